@@ -1,0 +1,54 @@
+# Needs Python 3.11 or newer (with venv and pip) and make; the rest is put into .venv.
+
+# The first of these that is new enough. To choose: make demo PYTHON=/path/to/python
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# How many times faster than real time the demo runs.
+SPEED ?= 20
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=20)
+	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 1 --speed $(SPEED)
+
+test: .venv/.dev-stamp  ## Run all tests
+	@$(BIN)/python -m pytest -q -n auto
+
+check: .venv/.dev-stamp  ## Lint, format, types, import order
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --check; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo
+
+bench: .venv/.run-stamp  ## Measure
+	@$(BIN)/python -m bench
+
+clean:  ## Remove .venv, caches and built files
+	@rm -rf .venv dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A stamp is newer than pyproject.toml exactly if what that names is installed.
+.venv/.run-stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor into .venv ..."
+	@$(PIP) -e .
+	@touch $@
+
+.venv/.dev-stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and its tools into .venv ..."
+	@$(PIP) -e '.[dev]'
+	@touch .venv/.run-stamp $@
+
+# pip comes last into a new venv, so that it stands for a whole one.
+$(BIN)/pip:
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "dig-monitor needs Python 3.11 or newer; $(if $(PYTHON),'$(PYTHON)' is not,none found)." >&2; \
+		echo "Name one: make demo PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@'$(PYTHON)' -m venv .venv || { rm -rf .venv; exit 1; }

@@ -1,0 +1,18 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+# `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
+settings.register_profile("dev", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("ci")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """The event loop under a test marked `anyio`: each such test runs on both."""
+    backend: str = request.param
+    return backend

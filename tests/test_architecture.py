@@ -1,0 +1,174 @@
+"""The rules of the layout that no linter knows. Who may import whom: pyproject.toml."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LINKS = ("detectors", "runtime", "tasks", "traces")
+
+# The budget is 300 lines a file and 40 a function; these are where it is no longer a matter of
+# taste.
+LONGEST_FILE = 350
+LONGEST_FUNCTION = 60
+
+# Whoever is without clock, ids, randomness, threads and await is handed them by the caller.
+IMPURE = {
+    "anyio", "asyncio", "datetime", "multiprocessing", "random", "secrets", "socket", "sqlite3",
+    "subprocess", "threading", "time", "trio", "uuid",
+}  # fmt: skip
+
+
+def python_files(*folders: str) -> list[Path]:
+    """The Python files below these folders, relative to the root."""
+    return sorted(
+        path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.py")
+    )
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """(line, leading dots, dotted name) of each imported thing, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, 0, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                parts = filter(None, (node.module, alias.name))
+                yield node.lineno, node.level, ".".join(parts)
+
+
+def area(parts: tuple[str, ...]) -> str:
+    """The package of dig that a path below the root lies in, or `core`."""
+    return parts[1] if len(parts) > 1 and (ROOT / "dig" / parts[1]).is_dir() else "core"
+
+
+def misplaced(path: Path, tree: ast.Module) -> Iterator[str]:
+    """The imports of a file below dig/ that are relative or absolute and should be the other."""
+    home = path.parts[:-1]
+    for line, dots, name in imports(tree):
+        names = tuple(name.split("."))
+        target = (*home, *names) if dots else names
+        if dots > 1:
+            yield f"{path}:{line}: {'.' * dots}{name} climbs above its package; begin with dig"
+        elif dots and area(target) != area(path.parts):
+            yield f"{path}:{line}: .{name} is in another package; begin with dig"
+        elif not dots and target[: len(home)] == home and area(target) == area(path.parts):
+            yield f"{path}:{line}: {name} is in the same package; begin with a dot"
+
+
+def test_nothing_is_imported_by_its_root_link() -> None:
+    """`import runtime` works by accident and makes a second copy of each class."""
+    offenders = [
+        f"{path}:{line}: {name}"
+        for path in python_files("dig", "tests", "bench", "examples")
+        for line, dots, name in imports(parse(path))
+        if not dots and name.split(".")[0] in LINKS
+    ]
+    assert not offenders, "begin these with dig:\n" + "\n".join(offenders)
+
+
+def test_imports_are_relative_exactly_inside_a_package() -> None:
+    """Inside a package imports are relative and never climb; across packages they name dig."""
+    offenders = [line for path in python_files("dig") for line in misplaced(path, parse(path))]
+    assert not offenders, "\n" + "\n".join(offenders)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "fine"),
+    [
+        ("dig/graph.py", "from .records import Emit", True),
+        ("dig/graph.py", "from . import rules", True),
+        ("dig/graph.py", "from dig.records import Emit", False),
+        ("dig/graph.py", "import dig.records", False),
+        ("dig/cli.py", "from dig.runtime.bus import Bus", True),
+        ("dig/cli.py", "from .runtime.bus import Bus", False),
+        ("dig/cli.py", "from . import runtime", False),
+        ("dig/runtime/bus.py", "from dig import Monitor", True),
+        ("dig/runtime/bus.py", "from .agents import Agent", True),
+        ("dig/runtime/bus.py", "from dig.runtime.agents import Agent", False),
+        ("dig/runtime/bus.py", "from ..graph import Graph", False),
+        ("dig/runtime/wrap/one.py", "from dig.runtime.agents import Agent", True),
+        ("dig/runtime/wrap/one.py", "from ..agents import Agent", False),
+    ],
+)
+def test_the_import_rule_itself(file: str, line: str, fine: bool) -> None:
+    """The rule above tells right from wrong."""
+    assert (not list(misplaced(Path(file), ast.parse(line)))) is fine
+
+
+def test_the_core_and_the_detectors_are_pure() -> None:
+    """The core and the detectors have no clock, no ids, no randomness, no threads, no await."""
+    shells = {Path("dig/cli.py"), Path("dig/__main__.py")}
+    offenders = [
+        f"{path}:{line}: {name}"
+        for path in python_files("dig")
+        if area(path.parts) in ("core", "detectors") and path not in shells
+        for line, _, name in imports(parse(path))
+        if name.split(".")[0] in IMPURE
+    ]
+    assert not offenders, "have these handed in:\n" + "\n".join(offenders)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_the_root_shows_the_design(name: str) -> None:
+    """The root links to the packages of dig."""
+    link = ROOT / name
+    if not link.is_symlink():
+        if link.is_file():
+            pytest.skip("this checkout is without symlinks (git's core.symlinks is false)")
+        if not (ROOT / ".git").exists():
+            pytest.skip("not a git checkout: an sdist leaves the links out")
+    assert link.readlink() == Path("dig", name)
+
+
+def test_files_and_functions_stay_short() -> None:
+    """No file and no function of dig outgrows its budget by much."""
+    offenders = []
+    for path in python_files("dig"):
+        length = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+        if length > LONGEST_FILE:
+            offenders.append(f"{path}: {length} lines, at most {LONGEST_FILE}")
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length > LONGEST_FUNCTION:
+                    where = f"{path}:{node.lineno}: {node.name}()"
+                    offenders.append(f"{where}: {length} lines, at most {LONGEST_FUNCTION}")
+    assert not offenders, "split these, one idea each:\n" + "\n".join(offenders)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (("-c", "import dig"), "networkx openai opentelemetry pydantic rich typer"),
+        (("-m", "dig", "--help"), "networkx openai opentelemetry"),
+    ],
+    ids=["import", "help"],
+)
+def test_a_heavy_library_is_imported_when_it_is_needed(
+    arguments: tuple[str, ...], heavy: str
+) -> None:
+    """Importing dig is cheap, and so is asking the command for help."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    log, rows = [], set()
+    for line in done.stderr.splitlines():
+        if line.startswith("import time:"):
+            rows.add(line.rpartition("|")[2].strip())
+        else:
+            log.append(line)
+    assert done.returncode == 0, "\n".join(log)
+    assert "dig" in rows
+    assert sorted(rows & set(heavy.split())) == []
