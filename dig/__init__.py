@@ -1,0 +1,49 @@
+"""Watch, explain and heal the collaboration of LLM agents, on a Dynamic Interaction Graph.
+
+The map of the package, from the inside out:
+
+- `dig.records`: what can happen in a run, one type a kind. `dig.graph`: what it leads to.
+  `dig.lineage`, `dig.problems`, `dig.history`, `dig.rules`, `dig.views`: parts of the graph.
+- `dig.findings`: what detectors, healers and gates are. `dig.watch`: a graph with detectors.
+  `dig.monitor`: hold, detect, heal, release. `dig.treatment`, `dig.release`, `dig.postbox`:
+  parts of the monitor. `dig.messages`: what goes into it and comes out.
+- `dig.detectors`: the failure patterns and their healing.
+- `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
+- `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.cli`: the command `digmon`.
+
+Only the core is exported here, so that importing it is quick and pulls in no framework.
+"""
+
+from __future__ import annotations
+
+from .errors import DigError
+from .findings import Budget, Create, Detector, Finding, Gate, Healer, Hold, Inject, Reroute
+from .graph import InteractionGraph
+from .messages import Output, Pending, Step
+from .monitor import Monitor
+from .records import Fate, Limits, Record
+from .watch import Watch
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "Create",
+    "Detector",
+    "DigError",
+    "Fate",
+    "Finding",
+    "Gate",
+    "Healer",
+    "Hold",
+    "Inject",
+    "InteractionGraph",
+    "Limits",
+    "Monitor",
+    "Output",
+    "Pending",
+    "Record",
+    "Reroute",
+    "Step",
+    "Watch",
+]

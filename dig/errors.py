@@ -1,0 +1,67 @@
+"""Everything that this package raises on purpose.
+
+    DigError
+    ├── RecordError       one JSON object is not a record
+    ├── RuleError         a record breaks a rule of the graph
+    ├── TraceError        a trace file cannot be read: path, line, reason
+    ├── DecisionError     a decision does not fit the activation that made it
+    ├── RequestError      a host asked the monitor for what cannot be done now
+    ├── PayloadError      a payload is not plain JSON
+    ├── JournalError      a run directory or its trace cannot be written
+    └── SettingsError     a setting, option or team makes no sense
+
+Each message says what is wrong, where, and, if it can be told, what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class DigError(Exception):
+    """The base of all errors of this package."""
+
+
+class RecordError(DigError):
+    """One JSON object is not a record: a key is missing, or a value has the wrong type."""
+
+
+class RuleError(DigError):
+    """A record contradicts what came before it; the graph is unchanged."""
+
+
+class TraceError(DigError):
+    """A trace file cannot be read, or breaks a rule.
+
+    Attributes:
+        path: The file.
+        line: The line at fault, counted from 1; ``None`` if the file as a whole is.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, path: str | Path, line: int | None, reason: str) -> None:
+        self.path = Path(path)
+        self.line = line
+        self.reason = reason
+        where = f"{path}" if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {reason}")
+
+
+class DecisionError(DigError):
+    """A decision does not fit its activation: an unknown input, a fate without a meaning, ..."""
+
+
+class RequestError(DigError):
+    """A host asked the monitor for what cannot be done now; nothing has happened."""
+
+
+class PayloadError(DigError):
+    """A payload holds something that JSON does not; the message names the place."""
+
+
+class JournalError(DigError):
+    """A run directory or its trace cannot be written."""
+
+
+class SettingsError(DigError):
+    """A setting, an option or a team makes no sense."""

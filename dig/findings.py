@@ -1,0 +1,167 @@
+"""Findings, interventions, and what a detector, a healer and a gate are.
+
+These protocols are all that the monitor knows of detection and healing; the seven patterns and
+their healing are in `dig.detectors`, and a user's own fit beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from .graph import InteractionGraph
+    from .messages import Pending
+    from .records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A failure pattern, seen once (paper, table 1).
+
+    Attributes:
+        pattern: Its short name, `ET` for instance.
+        stage: Where in the life of an event it was seen, for patterns that have stages.
+        t: Logical time: the record that raised it, or the last one before its moment.
+        us: Its moment, in microseconds since the run began.
+        subject: What it is about, by id.
+        evidence: What proves it, by id.
+    """
+
+    pattern: str
+    t: int
+    us: int
+    subject: dict[str, Any]
+    evidence: dict[str, Any]
+    stage: str | None = None
+
+    @property
+    def ts(self) -> float:
+        """Its moment, in seconds since the run began."""
+        return self.us / 1_000_000
+
+    def row(self) -> dict[str, Any]:
+        """The object that `digmon check --json` prints for it."""
+        return {
+            "pattern": self.pattern,
+            "stage": self.stage,
+            "t": self.t,
+            "ts": self.ts,
+            "subject": self.subject,
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    """Put a note beside the payload of an event; `to` restricts who is shown it."""
+
+    event: str
+    note: str
+    to: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reroute:
+    """Put a note beside the payload of a held event, and send it to others instead."""
+
+    event: str
+    note: str
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a system event with a note and deliver it to some agents."""
+
+    note: str
+    to: tuple[str, ...]
+
+
+Intervention = Inject | Reroute | Create
+
+
+class Detector(Protocol):
+    """Looks for one pattern after every record. It changes nothing and never waits."""
+
+    pattern: str
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        """What the record that was just applied to the graph raises.
+
+        Do work in proportion to what the record changed: `graph.touched` and
+        `graph.problems.touched` say what that is.
+        """
+        ...
+
+
+@runtime_checkable
+class ClockDetector(Detector, Protocol):
+    """A detector that also raises findings when nothing happens for a while."""
+
+    def deadline(self, graph: InteractionGraph) -> int | None:
+        """The moment, in microseconds, at which it will have something to say if nothing comes."""
+        ...
+
+    def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
+        """What is raised at moment `us`, its deadline, which has come."""
+        ...
+
+
+class Healer(Protocol):
+    """Turns a finding into interventions; none, if there is nothing sensible to do."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
+        """What should be done about a finding, with the graph as it stands now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A gate's wish to keep an event held: for how long, and what happens when time is up.
+
+    Attributes:
+        seconds: How long the gate may take.
+        otherwise: What is done to the event if it takes longer; nothing: it is just released.
+    """
+
+    seconds: float
+    otherwise: tuple[Intervention, ...] = ()
+
+
+class Gate(Protocol):
+    """Keeps some events held for longer: a person's approval, a check that takes its time."""
+
+    name: str
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        """Whether this gate wants to decide about an event that is about to be released."""
+        ...
+
+    async def decide(self, event: Pending) -> Iterable[Intervention]:
+        """Decide; what it returns is done to the event before its release.
+
+        `Reroute` to nobody withholds the event for good.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many findings may be healed, so that healing always ends.
+
+    A finding beyond it is still raised, and its healing recorded as refused. In a session the
+    counts begin anew when a final event is accepted.
+
+    Attributes:
+        per_run: In the whole run. The default lets a team of twenty that stumbles often be
+            helped all through a run of some hundred activations.
+        per_pattern: For one pattern; half of a run's, so that one cannot use up all of it.
+        per_subject: For one pattern and one subject. What three notes about the same thing have
+            not mended, a fourth will not.
+    """
+
+    per_run: int = 60
+    per_pattern: int = 30
+    per_subject: int = 3

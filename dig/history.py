@@ -1,0 +1,185 @@
+"""All that has happened, in flat arrays: what the graph keeps of events and activations for good.
+
+A run may pass a million events. As objects they would cost the garbage collector a pause that
+grows with the run, so closed history is numbers in arrays, a few dozen bytes an event; only what
+can still change is an object (`dig.graph`). Events and activations are numbered in order of
+appearance, each from 0. An activation's delivery edges stand together, in the order of its
+inputs, and so do the events it generated.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .lineage import NOTHING, RangeSet
+from .records import FATES, NOTICE, SYSTEM, Emit
+
+FROM_OUTSIDE, BY_SYSTEM = -1, -2
+NO_FATE = -1
+CONSUME = FATES.index("consume")
+
+FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED = 1, 2, 4, 8, 16
+
+
+class Edge(NamedTuple):
+    """A delivery edge: an event in front of an activation; `fate` indexes `FATES`, or -1."""
+
+    event: int
+    fate: int
+
+
+class History:
+    """Append-only arrays of the events, activations and delivery edges of one run."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # id -> 2 * number, + 1 for an activation
+        self.event_ids: list[str] = []
+        self.activation_ids: list[str] = []
+        self.agents: dict[str, int] = {}
+        self.types: dict[str, int] = {}
+        self.type_names: list[str] = []
+        # Events.
+        self.generator = array("q")  # an activation, FROM_OUTSIDE or BY_SYSTEM
+        self.t_gen = array("q")
+        self.type_of = array("i")
+        self.flags = bytearray()
+        self.roots: list[RangeSet] = []  # over root numbers
+        self.sources: list[RangeSet] = []  # over source numbers
+        self.root_activations = array("q")  # root number -> activation
+        self.source_events = array("q")  # source number -> environment event
+        # Activations; the delivery edges of number v are at first_edge[v] : first_edge[v + 1].
+        self.agent_of = array("i")
+        self.t_start = array("q")
+        self.t_end = array("q")  # -1: not ended
+        self.first_output = array("q")
+        self.output_count = array("q")
+        self.settled = bytearray()
+        self.ended_by: dict[int, array[int]] = {}  # agent -> its ended activations, in order
+        self.first_edge = array("q", [0])
+        self.edge_event = array("q")
+        self.edge_fate = array("b")
+
+    # --- ids ---
+
+    def is_taken(self, name: str) -> bool:
+        """Whether an event or an activation has this id."""
+        return name in self.numbers
+
+    def event(self, name: str) -> int | None:
+        """The number of the event with this id, if there is one."""
+        code = self.numbers.get(name)
+        return None if code is None or code & 1 else code >> 1
+
+    def activation(self, name: str) -> int | None:
+        """The number of the activation with this id, if there is one."""
+        code = self.numbers.get(name)
+        return code >> 1 if code is not None and code & 1 else None
+
+    # --- writing ---
+
+    def add_event(self, record: Emit, generator: int, roots: RangeSet, sources: RangeSet) -> int:
+        """Append an event; one from outside becomes a source of its own."""
+        n = len(self.event_ids)
+        if generator == FROM_OUTSIDE:
+            sources = RangeSet.single(len(self.source_events))
+            self.source_events.append(n)
+        self.numbers[record.event] = n << 1
+        self.event_ids.append(record.event)
+        self.generator.append(generator)
+        self.t_gen.append(record.t)
+        self.type_of.append(self._type(record.type))
+        self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
+        self.roots.append(roots)
+        self.sources.append(sources)
+        return n
+
+    def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
+        """Append an activation with its inputs, whose fates are still open."""
+        v = len(self.activation_ids)
+        self.numbers[name] = v << 1 | 1
+        self.activation_ids.append(name)
+        self.agent_of.append(self.agents.setdefault(agent, len(self.agents)))
+        self.t_start.append(t)
+        self.t_end.append(-1)
+        self.first_output.append(0)
+        self.output_count.append(0)
+        self.settled.append(0)
+        self.edge_event.extend(inputs)
+        self.edge_fate.extend([NO_FATE] * len(inputs))
+        self.first_edge.append(len(self.edge_event))
+        return v
+
+    def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
+        """Write down an activation's end: a fate for each of its inputs, in their order."""
+        self.t_end[v] = t
+        self.ended_by.setdefault(self.agent_of[v], array("q")).append(v)
+        self.first_output[v] = len(self.event_ids)
+        self.output_count[v] = outputs
+        self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
+
+    def _type(self, name: str) -> int:
+        code = self.types.get(name)
+        if code is None:
+            code = self.types[name] = len(self.type_names)
+            self.type_names.append(name)
+        return code
+
+    def new_root(self, v: int) -> RangeSet:
+        """The set of activation `v` alone, which is a root from now on."""
+        self.root_activations.append(v)
+        return RangeSet.single(len(self.root_activations) - 1)
+
+    # --- reading ---
+
+    def is_work(self, n: int) -> bool:
+        """Whether event `n` is work: no system event, no final event, no notice."""
+        return self.generator[n] != BY_SYSTEM and not self.flags[n] & (FINAL | NOTICE_TYPE)
+
+    def ended_before(self, v: int) -> list[int]:
+        """The unsettled activations that the agent of activation `v` ended before `v`."""
+        agent = self.agent_of[v]
+        ended = [w for w in self.ended_by.get(agent, ()) if not self.settled[w]]
+        self.ended_by[agent] = array("q", ended)  # what is settled is never asked for again
+        return [w for w in ended if w < v]
+
+    def edges(self, v: int) -> Iterator[Edge]:
+        """The delivery edges of activation `v` in the order of its inputs."""
+        for i in range(self.first_edge[v], self.first_edge[v + 1]):
+            yield Edge(self.edge_event[i], self.edge_fate[i])
+
+    def inputs(self, v: int) -> list[int]:
+        """The events that activation `v` consumed, system events left out."""
+        generator = self.generator
+        return [e for e, f in self.edges(v) if f == CONSUME and generator[e] != BY_SYSTEM]
+
+    def outputs(self, v: int) -> range:
+        """The events that activation `v` has generated up to now."""
+        first = self.first_output[v]
+        return range(first, min(first + self.output_count[v], len(self.event_ids)))
+
+    def is_generating(self, v: int) -> bool:
+        """Whether activation `v` is problem-generating (paper, section 4.4)."""
+        return 0 < len(self.inputs(v)) < self.output_count[v]
+
+    def roots_of_activation(self, v: int) -> RangeSet:
+        """The roots of an ended activation: a union over what it consumed, or itself."""
+        inputs = self.inputs(v)
+        roots = NOTHING
+        for e in inputs:
+            roots = roots.union(self.roots[e])
+        if roots or not inputs:
+            return roots
+        return RangeSet.single(self._root_number(v))
+
+    def _root_number(self, v: int) -> int:
+        # Root numbers grow in order of ends, so a search by activation is not a bisection.
+        return self.root_activations.index(v)
+
+    def by(self, n: int) -> str | None:
+        """Who generated event `n`, as a trace says it."""
+        generator = self.generator[n]
+        if generator == FROM_OUTSIDE:
+            return None
+        return SYSTEM if generator == BY_SYSTEM else self.activation_ids[generator]

@@ -1,0 +1,199 @@
+"""The monitor's pen: writes records, has them looked at, and collects what a host has to do.
+
+The monitor and its parts (`dig.treatment`, `dig.release`) act on the graph through it alone, so
+a record is always applied, written down and looked at, in this order, and its effect comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from . import records
+from .errors import RequestError
+from .findings import Detector, Finding
+from .messages import Answered, Delivered, Effect, Output, Over, Raised, Wake
+from .postbox import Postbox
+from .records import SYSTEM, Record, micros
+from .watch import Watch
+
+Sink = Callable[[Record], None]
+"""Is given every record before its effect happens."""
+
+
+class Ledger:
+    """Everything that is written in one run, and what follows from it for the host.
+
+    Attributes:
+        graph: The graph.
+        post: What the events carry that are still on their way.
+        new_id: Makes an id from the prefix `e` (event) or `a` (activation).
+        now: The moment of the call in progress, in microseconds.
+        found: What was raised and is not treated yet, with the record that tells of it.
+        held: The events that wait for their release by the call, in order.
+        ready: The agents that wait to be started.
+        arrived: The agents that got an event since the start of their activation.
+        is_closed: Whether only the end may follow, because a part or the sink has failed.
+    """
+
+    def __init__(
+        self,
+        detectors: Sequence[Detector],
+        clock: Callable[[], float],
+        sink: Sink,
+        new_id: Callable[[str], str],
+        stopwatch: Callable[[], float] | None,
+        fail_closed: bool,
+    ) -> None:
+        """Begin with an empty graph; `dig.monitor.Monitor` describes the arguments."""
+        self._watch = Watch(detectors, on_fault=self._remember, stopwatch=stopwatch)
+        self._clock = clock
+        self._sink = sink
+        self._fail_closed = fail_closed
+        self._faults: list[tuple[str, str]] = []
+        self._effects: list[Effect] = []
+        self._is_broken = False  # the sink has failed: nothing can be written any more
+        self.graph = self._watch.graph
+        self.post = Postbox(self.graph)
+        self.new_id = new_id
+        self.now = 0
+        self.found: list[tuple[int, Finding]] = []
+        self.held: dict[str, None] = {}
+        self.ready: dict[str, None] = {}
+        self.arrived: dict[str, None] = {}
+        self.is_closed = False
+
+    # --- the call in progress ---
+
+    def look_at_clock(self) -> None:
+        """Take the time of the call, and tell what clocks raise up to it.
+
+        A clock that falls stands still here.
+        """
+        self.now = max(self.now, micros(self._clock()))
+        self.tell(self._watch.advance(self.now))
+
+    def must_be_open(self) -> None:
+        """Refuse what cannot be asked any more.
+
+        Raises:
+            RequestError: The run is over.
+        """
+        if self.is_over:
+            raise RequestError("the run is over")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be asked any more but the end."""
+        return self.is_closed or self.graph.is_over or self.graph.finished is not None
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the trace goes on: it has no last record, and the sink works."""
+        return self.graph.finished is None and not self._is_broken
+
+    def deadline(self) -> int | None:
+        """The moment of the next finding if nothing comes before, in microseconds."""
+        return self._watch.deadline()
+
+    def effect(self, effect: Effect) -> None:
+        """Have the host do something when the call returns."""
+        self._effects.append(effect)
+
+    def drain(self) -> list[Effect]:
+        """What the host has to do, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def wake(self, agent: str) -> None:
+        """Have an agent started."""
+        if agent not in self.ready:
+            self.ready[agent] = None
+            self.effect(Wake(agent))
+
+    # --- records ---
+
+    def stamp(self) -> tuple[int, int]:
+        """The next record's logical and wall time."""
+        return self.graph.t + 1, self.now
+
+    def write(self, record: Record) -> None:
+        """Apply a record, write it down, and tell what it raised.
+
+        What the sink raises goes to the host: without a journal no effect may happen.
+        """
+        found = self._watch.feed(record)
+        try:
+            self._sink(record)
+        except BaseException:
+            self._is_broken = self.is_closed = True
+            raise
+        self.post.tidy()
+        while self._faults:
+            self.fault(*self._faults.pop(0))
+        self.tell(found)
+
+    def tell(self, found: Iterable[Finding]) -> None:
+        """Write findings down, to be treated later in the call."""
+        for finding in found:
+            t, us = self.stamp()
+            what = (finding.pattern, finding.stage, finding.subject, finding.evidence)
+            self.found.append((t, finding))
+            self.effect(Raised(finding))
+            self.write(records.FindingRow(t, us, *what))
+
+    def emit(
+        self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...]
+    ) -> None:
+        """Generate an event; its output's payload is plain and its own by now."""
+        self.post.put(name, sender, output)
+        self.write(
+            records.Emit(*self.stamp(), name, by, to, output.type, output.final, output.payload)
+        )
+
+    def emit_system(self, note: str, to: tuple[str, ...], name: str | None = None) -> None:
+        """Make a system event, and hold it."""
+        name = name or self.new_id("e")
+        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)
+        self.held[name] = None
+
+    def redirect(self, event: str, to: tuple[str, ...]) -> None:
+        """Replace whom an event is on its way to, and hold it."""
+        self.write(records.Redirect(*self.stamp(), event, to))
+        self.held[event] = None
+
+    def expire(self, event: str) -> None:
+        """Call an event back for good."""
+        self.write(records.Expire(*self.stamp(), event))
+
+    def deliver(self, event: str, agent: str) -> None:
+        """Put an event into a buffer."""
+        self.write(records.Deliver(*self.stamp(), event, agent))
+        self.effect(Delivered(agent, self.post.pending(event, agent)))
+        if self.graph.agents[agent].activation is None:
+            self.wake(agent)
+        else:
+            self.arrived[agent] = None
+
+    def accept(self, event: str) -> None:
+        """Hand a final event to the environment."""
+        answered = Answered(event, self.post.payload(event), self.graph.asked(event))
+        self.write(records.Deliver(*self.stamp(), event, None))
+        self.effect(answered)
+        if self.graph.is_over:
+            self.effect(Over("submitted"))
+
+    def incident(self, what: str, detail: Any) -> None:
+        """Write an incident down."""
+        self.write(records.IncidentRow(*self.stamp(), what, detail))
+
+    def fault(self, who: str, what: str) -> None:
+        """A part that was handed in has failed: write it down, and stop if that was asked."""
+        self.incident("failed", {"who": who, "what": what})
+        if self._fail_closed and not self.is_closed:
+            self.is_closed = True
+            self.effect(Over("error"))
+
+    def _remember(self, detector: str, what: str) -> None:
+        # Told of in the middle of a record; written down after it.
+        self._faults.append((f"detector {detector}", what))

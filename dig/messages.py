@@ -1,0 +1,226 @@
+"""What goes into the monitor and what comes out of it: outputs, pending events, effects.
+
+A host (the bus, the simulator, a wrapper, your own loop) calls the monitor and carries out the
+effects that it returns, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .errors import DecisionError
+from .findings import Finding, Gate
+from .records import FATES, Fate, HealRow
+
+if TYPE_CHECKING:
+    from .graph import InteractionGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An event that an activation, or the environment, wants to generate.
+
+    Attributes:
+        payload: Plain JSON; it is copied.
+        to: The agents that it should go to. Not looked at for a final event.
+        type: `problem`, `solution`, `raw_data`, `message`, `notice`, or a type of your own.
+        final: Whether it submits an answer.
+        policy: Decides the recipients instead of `to`, now and later.
+    """
+
+    payload: Any
+    to: tuple[str, ...] = ()
+    type: str = "message"
+    final: bool = False
+    policy: DeliveryPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An event as it lies in front of an agent.
+
+    Attributes:
+        id: Its id.
+        type: Its type.
+        sender: The agent that generated it, ``None`` (it came from outside) or ``"system"``.
+        payload: What it carries.
+        notes: What the system wrote beside the payload for this recipient.
+        final: Whether it is a submitted answer that came back.
+    """
+
+    id: str
+    type: str
+    sender: str | None
+    payload: Any
+    notes: tuple[str, ...] = ()
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a delivery policy is shown.
+
+    Attributes:
+        graph: The graph as it stands.
+        sender: The agent that generates the event, or ``None``.
+        event: The event's id; ``None`` when its first recipients are asked for.
+    """
+
+    graph: InteractionGraph
+    sender: str | None
+    event: str | None = None
+
+    def load(self, agent: str) -> int:
+        """How many events lie in front of an agent or are on their way to it."""
+        state = self.graph.agents[agent]
+        return len(state.buffer) + len(state.incoming)
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether somebody has consumed the event already."""
+        return self.event is not None and self.graph.event(self.event).consumed
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
+
+    Attributes:
+        to: Whom the event is on its way to from now on; ``None``: no change.
+        arrives: Whether it arrives now; else it stays on its way.
+        then: The policy left over; ``None``: nothing more will be asked.
+        in_s: Seconds until `then` is asked.
+        in_t: Records until `then` is asked, or less, when nothing else can happen before.
+        expires: The policy is used up: the event is on its way to nobody any more.
+    """
+
+    to: tuple[str, ...] | None = None
+    arrives: bool = True
+    then: DeliveryPolicy | None = None
+    in_s: float | None = None
+    in_t: int | None = None
+    expires: bool = False
+
+
+class DeliveryPolicy(Protocol):
+    """Decides whom an event goes to, and when; what is left over of it is `Step.then`."""
+
+    def step(self, now: Situation) -> Step:
+        """Say whom the event goes to at this moment, and what to ask later."""
+        ...
+
+
+# --- effects: what a host has to do ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """An event is in an agent's buffer now."""
+
+    agent: str
+    event: Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """An idle agent's buffer has changed: start it as soon as you can."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An activation has begun, in front of its agent's whole buffer."""
+
+    activation: str
+    agent: str
+    events: tuple[Pending, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A detector raised a finding."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """Healing did something about a finding, or was refused."""
+
+    row: HealRow
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A gate holds an event: run `gate.decide(event)`, then call `Monitor.resolve`."""
+
+    gate: Gate
+    event: Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A final event was accepted.
+
+    Attributes:
+        event: Its id.
+        payload: The answer.
+        problems: The events from outside that it answers, as generated.
+    """
+
+    event: str
+    payload: Any
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The run has ended; only `Monitor.finish` may still be called."""
+
+    outcome: str
+
+
+Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
+
+
+# --- what a decision must keep to -----------------------------------------------------------
+
+
+def check_decision(
+    inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
+    *, outside: bool = False,
+) -> None:  # fmt: skip
+    """Check fates and outputs against the inputs of their activation.
+
+    Args:
+        inputs: The events that the activation sees.
+        fates: What it did with them.
+        outputs: What it generates.
+        outside: There is no activation: an event comes from outside.
+
+    Raises:
+        DecisionError: They do not fit; the message says which one, and why.
+    """
+    left = set(inputs)
+    for fate in fates:
+        if fate.event not in left:
+            again = "a second time" if fate.event in inputs else "which is not in front of it"
+            raise DecisionError(f"the decision names event {fate.event!r}, {again}")
+        left.remove(fate.event)
+        if fate.fate not in FATES:
+            raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
+        _check_names(f"the reroute of {fate.event!r}", fate.to)
+    for output in outputs:
+        if not isinstance(output.type, str) or not output.type:
+            raise DecisionError(f"an event's type must be a name, not {output.type!r}")
+        _check_names("an event's recipients", output.to)
+    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
+        raise DecisionError("a final event must be the only output of an activation")
+
+
+def _check_names(what: str, names: Sequence[str]) -> None:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

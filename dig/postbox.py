@@ -1,0 +1,65 @@
+"""What the events that are still on their way carry: payloads and notes, per recipient.
+
+The graph knows only structure; what an agent is shown comes from here. An event's mail is
+dropped as soon as nobody can be shown it any more, so memory follows the work that is open.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .graph import InteractionGraph
+from .messages import Output, Pending
+from .state import Event
+
+
+class _Mail:
+    __slots__ = ("final", "notes", "payload", "sender", "type")
+
+    def __init__(self, sender: str | None, output: Output) -> None:
+        self.sender = sender
+        self.type = output.type
+        self.final = output.final
+        self.payload = output.payload
+        self.notes: list[tuple[str, tuple[str, ...] | None]] = []
+
+
+class Postbox:
+    """Payloads and notes of the events that somebody may still be shown."""
+
+    def __init__(self, graph: InteractionGraph) -> None:
+        """Begin empty, beside a graph that tells what is used up."""
+        self._graph = graph
+        self._mail: dict[str, _Mail] = {}
+
+    def __contains__(self, event: str) -> bool:
+        return event in self._mail
+
+    def put(self, event: str, sender: str | None, output: Output) -> None:
+        """Keep what a new event carries."""
+        self._mail[event] = _Mail(sender, output)
+
+    def payload(self, event: str) -> Any:
+        """What an event carries."""
+        return self._mail[event].payload
+
+    def add_note(self, event: str, note: str, to: tuple[str, ...] | None) -> None:
+        """Put a note beside an event's payload, for all or for some recipients."""
+        self._mail[event].notes.append((note, to))
+
+    def pending(self, event: str, agent: str | None = None) -> Pending:
+        """An event as an agent is shown it; without an agent, as a gate is shown it."""
+        mail = self._mail[event]
+        notes = tuple(note for note, to in mail.notes if to is None or agent is None or agent in to)
+        return Pending(event, mail.type, mail.sender, mail.payload, notes, mail.final)
+
+    def tidy(self) -> None:
+        """Drop the mail of events that the latest record used up."""
+        for event in self._graph.touched:
+            if not event.copies and not event.flight and self._is_used_up(event):
+                self._mail.pop(event.id, None)
+
+    def _is_used_up(self, event: Event) -> bool:
+        if event.final:
+            return event.consumed or self._graph.is_accepted(event.id)
+        return event.consumed or not event.work

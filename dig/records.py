@@ -1,0 +1,213 @@
+"""The record vocabulary: all that ever happens in a run, one small type a kind.
+
+A trace file holds one record a line; `dig.codec` turns a line into a `Record` and back. Whether
+a record may follow the ones before it is the business of the graph (`dig.rules`).
+
+Every record has `t`, its place in the trace counted from 0 (logical time), and `us`, wall time
+in whole microseconds since the run began (the file's `ts` is the same in seconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args
+
+VERSION = 1
+SYSTEM = "system"
+NOTICE = "notice"
+
+FateName = Literal["consume", "delay", "reroute", "discard"]
+Outcome = Literal["submitted", "timeout", "stopped", "error"]
+FATES: tuple[FateName, ...] = get_args(FateName)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+_T = TypeVar("_T")
+
+
+def micros(seconds: float) -> int:
+    """Seconds as whole microseconds, the unit in which all times are compared."""
+    return round(seconds * 1_000_000)
+
+
+# Immutable for the type checker only: a frozen dataclass costs a microsecond more to make, and
+# several records are made for every event that passes between two agents.
+@dataclass_transform(frozen_default=True)
+def _record(cls: type[_T]) -> type[_T]:
+    return dataclass(slots=True)(cls)
+
+
+@_record
+class Limits:
+    """What counts as "a reasonable time" and "a reasonable number" in one run; times in seconds."""
+
+    mc_window_s: float = 30.0
+    oe_window_s: float = 10.0
+    dl_window_s: float = 30.0
+    activation_limit_s: float = 300.0
+    reroute_limit: int = 3
+    coverage: bool = True
+
+
+@_record
+class Fate:
+    """What an activation did with one of its inputs; `to` only for a reroute."""
+
+    event: str
+    fate: FateName
+    to: tuple[str, ...] = ()
+
+
+@_record
+class _Row:
+    kind: ClassVar[str]
+    t: int
+    us: int
+
+    @property
+    def ts(self) -> float:
+        """Wall time in seconds since the run began."""
+        return self.us / 1_000_000
+
+
+@_record
+class Run(_Row):
+    """The first record: who takes part, and by which limits the run is judged."""
+
+    kind = "run"
+    run: str
+    agents: tuple[str, ...]
+    task: Any = None
+    seed: Any = None
+    session: bool = False
+    memory: bool = False
+    limits: Limits = field(default_factory=Limits)
+    version: int = VERSION
+
+
+@_record
+class Emit(_Row):
+    """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`."""
+
+    kind = "emit"
+    event: str
+    by: str | None
+    to: tuple[str, ...]
+    type: str
+    final: bool = False
+    payload: Any = None
+
+
+@_record
+class Deliver(_Row):
+    """An event reaches an agent's buffer; `to` is `None` for a final event that is accepted."""
+
+    kind = "deliver"
+    event: str
+    to: str | None
+
+
+@_record
+class Start(_Row):
+    """An idle agent is activated; `inputs` is its whole buffer in order of delivery."""
+
+    kind = "start"
+    activation: str
+    agent: str
+    inputs: tuple[str, ...]
+
+
+@_record
+class End(_Row):
+    """An activation ends with a fate for its inputs and the ids of the events it generates."""
+
+    kind = "end"
+    activation: str
+    fates: tuple[Fate, ...] = ()
+    outputs: tuple[str, ...] = ()
+    usage: Any = None
+    error: Any = None
+
+
+@_record
+class Join(_Row):
+    """An agent becomes present, with an empty buffer."""
+
+    kind = "join"
+    agent: str
+
+
+@_record
+class Leave(_Row):
+    """An agent goes; its buffer and what was on its way to it are gone with it."""
+
+    kind = "leave"
+    agent: str
+
+
+@_record
+class Redirect(_Row):
+    """Whom an event is on its way to is replaced."""
+
+    kind = "redirect"
+    event: str
+    to: tuple[str, ...]
+
+
+@_record
+class Expire(_Row):
+    """An event's delivery policy is used up: it is on its way to nobody any more."""
+
+    kind = "expire"
+    event: str
+
+
+@_record
+class FindingRow(_Row):
+    """What a monitor raised. Changes no graph."""
+
+    kind = "finding"
+    pattern: str
+    stage: str | None
+    subject: Any
+    evidence: Any
+
+
+@_record
+class HealRow(_Row):
+    """What healing did about the finding at record `finding`. Changes no graph."""
+
+    kind = "heal"
+    finding: int
+    action: str
+    event: str | None = None
+    to: tuple[str, ...] | None = None
+    note: str | None = None
+    reason: str | None = None
+
+
+@_record
+class IncidentRow(_Row):
+    """What changes no graph but must not be silent."""
+
+    kind = "incident"
+    what: str
+    detail: Any
+
+
+@_record
+class Finish(_Row):
+    """The last record: how the run ended."""
+
+    kind = "finish"
+    outcome: Outcome
+    answer: Any = None
+    usage: Any = None
+
+
+Record = (
+    Run | Emit | Deliver | Start | End | Join | Leave | Redirect | Expire
+    | FindingRow | HealRow | IncidentRow | Finish
+)  # fmt: skip
+
+ASIDE = (FindingRow, HealRow, IncidentRow)
+"""The kinds that tell what was seen and done; the graph follows from the others alone."""

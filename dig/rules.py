@@ -1,0 +1,168 @@
+"""What may follow what: the rules that a record must keep to be applied to a graph.
+
+`check` raises a `RuleError` that names the rule, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from . import records
+from .errors import RuleError
+from .records import ASIDE, SYSTEM, Record
+
+if TYPE_CHECKING:
+    from .graph import InteractionGraph
+    from .state import Activation, Event
+
+
+def check(graph: InteractionGraph, record: Record) -> None:
+    """Check that a record may come next.
+
+    Raises:
+        RuleError: It may not; the message says why.
+    """
+    if record.t != graph.t + 1:
+        _refuse(f"`t` is {record.t}, but record {graph.t + 1} comes next")
+    if record.us < graph.now:
+        _refuse(f"`ts` falls from {graph.now / 1e6} to {record.ts}")
+    if (graph.t < 0) != isinstance(record, records.Run):
+        _refuse("the first record must be of kind `run`, and no other")
+    if graph.finished is not None:
+        _refuse("no record may follow `finish`")
+    if not isinstance(record, ASIDE):
+        _check_moment(graph, record)
+    rule = _RULES.get(type(record))
+    if rule is not None:
+        rule(graph, record)
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise RuleError(reason)
+
+
+def _check_moment(graph: InteractionGraph, record: Record) -> None:
+    if graph.awaited:
+        expected = graph.awaited[-1]
+        if not (isinstance(record, records.Emit) and record.event == expected):
+            _refuse(f"the `emit` of output {expected!r} must come first")
+    if graph.is_over and not isinstance(record, records.Finish):
+        _refuse(f"no `{record.kind}` may follow an accepted final event (this is no session)")
+
+
+def _new_id(graph: InteractionGraph, name: str) -> None:
+    if name == SYSTEM:
+        _refuse("`system` can be nobody's id")
+    if graph.history.is_taken(name):
+        _refuse(f"the id {name!r} is used for a second thing")
+
+
+def _new_agents(names: Collection[str]) -> None:
+    if SYSTEM in names:
+        _refuse("`system` can be nobody's id")
+    if len(set(names)) != len(names):
+        _refuse("`agents` names somebody twice")
+
+
+def _event(graph: InteractionGraph, name: str) -> Event:
+    try:
+        return graph.event(name)
+    except KeyError:
+        _refuse(f"there is no event {name!r}")
+
+
+def _run(graph: InteractionGraph, record: records.Run) -> None:
+    _new_agents(record.agents)
+
+
+def _emit(graph: InteractionGraph, record: records.Emit) -> None:
+    from_activation = record.by is not None and record.by != SYSTEM
+    if from_activation and not (graph.awaited and record.by == graph.emitter):
+        _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
+    if graph.awaited and not from_activation:
+        _refuse(f"{record.event!r} is an output of {graph.emitter!r}, not of {record.by!r}")
+    _new_id(graph, record.event)
+    if record.final and not (from_activation and graph.sole_output):
+        _refuse("only an activation's sole output may be final")
+
+
+def _deliver(graph: InteractionGraph, record: records.Deliver) -> None:
+    event = _event(graph, record.event)
+    if record.to is None:
+        if not event.final:
+            _refuse(f"{event.id!r} is no final event, so it cannot be accepted")
+        if graph.is_accepted(event.id):
+            _refuse(f"{event.id!r} was accepted already")
+        if graph.is_bounced(event.id):
+            _refuse(f"{event.id!r} was bounced, so it cannot be accepted")
+    elif record.to not in event.flight:
+        _refuse(f"{event.id!r} is not on its way to {record.to!r}")
+
+
+def _start(graph: InteractionGraph, record: records.Start) -> None:
+    agent = graph.agents.get(record.agent)
+    if agent is None:
+        _refuse(f"agent {record.agent!r} is not present")
+    if agent.activation is not None:
+        _refuse(f"agent {record.agent!r} is busy with {agent.activation.id!r}")
+    if record.inputs != tuple(agent.buffer):
+        buffer = ", ".join(agent.buffer) or "nothing"
+        _refuse(f"`inputs` must be the buffer of {record.agent!r} in order: {buffer}")
+    _new_id(graph, record.activation)
+
+
+def _end(graph: InteractionGraph, record: records.End) -> None:
+    activation = graph.activations.get(record.activation)
+    if activation is None:
+        _refuse(f"{record.activation!r} is not an activation in progress")
+    _check_fates(activation, record)
+    for name in record.outputs:
+        _new_id(graph, name)
+    if len(set(record.outputs)) != len(record.outputs):
+        _refuse("`outputs` names an event twice")
+
+
+def _check_fates(activation: Activation, record: records.End) -> None:
+    inputs = {event.id for event in activation.inputs}
+    for fate in record.fates:
+        if fate.event not in inputs:
+            _refuse(f"{fate.event!r} has a second fate, or is no input of {activation.id!r}")
+        inputs.remove(fate.event)
+
+
+def _join(graph: InteractionGraph, record: records.Join) -> None:
+    _new_agents([record.agent])
+    if record.agent in graph.agents:
+        _refuse(f"agent {record.agent!r} is present already")
+
+
+def _leave(graph: InteractionGraph, record: records.Leave) -> None:
+    if record.agent not in graph.agents:
+        _refuse(f"agent {record.agent!r} is not present")
+
+
+def _names_event(graph: InteractionGraph, record: records.Redirect | records.Expire) -> None:
+    _event(graph, record.event)
+
+
+def _heal(graph: InteractionGraph, record: records.HealRow) -> None:
+    if type(record.finding) is not int or record.finding not in graph.findings:
+        _refuse(f"`finding` is {record.finding!r}, which is no earlier record of kind `finding`")
+
+
+_RULES = cast(
+    "dict[type, Callable[[InteractionGraph, Record], None]]",
+    {
+        records.Run: _run,
+        records.Emit: _emit,
+        records.Deliver: _deliver,
+        records.Start: _start,
+        records.End: _end,
+        records.Join: _join,
+        records.Leave: _leave,
+        records.Redirect: _names_event,
+        records.Expire: _names_event,
+        records.HealRow: _heal,
+    },
+)

@@ -1,0 +1,87 @@
+"""What can still change in a graph, as objects: events, activations, agents.
+
+Closed history is numbers in arrays (`dig.history`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .history import CONSUMED, FINAL, History
+
+if TYPE_CHECKING:
+    from .problems import Problem
+
+
+class Event:
+    """An event that can still change.
+
+    Attributes:
+        id: Its id.
+        n: Its number in order of generation.
+        by: Who generated it: an activation, ``None`` (from outside) or ``"system"``.
+        type: Its type, as it was emitted.
+        final: Whether it carries a submitted answer.
+        work: Whether it is work: no system event, no final event, no notice.
+        copies: The agents in whose buffer it lies.
+        flight: The agents to whom it is on its way.
+        consumed: Whether a delivery edge of it has the fate `consume`.
+        cause: Why it is orphaned, if it is.
+        reroutes: The agents that rerouted it, in order, while it was not consumed.
+        place: BUFFERED and FLYING, if it is open.
+        roots: Its roots; sources: its sources; problems: the problems it concerns.
+    """
+
+    __slots__ = (
+        "by", "cause", "consumed", "copies", "final", "flight", "id", "n", "place", "problems",
+        "reroutes", "roots", "sources", "type", "work",
+    )  # fmt: skip
+
+    def __init__(self, history: History, name: str, n: int) -> None:
+        flags = history.flags[n]
+        self.id = name
+        self.n = n
+        self.by = history.by(n)
+        self.type = history.type_names[history.type_of[n]]
+        self.final = bool(flags & FINAL)
+        self.work = history.is_work(n)
+        self.consumed = bool(flags & CONSUMED)
+        self.copies: dict[str, None] = {}
+        self.flight: dict[str, None] = {}
+        self.cause: str | None = None
+        self.reroutes: list[str] = []
+        self.place = 0
+        self.roots = history.roots[n]
+        self.sources = history.sources[n]
+        self.problems: tuple[Problem, ...] = ()
+
+
+class Activation:
+    """An activation in progress, or the latest one that ended."""
+
+    __slots__ = ("agent", "id", "inputs", "n", "problems", "us_start")
+
+    def __init__(self, name: str, agent: str, inputs: tuple[Event, ...], us_start: int) -> None:
+        self.id = name
+        self.agent = agent
+        self.inputs = inputs
+        self.us_start = us_start
+        self.n = -1
+        self.problems: tuple[Problem, ...] = ()
+
+
+class Agent:
+    """A present agent: its buffer in order of delivery, what is on its way, what it is doing."""
+
+    __slots__ = ("activation", "buffer", "incoming", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.buffer: dict[str, Event] = {}
+        self.incoming: dict[str, Event] = {}
+        self.activation: Activation | None = None
+
+
+def by_number(event: Event) -> int:
+    """The key that sorts events in order of generation."""
+    return event.n

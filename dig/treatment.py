@@ -1,0 +1,118 @@
+"""Healing, carried out: asks the healers, keeps to the budget, writes it down, does it.
+
+Several findings about one event end in one delivery: all their notes go with it, and the first
+that reroutes it decides where to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from json import dumps
+from typing import TYPE_CHECKING
+
+from .findings import Budget, Create, Finding, Healer, Inject, Intervention, Reroute
+from .messages import Healed
+from .records import HealRow
+
+if TYPE_CHECKING:
+    from .ledger import Ledger
+
+
+class Treatment:
+    """The healing of one run."""
+
+    def __init__(self, ledger: Ledger, healers: Mapping[str, Healer], budget: Budget) -> None:
+        """Begin with the whole budget."""
+        self._ledger = ledger
+        self._healers = dict(healers)
+        self._budget = budget
+        self._spent: Counter[str] = Counter()
+
+    def renew(self) -> None:
+        """Begin the budget anew: in a session, the next problem has a right to it too."""
+        self._spent.clear()
+
+    def treat(self, found: Iterable[tuple[int, Finding]]) -> None:
+        """Heal some findings, each given with the record that tells of it."""
+        moved: set[str] = set()
+        for row, finding in found:
+            healer = self._healers.get(finding.pattern)
+            if healer is None:
+                continue
+            reason = self._spend(finding)
+            if reason is not None:
+                self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
+                continue
+            for intervention in self._ask(healer, finding):
+                self._carry_out(row, intervention, moved)
+
+    def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
+        """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
+        for intervention in interventions:
+            if isinstance(intervention, Create):
+                self._ledger.emit_system(intervention.note, intervention.to)
+            else:
+                self._ledger.post.add_note(event, intervention.note, None)
+                if isinstance(intervention, Reroute):
+                    self._ledger.redirect(event, intervention.to)
+
+    def _spend(self, finding: Finding) -> str | None:
+        """Take a finding out of the budget, or say why that cannot be."""
+        subject = f"{finding.pattern} {dumps(finding.subject, sort_keys=True)}"
+        limits = {
+            "run": self._budget.per_run,
+            f"pattern {finding.pattern}": self._budget.per_pattern,
+            f"subject {subject}": self._budget.per_subject,
+        }
+        for what, most in limits.items():
+            if self._spent[what] >= most:
+                return f"the budget of {most} for this {what.split()[0]} is used up"
+        self._spent.update(limits.keys())
+        return None
+
+    def _ask(self, healer: Healer, finding: Finding) -> list[Intervention]:
+        try:
+            interventions = list(healer.heal(self._ledger.graph, finding))
+            for intervention in interventions:
+                self.check(intervention)
+        except Exception as error:  # a healer must never be able to stop a team
+            self._ledger.fault(f"healer of {finding.pattern}", f"raised {error!r}")
+            return []
+        return interventions
+
+    def check(self, intervention: Intervention) -> None:
+        """Refuse what is no intervention, or is about an event that nobody can be shown.
+
+        Raises:
+            TypeError: It is none of the three, or its note is no text.
+            ValueError: The event does not exist, or is used up.
+        """
+        if not isinstance(intervention, Inject | Reroute | Create):
+            raise TypeError(f"{intervention!r} is no intervention")
+        if not isinstance(intervention.note, str):
+            raise TypeError(f"the note {intervention.note!r} is no text")
+        if not all(isinstance(agent, str) for agent in intervention.to or ()):
+            raise TypeError(f"{intervention.to!r} is no list of agents")
+        if not isinstance(intervention, Create) and intervention.event not in self._ledger.post:
+            raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
+
+    def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
+        t, us = self._ledger.stamp()
+        if isinstance(what, Create):
+            name = self._ledger.new_id("e")
+            self._write(HealRow(t, us, row, "create", name, what.to, what.note))
+            self._ledger.emit_system(what.note, what.to, name)
+        elif isinstance(what, Inject) or what.event in moved:
+            to = what.to if isinstance(what, Inject) else None
+            self._write(HealRow(t, us, row, "inject", what.event, to, what.note))
+            self._ledger.post.add_note(what.event, what.note, to)
+        else:
+            self._write(HealRow(t, us, row, "reroute", what.event, what.to, what.note))
+            self._ledger.post.add_note(what.event, what.note, None)
+            self._ledger.redirect(what.event, what.to)
+            moved.add(what.event)
+
+    def _write(self, row: HealRow) -> None:
+        self._ledger.write(row)
+        self._ledger.effect(Healed(row))

@@ -1,0 +1,121 @@
+"""Cut-outs of the graph for people and for networkx: as it stood at a time, raw or cleaned.
+
+Nothing here is on the way of a run: a view reads the graph's history when it is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from .history import CONSUME, FINAL, NO_FATE
+from .records import FATES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import networkx as nx
+
+    from .graph import InteractionGraph
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """A cut-out of a graph.
+
+    Attributes:
+        graph: The graph.
+        until: Logical time after whose record the graph is shown; ``None``: as it is now.
+        productive: Show the cleaned graph: productive edges and the nodes that they touch.
+    """
+
+    graph: InteractionGraph
+    until: int | None = None
+    productive: bool = False
+
+    def at(self, t: int) -> GraphView:
+        """The same view, as the graph stood after the record at logical time `t`."""
+        return replace(self, until=t)
+
+    def cleaned(self) -> GraphView:
+        """The same view, without delays, reroutes, discards and what only they touch."""
+        return replace(self, productive=True)
+
+    def nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Nodes with their attributes: events, then activations, each in order of appearance."""
+        if not self.productive:
+            yield from self._all_nodes()
+            return
+        touched = {name for source, target, _ in self.edges() for name in (source, target)}
+        yield from ((name, attributes) for name, attributes in self._all_nodes() if name in touched)
+
+    def edges(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Edges with their attributes: the generation edges, then the delivery edges."""
+        h = self.graph.history
+        for n in range(self._events()):
+            if h.generator[n] >= 0:
+                generator = h.activation_ids[h.generator[n]]
+                yield generator, h.event_ids[n], {"kind": "generation", "t": h.t_gen[n]}
+        for v in range(self._activations()):
+            for event, fate in h.edges(v):
+                if self._has_ended(v) and fate != NO_FATE:
+                    label: dict[str, Any] = {"fate": FATES[fate], "t": h.t_end[v]}
+                else:
+                    label = {"t": h.t_start[v]}
+                if not self.productive or label.get("fate") == FATES[CONSUME]:
+                    edge = {"kind": "delivery", **label}
+                    yield h.event_ids[event], h.activation_ids[v], edge
+
+    def to_networkx(self) -> nx.DiGraph[str]:
+        """The view as a `networkx.DiGraph` with the attributes of `digmon graph --json`."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self.nodes())
+        graph.add_edges_from(self.edges())
+        return graph
+
+    def node_link(self) -> dict[str, Any]:
+        """The view as networkx node-link data, with the edges under the key `edges`."""
+        return {
+            "directed": True,
+            "multigraph": False,
+            "graph": {},
+            "nodes": [{**attributes, "id": name} for name, attributes in self.nodes()],
+            "edges": [{**label, "source": s, "target": t} for s, t, label in self.edges()],
+        }
+
+    def _all_nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        h = self.graph.history
+        for n in range(self._events()):
+            yield (
+                h.event_ids[n],
+                {
+                    "kind": "event",
+                    "t_gen": h.t_gen[n],
+                    "type": h.type_names[h.type_of[n]],
+                    "final": bool(h.flags[n] & FINAL),
+                },
+            )
+        names = list(h.agents)
+        for v in range(self._activations()):
+            node = {"kind": "activation", "agent": names[h.agent_of[v]], "t_start": h.t_start[v]}
+            if self._has_ended(v):
+                node["t_end"] = h.t_end[v]
+            yield h.activation_ids[v], node
+
+    def _events(self) -> int:
+        return self._count(self.graph.history.t_gen)
+
+    def _activations(self) -> int:
+        return self._count(self.graph.history.t_start)
+
+    def _count(self, times: Any) -> int:
+        """How many of some ascending times are in the view."""
+        from bisect import bisect_right
+
+        return len(times) if self.until is None else bisect_right(times, self.until)
+
+    def _has_ended(self, v: int) -> bool:
+        t_end = self.graph.history.t_end[v]
+        return t_end >= 0 and (self.until is None or t_end <= self.until)

@@ -1,0 +1,126 @@
+"""The watch: a graph with detectors around it, fed record by record.
+
+Live and after the fact it is the same object, so what is found in a run is what is found again
+in its trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from .findings import ClockDetector, Detector, Finding
+from .graph import InteractionGraph
+from .plain import plain
+from .records import ASIDE, Record
+
+MOST_FAULTS = 3
+
+Fault = Callable[[str, str], None]
+"""Told of a detector's failure: which detector, and what happened."""
+
+
+class Watch:
+    """A graph, and the detectors that look at it after every record.
+
+    A detector that raises, returns what is no finding, or takes too long has failed. After three
+    failures (one, if it was late or its clock stands still) it is disabled; the others go on.
+    """
+
+    def __init__(
+        self,
+        detectors: Sequence[Detector],
+        *,
+        on_fault: Fault = lambda name, what: None,
+        stopwatch: Callable[[], float] | None = None,
+        limit_s: float = 5.0,
+    ) -> None:
+        """Set up a watch.
+
+        Args:
+            detectors: In the order in which simultaneous findings are listed.
+            on_fault: Told of each failure of a detector.
+            stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
+            limit_s: A detector that takes longer for one look is disabled after it returns.
+        """
+        self.graph = InteractionGraph()
+        self._detectors = list(detectors)
+        self._clocks = [d for d in detectors if isinstance(d, ClockDetector)]
+        self._on_fault = on_fault
+        self._stopwatch = stopwatch
+        self._limit_s = limit_s
+        self._faults: dict[int, int] = {}
+
+    def feed(self, record: Record) -> list[Finding]:
+        """Apply a record; return what was due before it and what it raises, in order.
+
+        Raises:
+            RuleError: The record contradicts those before it.
+        """
+        found = self.advance(record.us)
+        self.graph.apply(record)
+        if isinstance(record, ASIDE):  # changes no graph; nothing may be raised by a raised finding
+            return found
+        for detector in tuple(self._detectors):
+            found += self._ask(detector, partial(detector.detect, self.graph, record))
+        return found
+
+    def advance(self, us: int) -> list[Finding]:
+        """What clocks raise up to the moment `us` (included), in order."""
+        found: list[Finding] = []
+        while self._clocks:
+            due = self.deadline()
+            if due is None or due > us:
+                break
+            for clock in tuple(self._clocks):
+                if self._deadline_of(clock) == due:
+                    found += self._ask(clock, partial(clock.expire, self.graph, due))
+                    again = self._deadline_of(clock)
+                    if again is not None and again <= due:
+                        self._fail(clock, "its deadline does not move on", at_once=True)
+        return found
+
+    def deadline(self) -> int | None:
+        """The next moment at which something is raised if nothing comes before."""
+        if self.graph.is_over or self.graph.t < 0:
+            return None
+        times = [self._deadline_of(clock) for clock in tuple(self._clocks)]
+        return min((t for t in times if t is not None), default=None)
+
+    def _deadline_of(self, clock: ClockDetector) -> int | None:
+        if clock not in self._clocks:
+            return None
+        try:
+            return clock.deadline(self.graph)
+        except Exception as error:
+            self._fail(clock, f"its deadline raised {error!r}", at_once=True)
+            return None
+
+    def _ask(self, detector: Detector, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+        start = self._stopwatch() if self._stopwatch else 0.0
+        try:
+            found = list(look())
+            for finding in found:
+                _check(finding)
+        except Exception as error:  # a detector must never be able to stop a team
+            self._fail(detector, f"raised {error!r}")
+            return []
+        if self._stopwatch and self._stopwatch() - start > self._limit_s:
+            self._fail(detector, f"took longer than {self._limit_s} s", at_once=True)
+        return found
+
+    def _fail(self, detector: Detector, what: str, *, at_once: bool = False) -> None:
+        count = self._faults[id(detector)] = self._faults.get(id(detector), 0) + 1
+        name = getattr(detector, "pattern", type(detector).__name__)
+        if at_once or count >= MOST_FAULTS:
+            self._detectors = [d for d in self._detectors if d is not detector]
+            self._clocks = [d for d in self._clocks if d is not detector]
+            what += "; it is disabled for the rest of the run"
+        self._on_fault(str(name), what)
+
+
+def _check(finding: Finding) -> None:
+    if not isinstance(finding, Finding):
+        raise TypeError(f"{finding!r} is not a Finding")
+    plain(finding.subject)
+    plain(finding.evidence)
