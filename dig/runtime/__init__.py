@@ -1,0 +1,29 @@
+"""Things that run: agents, the bus in real time, the simulator in virtual time.
+
+- `agents`: what an agent is, sees and decides. `draws`: random numbers that repeat.
+- `delivery`: delivery policies.
+- `host`: what bus and simulator do alike. `bus`: anyio, real time. `simulation`: virtual time.
+- `result`: how a run ended.
+"""
+
+from __future__ import annotations
+
+from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
+from .bus import Bus
+from .host import Setup
+from .result import RunResult
+from .simulation import simulate
+
+__all__ = [
+    "Agent",
+    "Bus",
+    "Decision",
+    "EventFate",
+    "NewEvent",
+    "Plan",
+    "Policy",
+    "RunResult",
+    "Setup",
+    "View",
+    "simulate",
+]

@@ -1,0 +1,203 @@
+"""Agents: what they are shown, and what they may decide.
+
+An agent is one method, `async act(view) -> Decision`; a plain async function is one too
+(`as_agent`). A `View` is everything an agent gets to see in an activation; a `Decision` names a
+fate for each event and what to generate. `Decision` is a pydantic model, so it is also the schema
+that a language model has to fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+
+from dig.errors import DecisionError
+from dig.messages import DeliveryPolicy, Output, Pending
+from dig.plain import plain
+from dig.records import Fate, FateName
+
+Tool = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What an agent sees in one activation.
+
+    Attributes:
+        agent: Its own name.
+        team: The names of all present agents, itself included.
+        turn: Which of its activations this is, counted from 1.
+        time_s: Seconds since the run began.
+        events: Its whole buffer in order of delivery, with the system's notes.
+        tools: What it may call, by name; a call is no part of the graph.
+    """
+
+    agent: str
+    team: tuple[str, ...]
+    turn: int
+    time_s: float
+    events: tuple[Pending, ...]
+    tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The names of all other present agents."""
+        return tuple(name for name in self.team if name != self.agent)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class EventFate(_Strict):
+    """What the agent does with one event in front of it."""
+
+    event: str = Field(description="The event's id.")
+    fate: FateName
+    to: list[str] = Field(default=[], description="For a reroute: the agents it goes to instead.")
+
+
+class NewEvent(_Strict):
+    """An event that the agent generates."""
+
+    payload: Any = None
+    to: list[str] = Field(default=[], description="The agents it goes to.")
+    type: str = Field(default="message", description="problem, solution, raw_data, message, ...")
+    final: bool = Field(default=False, description="Whether it submits the team's answer.")
+    policy: SkipJsonSchema[Any] = Field(default=None, exclude=True)
+    """A `DeliveryPolicy` that decides the recipients instead of `to`; for agents in Python."""
+
+
+class Decision(_Strict):
+    """What an agent does in one activation.
+
+    Every event in front of it has a fate; one that is not named is delayed, except that a note
+    from the system counts as read. The classmethods make the five canonical actions; an agent
+    may also mix them.
+    """
+
+    fates: list[EventFate] = Field(default=[], description="A fate for each event in front of you.")
+    outputs: list[NewEvent] = Field(default=[], description="The events you generate, in order.")
+    usage: SkipJsonSchema[dict[str, Any] | None] = None
+    """What the activation cost (tokens and the like); kept in the trace."""
+
+    @classmethod
+    def respond(cls, view: View, *outputs: NewEvent) -> Decision:
+        """Consume everything, generate `outputs`."""
+        return cls(fates=_all(view, "consume"), outputs=list(outputs))
+
+    @classmethod
+    def wait(cls) -> Decision:
+        """Leave everything in the buffer."""
+        return cls()
+
+    @classmethod
+    def reroute(cls, events: Sequence[Pending], to: Sequence[str]) -> Decision:
+        """Pass some events on to other agents, and keep the rest."""
+        fates = [EventFate(event=event.id, fate="reroute", to=list(to)) for event in events]
+        return cls(fates=fates)
+
+    @classmethod
+    def discard(cls, events: Sequence[Pending]) -> Decision:
+        """Drop some events, and keep the rest."""
+        return cls(fates=[EventFate(event=event.id, fate="discard") for event in events])
+
+    @classmethod
+    def submit(cls, view: View, answer: Any) -> Decision:
+        """Consume everything and submit an answer."""
+        return cls.respond(view, NewEvent(payload=answer, type="solution", final=True))
+
+    def parts(self) -> tuple[tuple[Fate, ...], tuple[Output, ...]]:
+        """The fates and outputs as the monitor takes them."""
+        fates = tuple(Fate(f.event, f.fate, tuple(f.to)) for f in self.fates)
+        outputs = tuple(
+            Output(o.payload, tuple(o.to), o.type, o.final, cast("DeliveryPolicy | None", o.policy))
+            for o in self.outputs
+        )
+        return fates, outputs
+
+
+def _all(view: View, fate: FateName) -> list[EventFate]:
+    return [EventFate(event=event.id, fate=fate) for event in view.events]
+
+
+class Agent(Protocol):
+    """An agent: one method."""
+
+    async def act(self, view: View) -> Decision:
+        """Decide about the events in front of it."""
+        ...
+
+
+class Policy(Protocol):
+    """An agent whose decision can be had without waiting, for runs in virtual time.
+
+    It keeps no state that its past views do not determine, and draws every random number from
+    `dig.runtime.draws`, so that the same run gives the same bytes again.
+    """
+
+    def plan(self, view: View) -> Plan:
+        """Decide, and say how long the agent thinks about it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A decision, and the think time in seconds that comes before it.
+
+    Attributes:
+        think_s: Seconds from the start of the activation to its end.
+        decision: What is decided then; an error's text, if the agent fails instead.
+    """
+
+    think_s: float
+    decision: Decision | str
+
+
+AgentFunction = Callable[[View], Awaitable[Decision]]
+
+
+@dataclass(frozen=True)
+class FunctionAgent:
+    """A plain async function as an agent."""
+
+    function: AgentFunction
+
+    async def act(self, view: View) -> Decision:
+        """Call the function."""
+        return await self.function(view)
+
+
+def as_agent(agent: Agent | AgentFunction) -> Agent:
+    """An agent as it is, an async function made into one."""
+    return cast("Agent", agent) if hasattr(agent, "act") else FunctionAgent(cast("Any", agent))
+
+
+def as_decision(value: object) -> Decision:
+    """What an agent returned, as a decision; JSON-like dicts are read as one.
+
+    Raises:
+        DecisionError: It is none; the message says what is wrong with it.
+    """
+    if isinstance(value, Decision):
+        return value
+    if not isinstance(value, dict):
+        raise DecisionError(f"the agent returned {type(value).__name__}, which is no Decision")
+    try:
+        return Decision.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DecisionError(f"the agent's decision is wrong at {place}: {first['msg']}") from None
+
+
+def shown(event: Pending) -> Pending:
+    """An event with a payload of its own, so that no agent can change what another is shown."""
+    return Pending(
+        event.id, event.type, event.sender, plain(event.payload), event.notes, event.final
+    )

@@ -1,0 +1,173 @@
+"""What every shell around the monitor does alike: views, decisions, failures, the end.
+
+A host has no clock and no loop either; the bus and the simulator drive it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from dig.errors import DecisionError, PayloadError
+from dig.findings import Budget, Detector, Gate, Healer
+from dig.ledger import Sink
+from dig.messages import Effect, Output, Started
+from dig.monitor import Monitor
+from dig.records import Limits, Outcome
+
+from .agents import Tool, View, as_decision, shown
+from .result import RunResult, Tally
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything about a run that is no agent, no clock and no problem.
+
+    Attributes:
+        run: The name of the run's configuration.
+        task: What the run is about.
+        seed: What it was seeded with.
+        session: Whether it goes on with further problems after an answer.
+        memory: Whether agents remember what they have seen.
+        limits: The thresholds of the patterns.
+        detectors: Makes a fresh set of detectors.
+        healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
+        gates: Asked about every agent-made event before its release.
+        budget: How much healing there may be.
+        fail_closed: End the run when a detector, healer, gate or policy fails.
+        tools: What agents may call, by name.
+        limit_s: Seconds after which the run is ended; the default is that of the paper's
+            case study.
+        activation_timeout_s: Seconds after which an agent's activation is ended with an error.
+        retries: How often an agent is started again after failures in a row.
+        backoff_s: Seconds before the first such start; doubled for each further one.
+    """
+
+    run: str = "run"
+    task: Any = None
+    seed: int | None = None
+    session: bool = False
+    memory: bool = False
+    limits: Limits = field(default_factory=Limits)
+    detectors: Callable[[], Sequence[Detector]] = tuple
+    healers: Callable[[], Mapping[str, Healer]] | None = None
+    gates: Sequence[Gate] = ()
+    budget: Budget = field(default_factory=Budget)
+    fail_closed: bool = False
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    limit_s: float = 120.0
+    activation_timeout_s: float = 60.0
+    retries: int = 3
+    backoff_s: float = 1.0
+
+    def monitor(
+        self,
+        agents: Sequence[str],
+        clock: Callable[[], float],
+        sink: Sink,
+        stopwatch: Callable[[], float] | None = None,
+    ) -> Monitor:
+        """A monitor for one run of this setup."""
+        return Monitor(
+            agents,
+            clock=clock,
+            run=self.run,
+            task=self.task,
+            seed=self.seed,
+            session=self.session,
+            memory=self.memory,
+            limits=self.limits,
+            detectors=self.detectors(),
+            healers=self.healers() if self.healers else None,
+            gates=self.gates,
+            budget=self.budget,
+            sink=sink,
+            stopwatch=stopwatch,
+            fail_closed=self.fail_closed,
+        )
+
+
+class Host:
+    """One run: turns activations into views, and what agents return into requests.
+
+    Attributes:
+        monitor: The run's monitor.
+    """
+
+    def __init__(self, setup: Setup, monitor: Monitor) -> None:
+        """Begin, with nobody activated yet."""
+        self.monitor = monitor
+        self._setup = setup
+        self._tools = MappingProxyType(dict(setup.tools))
+        self._turns: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()  # in a row, by agent
+        self._tally = Tally()
+
+    def heed(self, effects: list[Effect]) -> list[Effect]:
+        """Count what effects tell, on their way to the shell."""
+        self._tally.count(effects)
+        return effects
+
+    def inject(self, problem: Output) -> list[Effect]:
+        """A problem, or another event, comes from outside."""
+        return self.heed(self.monitor.inject(problem))
+
+    def next_turn(self, agent: str) -> int:
+        """The number of an agent's next activation, counted from 1."""
+        return self._turns[agent] + 1
+
+    def view(self, started: Started) -> View:
+        """What the agent of an activation sees."""
+        self._turns[started.agent] += 1
+        return View(
+            agent=started.agent,
+            team=tuple(self.monitor.graph.agents),
+            turn=self._turns[started.agent],
+            time_s=self.monitor.now,
+            events=tuple(shown(event) for event in started.events),
+            tools=self._tools,
+        )
+
+    def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
+        """An agent has returned something; nonsense fails the activation and loses nothing.
+
+        Returns:
+            The effects, and the seconds after which the agent is to be started again.
+        """
+        try:
+            decision = as_decision(value)
+            fates, outputs = decision.parts()
+            ended = self.monitor.end(started.activation, fates, outputs, usage=decision.usage)
+        except (DecisionError, PayloadError) as error:
+            return self.failed(started, str(error))
+        self._failures.pop(started.agent, None)
+        return self.heed(ended), None
+
+    def failed(self, started: Started, error: str) -> tuple[list[Effect], float | None]:
+        """An agent has raised, or taken too long: its inputs stay with it.
+
+        Returns:
+            The effects, and the seconds after which the agent is to be started again.
+        """
+        agent = started.agent
+        self._tally.failures[agent] += 1
+        self._failures[agent] += 1
+        again = self._failures[agent] <= self._setup.retries
+        wait = self._setup.backoff_s * 2 ** (self._failures[agent] - 1) if again else None
+        ended = self.monitor.end(started.activation, error=error, retry=again)
+        return self.heed(ended), wait
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether nothing can ever happen any more, unless it comes from outside."""
+        monitor = self.monitor
+        return monitor.is_quiet and not self._setup.session and monitor.next_deadline() is None
+
+    def finish(self, outcome: Outcome, reason: str) -> RunResult:
+        """End the run and give its account."""
+        answer = self._tally.answer
+        self.heed(self.monitor.finish(outcome, None if self._setup.session else answer))
+        return self._tally.result(self.monitor.graph, reason)

@@ -1,0 +1,115 @@
+"""How a run ended: its outcome, its answer, what was raised, and what was left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dig.findings import Finding
+from dig.graph import InteractionGraph
+from dig.messages import Answered, Effect, Healed, Raised
+from dig.records import Finish
+
+
+@dataclass(frozen=True)
+class Left:
+    """What was left at the end, by id, each list in order of generation.
+
+    Attributes:
+        undelivered: Events that were on their way to somebody.
+        unconsumed: Work that was open: somebody could still have done it.
+        orphaned: Work that nobody could reach any more, with the cause.
+        unfinished: Activations that the end cut off, with their agents.
+    """
+
+    undelivered: tuple[str, ...]
+    unconsumed: tuple[str, ...]
+    orphaned: dict[str, str]
+    unfinished: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        outcome: `submitted`, `timeout`, `stopped` or `error`.
+        reason: In words, why it ended.
+        answer: The accepted answer (the last one, in a session).
+        seconds: How long it took, on the run's clock.
+        records: How many records the trace has.
+        activations: How many activations there were.
+        failures: How many of them failed, by agent.
+        findings: What was raised, in order.
+        heals: How many interventions there were, by action.
+        left: What was left at the end.
+    """
+
+    outcome: str
+    reason: str
+    answer: Any
+    seconds: float
+    records: int
+    activations: int
+    failures: dict[str, int]
+    findings: tuple[Finding, ...]
+    heals: dict[str, int]
+    left: Left
+
+    def raised(self) -> dict[str, int]:
+        """How many findings there were, by pattern."""
+        return dict(Counter(finding.pattern for finding in self.findings))
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as `result.json` has it."""
+        body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left")}
+        findings = [finding.row() for finding in self.findings]
+        return {**body, "raised": self.raised(), "findings": findings, "left": asdict(self.left)}
+
+
+@dataclass
+class Tally:
+    """Counts what the effects of a run tell, for its result."""
+
+    findings: list[Finding] = field(default_factory=list)
+    heals: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    answer: Any = None
+
+    def count(self, effects: Iterable[Effect]) -> None:
+        """Take some effects into account."""
+        for effect in effects:
+            if isinstance(effect, Raised):
+                self.findings.append(effect.finding)
+            elif isinstance(effect, Healed):
+                self.heals[effect.row.action] += 1
+            elif isinstance(effect, Answered):
+                self.answer = effect.payload
+
+    def result(self, graph: InteractionGraph, reason: str) -> RunResult:
+        """The result of a run whose graph this is."""
+        finish = graph.finished or Finish(graph.t, graph.now, "error")
+        return RunResult(
+            outcome=finish.outcome,
+            reason=reason,
+            answer=self.answer,
+            seconds=graph.now / 1_000_000,
+            records=graph.t + 1,
+            activations=len(graph.history.activation_ids),
+            failures=dict(self.failures),
+            findings=tuple(self.findings),
+            heals=dict(self.heals),
+            left=left(graph),
+        )
+
+
+def left(graph: InteractionGraph) -> Left:
+    """What is left in a graph."""
+    return Left(
+        tuple(event.id for event in graph.flying()),
+        tuple(event.id for event in graph.open_events()),
+        graph.orphans(),
+        {activation.id: activation.agent for activation in graph.activations.values()},
+    )

@@ -1,0 +1,182 @@
+"""The simulator: a run in virtual time, without an event loop; the same seed, the same bytes.
+
+The same monitor and the same host as on the bus, under a scheduler that keeps what is to happen
+in a heap. An agent's think time is what its policy says; how long a ready agent takes to start
+is drawn from the seed, so that different seeds try different schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Protocol
+
+from dig.errors import SettingsError
+from dig.findings import Intervention
+from dig.ledger import Sink
+from dig.messages import Asked, Effect, Output, Over, Pending, Started, Wake
+from dig.monitor import Monitor
+from dig.records import Outcome, micros
+
+from .agents import Plan, Policy
+from .draws import Draws
+from .host import Host, Setup
+from .result import RunResult
+
+Happening = tuple[float, Callable[[Monitor], list[Effect]]]
+"""A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
+
+
+class PlannedGate(Protocol):
+    """A gate whose decision can be had without waiting."""
+
+    def plan(self, event: Pending) -> tuple[float, Sequence[Intervention]]:
+        """Seconds until it has decided, and what it decides."""
+        ...
+
+
+def simulate(
+    team: Mapping[str, Policy],
+    problem: Output | None = None,
+    *,
+    setup: Setup | None = None,
+    script: Iterable[Happening] = (),
+    sink: Sink = lambda record: None,
+    latency_s: float = 0.05,
+) -> RunResult:
+    """Run a team in virtual time.
+
+    Args:
+        team: The agents by name.
+        problem: The first event, at time zero.
+        setup: Everything else about the run; its seed also orders what is simultaneous.
+        script: What happens from outside, besides.
+        sink: Is given every record.
+        latency_s: A ready agent starts after a random part of this many seconds.
+
+    Returns:
+        How the run ended.
+    """
+    simulation = Simulation(team, setup or Setup(), sink, latency_s)
+    for at, happening in script:
+        simulation.plan(at, happening)
+    if problem is not None:
+        simulation.plan(0.0, lambda monitor: monitor.inject(problem))
+    return simulation.run()
+
+
+class Simulation:
+    """One run in virtual time."""
+
+    def __init__(
+        self, team: Mapping[str, Policy], setup: Setup, sink: Sink, latency_s: float
+    ) -> None:
+        """Set the stage; nothing happens before `run`."""
+        if not team:
+            raise SettingsError("a team needs at least one agent")
+        self._team = dict(team)
+        self._setup = setup
+        self._latency_s = latency_s
+        self._now = 0  # microseconds
+        self._order = count()
+        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._waking: set[str] = set()
+        self._outcome: tuple[Outcome, str] | None = None
+        self.host = Host(setup, setup.monitor(tuple(team), self._clock, sink))
+
+    def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
+        """Have something asked of the monitor at a time in seconds."""
+        self._at(micros(at_s), lambda: self._carry_out(self._heeded(happening)))
+
+    def run(self) -> RunResult:
+        """Run until the answer is accepted, nothing can happen any more, or time is up."""
+        while self._outcome is None:
+            self._next()
+        outcome, reason = self._outcome
+        return self.host.finish(outcome, reason)
+
+    def _next(self) -> None:
+        """Do what comes next; what the monitor has due comes before what happens then."""
+        due = self.host.monitor.next_deadline()
+        moments = [moment for moment, _, _ in self._agenda[:1]]
+        if due is not None:
+            moments.append(max(self._now, micros(due)))
+        if not moments:
+            self._outcome = ("stopped", "nothing could happen any more")
+        elif min(moments) > micros(self._setup.limit_s):
+            self._now = micros(self._setup.limit_s)
+            self._outcome = ("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
+        else:
+            self._now = min(moments)
+            if due is not None and moments[-1] == self._now:
+                self._carry_out(self.host.heed(self.host.monitor.tick()))
+            else:
+                heappop(self._agenda)[2]()
+
+    # --- what happens ---
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Wake):
+                self._start_later(effect.agent, self._latency(effect.agent))
+            elif isinstance(effect, Started):
+                self._act(effect)
+            elif isinstance(effect, Asked):
+                self._ask(effect)
+            elif isinstance(effect, Over):
+                how = "an answer was accepted" if effect.outcome == "submitted" else "a part failed"
+                self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
+
+    def _start_later(self, agent: str, seconds: float) -> None:
+        if agent not in self._waking:
+            self._waking.add(agent)
+            self._at(self._now + micros(seconds), lambda: self._start(agent))
+
+    def _start(self, agent: str) -> None:
+        self._waking.discard(agent)
+        state = self.host.monitor.graph.agents.get(agent)
+        if state is not None and state.activation is None:
+            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+
+    def _act(self, started: Started) -> None:
+        try:
+            plan = self._team[started.agent].plan(self.host.view(started))
+        except Exception as error:  # as on the bus: a failing agent loses nothing
+            plan = Plan(0.0, repr(error))
+        late = plan.think_s > self._setup.activation_timeout_s
+        think_s = self._setup.activation_timeout_s if late else plan.think_s
+        value: Any = "took too long" if late else plan.decision
+        self._at(self._now + micros(think_s), lambda: self._end(started, value))
+
+    def _end(self, started: Started, value: Any) -> None:
+        if started.activation not in self.host.monitor.graph.activations:
+            return  # its agent has left
+        ask = self.host.failed if isinstance(value, str) else self.host.decided
+        effects, again_s = ask(started, value)
+        if again_s is not None:
+            self._start_later(started.agent, again_s)
+        self._carry_out(effects)
+
+    def _ask(self, asked: Asked) -> None:
+        plan = getattr(asked.gate, "plan", None)
+        if plan is None:
+            raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")
+        seconds, decided = plan(asked.event)
+        monitor, gate, event = self.host.monitor, asked.gate, asked.event.id
+        self.plan(self._now / 1_000_000 + seconds, lambda _: monitor.resolve(gate, event, decided))
+
+    # --- time ---
+
+    def _at(self, us: int, action: Callable[[], None]) -> None:
+        heappush(self._agenda, (us, next(self._order), action))
+
+    def _clock(self) -> float:
+        return self._now / 1_000_000
+
+    def _latency(self, agent: str) -> float:
+        draws = Draws(self._setup.seed or 0, agent, self.host.next_turn(agent))
+        return self._latency_s * draws.uniform("latency")
+
+    def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:
+        return self.host.heed(happening(self.host.monitor))
