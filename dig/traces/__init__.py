@@ -1,0 +1,1 @@
+"""What a run leaves: `reader` reads traces, `journal` writes them, `check` looks at them again."""
