@@ -1,0 +1,250 @@
+"""What simulated agents exchange about CountFrequency: parts, and partial counts of them.
+
+Everything that an agent has to know later travels in a payload, since it remembers nothing: the
+whole range that is asked for, whom to report to, and which ranges some counts cover. Payloads
+come from others and may be damaged; what cannot be read is ``None``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .count_frequency import TASK
+
+Range = tuple[int, int]
+"""`(start, stop)`: elements from `start`, counted from 0, to before `stop`."""
+
+MOST_WEIGHED = 12
+"""Overlapping partial counts up to this many are chosen from by trying all ways, 2^12 at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part of an array to be counted.
+
+    Attributes:
+        part: The range to be counted.
+        whole: The range that is asked for in the end.
+        most: How many elements one message may carry.
+        report_to: Who puts the counts together; ``None``: whoever takes this on.
+    """
+
+    part: Range
+    whole: Range
+    most: int
+    report_to: str | None = None
+
+    @property
+    def length(self) -> int:
+        """How many elements its part has."""
+        return self.part[1] - self.part[0]
+
+    @classmethod
+    def read(cls, payload: Any) -> Job | None:
+        """The job that a payload describes, if it does."""
+        if not isinstance(payload, Mapping) or payload.get("task") != TASK:
+            return None
+        part = _range(payload.get("part"))
+        whole = _range(payload.get("whole", payload.get("part")))
+        most, report_to = payload.get("most_per_message"), payload.get("report_to")
+        if part is None or whole is None or type(most) is not int or most < 1:
+            return None
+        return cls(part, whole, most, report_to if isinstance(report_to, str) else None)
+
+    def payload(self, **more: Any) -> dict[str, Any]:
+        """The payload that describes this job."""
+        return {
+            "task": TASK,
+            "part": list(self.part),
+            "whole": list(self.whole),
+            "most_per_message": self.most,
+            "report_to": self.report_to,
+            **more,
+        }
+
+    def at(self, part: Sequence[int]) -> Job:
+        """The same job for another part."""
+        return replace(self, part=(part[0], part[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class RawData:
+    """The elements of a part.
+
+    Attributes:
+        job: The part, and what it is to be counted for.
+        data: Its elements.
+    """
+
+    job: Job
+    data: tuple[int, ...]
+
+    @classmethod
+    def read(cls, payload: Any) -> RawData | None:
+        """The raw data that a payload carries, if it does."""
+        job = Job.read(payload)
+        if job is None:
+            return None
+        data = payload.get("data")
+        if not isinstance(data, list) or len(data) != job.length:
+            return None
+        return cls(job, tuple(data)) if all(type(value) is int for value in data) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Counts of some ranges of an array.
+
+    Attributes:
+        counts: How often each value occurs there.
+        covers: The ranges, disjoint and in order.
+        job: What they were counted for; its part is of no account.
+        is_for_all: Whether everybody was sent a copy, not only who puts the counts together.
+    """
+
+    counts: Mapping[int, int]
+    covers: tuple[Range, ...]
+    job: Job
+    is_for_all: bool = False
+
+    @property
+    def covered(self) -> int:
+        """How many elements were counted."""
+        return sum(stop - start for start, stop in self.covers)
+
+    @property
+    def share(self) -> float:
+        """Which share of the whole range is covered."""
+        start, stop = self.job.whole
+        return self.covered / (stop - start)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole range is covered."""
+        return not missing(self.job.whole, self.covers)
+
+    @classmethod
+    def read(cls, payload: Any) -> Partial | None:
+        """The counts that a payload carries, if it does."""
+        if not isinstance(payload, Mapping):
+            return None
+        job = Job.read({**payload, "part": payload.get("whole")})
+        counts, covers = payload.get("counts"), payload.get("covers")
+        if job is None or not isinstance(counts, Mapping) or not isinstance(covers, list):
+            return None
+        ranges = [r for r in map(_range, covers) if r is not None]
+        if len(ranges) < len(covers) or not all(
+            isinstance(v, str) and v.isdecimal() and type(n) is int for v, n in counts.items()
+        ):
+            return None
+        numbers = {int(value): number for value, number in counts.items()}
+        return cls(numbers, merged(ranges), job, payload.get("is_for_all") is True)
+
+    def payload(self, *, is_for_all: bool = False) -> dict[str, Any]:
+        """The payload that carries these counts; it is also an answer that can be scored."""
+        return {
+            "counts": {str(value): number for value, number in sorted(self.counts.items())},
+            "covers": [list(r) for r in self.covers],
+            "type": "solution",
+            "task": TASK,
+            "whole": list(self.job.whole),
+            "most_per_message": self.job.most,
+            "report_to": self.job.report_to,
+            "is_for_all": is_for_all,
+        }
+
+    def overlaps(self, other: Partial) -> bool:
+        """Whether some element is counted in both."""
+        return any(a < d and c < b for a, b in self.covers for c, d in other.covers)
+
+    def adds_to(self, covers: Iterable[Range]) -> bool:
+        """Whether it counts an element that none of these ranges has."""
+        known = merged(covers)
+        return any(missing(r, known) for r in self.covers)
+
+
+def join(partials: Sequence[Partial], job: Job) -> Partial:
+    """Disjoint partial counts as one."""
+    counts: Counter[int] = Counter()
+    for partial in partials:
+        counts.update(partial.counts)
+    return Partial(counts, merged(r for partial in partials for r in partial.covers), job)
+
+
+def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Ranges in order, with those that touch or overlap as one.
+
+    >>> merged([(5, 9), (0, 5), (20, 30)])
+    ((0, 9), (20, 30))
+    """
+    done: list[Range] = []
+    for start, stop in sorted(ranges):
+        if done and start <= done[-1][1]:
+            done[-1] = (done[-1][0], max(stop, done[-1][1]))
+        else:
+            done.append((start, stop))
+    return tuple(done)
+
+
+def missing(whole: Range, covers: Iterable[Range]) -> tuple[Range, ...]:
+    """What of the whole no range covers.
+
+    >>> missing((0, 30), [(5, 9), (20, 40)])
+    ((0, 5), (9, 20))
+    """
+    gaps: list[Range] = []
+    at = whole[0]
+    for start, stop in merged(covers):
+        if at < min(start, whole[1]):
+            gaps.append((at, min(start, whole[1])))
+        at = max(at, stop)
+    if at < whole[1]:
+        gaps.append((at, whole[1]))
+    return tuple(gaps)
+
+
+def disjoint(partials: Sequence[Partial]) -> list[Partial]:
+    """A choice of partial counts that covers most and counts no element twice.
+
+    Those that overlap one another, directly or by way of others, are weighed together; larger
+    groups than `MOST_WEIGHED` are taken from the longest down.
+    """
+    left, chosen = list(partials), []
+    while left:
+        group = [left.pop(0)]
+        for member in group:  # which grows on the way
+            near = [other for other in left if other.overlaps(member)]
+            group += near
+            left = [other for other in left if other not in near]
+        if len(group) <= MOST_WEIGHED:
+            chosen += _best(group)
+        else:
+            chosen += _longest_first(group)
+    return chosen
+
+
+def _best(group: list[Partial]) -> list[Partial]:
+    if len(group) < 2:
+        return group
+    first, rest = group[0], group[1:]
+    with_first = [first, *_best([other for other in rest if not other.overlaps(first)])]
+    without = _best(rest)
+    return max(with_first, without, key=lambda some: sum(partial.covered for partial in some))
+
+
+def _longest_first(group: list[Partial]) -> list[Partial]:
+    taken: list[Partial] = []
+    for partial in sorted(group, key=lambda one: -one.covered):
+        if not any(partial.overlaps(other) for other in taken):
+            taken.append(partial)
+    return taken
+
+
+def _range(value: Any) -> Range | None:
+    if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
+        return None
+    start, stop = value
+    return (start, stop) if 0 <= start < stop else None

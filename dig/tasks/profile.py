@@ -1,0 +1,107 @@
+"""The habits of a simulated agent, good and bad, each under its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dig.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a simulated agent is like; all of a team have the same profile.
+
+    The defaults make a team of six that counts 10,000 elements stumble now and then, as teams of
+    language models do; `Profile.perfect()` never stumbles. Probabilities are from 0 to 1 and,
+    unless it says otherwise, of one activation in which the habit could show. An agent that acts
+    on the system's word (`compliance`) has no bad habit in that activation, except `fail`.
+
+    Attributes:
+        think_s: Median seconds from the start of an activation to its end, without reading.
+        think_spread: Standard deviation of the logarithm of `think_s`.
+        read_s: Seconds more for each element of raw data that is counted.
+        chunk_length: How many elements it likes to count in one go; it cuts up longer parts, and
+            reads shorter ones. A message may carry fewer, which it then goes by.
+        pieces_per_agent: A part is cut into so many pieces for each member of the team, at most.
+        reads_at_once: How many parts it reads in one activation, at most.
+        error: Probability that an element is miscounted in a chunk of 1,000 elements; half of
+            the miscounted ones are skipped, half are taken for a random value of the chunk.
+        error_growth: By which power of the chunk's length that probability grows.
+        most_error: What that probability never exceeds.
+        wait: Probability to wait although there is something to do.
+        pass_on: Probability to reroute work to a random colleague: each problem, each raw data,
+            and one of the solutions.
+        discard: Probability to discard work although it is needed; the same events.
+        discard_double: Probability, for each solution that covers nothing new, to discard it
+            instead of reading it along with the others.
+        broadcast: Probability, for each chunk that it has counted, to send the solution to
+            everybody, itself included, and not only to the agent that puts the counts together.
+        duplicate: Probability, for each subproblem that it hands out, to keep it as well.
+        misaddress: Probability, for each event that it generates, to send it to somebody who
+            does not exist.
+        merge: Probability to merge the solutions that have come so far into one.
+        hand_over: Probability to merge them and have a random colleague go on collecting, while
+            all others still report to this agent.
+        submit_early: Probability to submit an incomplete answer, times the share that it covers.
+        fail: Probability to answer nonsense, so that the activation fails.
+        compliance: Probability to act on what the system says: a note on a returned answer
+            (keep its counts, and see to the rest), a system event (do all that can be done now),
+            a note on other work (do not pass it on or discard it).
+        recompute: Probability, when acting on the system's word, to have missing ranges counted
+            again, rather than to wait for them once more.
+    """
+
+    think_s: float = 2.4
+    think_spread: float = 0.25
+    read_s: float = 0.0005
+    chunk_length: int = 1000
+    pieces_per_agent: int = 10
+    reads_at_once: int = 4
+    error: float = 0.1
+    error_growth: float = 1.5
+    most_error: float = 0.5
+    wait: float = 0.015
+    pass_on: float = 0.02
+    discard: float = 0.002
+    discard_double: float = 0.2
+    broadcast: float = 0.05
+    duplicate: float = 0.03
+    misaddress: float = 0.004
+    merge: float = 0.1
+    hand_over: float = 0.02
+    submit_early: float = 0.1
+    fail: float = 0.01
+    compliance: float = 0.9
+    recompute: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: A value is out of its range; the message names it.
+        """
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            least = 1 if field.type == "int" else 0
+            most = 1 if name in _PROBABILITIES else float("inf")
+            if not least <= value <= most:
+                raise SettingsError(f"{name} is {value!r}; it goes from {least} to {most}")
+
+    @classmethod
+    def perfect(cls) -> Profile:
+        """Counts without mistakes, has no bad habits, and heeds every note."""
+        never: dict[str, Any] = dict.fromkeys(_PROBABILITIES, 0.0)
+        return cls(**{**never, "compliance": 1.0, "recompute": 1.0})
+
+    def error_for(self, length: int) -> float:
+        """The probability that an element of a chunk of this length is miscounted."""
+        longer: float = (length / 1000) ** self.error_growth
+        return min(self.most_error, self.error * longer)
+
+
+_PROBABILITIES = (
+    "error", "most_error", "wait", "pass_on", "discard", "discard_double", "broadcast",
+    "duplicate", "misaddress", "merge", "hand_over", "submit_early", "fail", "compliance",
+    "recompute",
+)  # fmt: skip

@@ -1,0 +1,118 @@
+"""One run of CountFrequency, put together: team, task, method and thresholds under one name.
+
+The name follows from the configuration alone, so that two executions of the same one can be told
+to be the same, and in virtual time give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, get_args
+
+from dig.detectors import standard, standard_healers
+from dig.errors import SettingsError
+from dig.findings import Budget
+from dig.ledger import Sink
+from dig.records import Limits
+from dig.runtime.agents import Thinking
+from dig.runtime.bus import Bus
+from dig.runtime.host import Setup
+from dig.runtime.simulation import Simulation
+
+from .count_frequency import TASK, CountFrequency
+from .profile import Profile
+from .simulated import SimulatedAgent
+
+Method = Literal["mas", "dig"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+
+@dataclass(frozen=True)
+class CountFrequencyRun:
+    """A team of simulated agents, and an array for it to count.
+
+    Attributes:
+        agents: How many there are.
+        size: How many elements the array has.
+        seed: Of everything that is random.
+        method: `mas`: failures are found and nothing is done; `dig`: they are healed too.
+        limits: The thresholds of the patterns.
+        limit_s: Seconds after which the run is ended.
+        budget: How much healing there may be.
+        profile: The habits of the agents.
+    """
+
+    agents: int = 6
+    size: int = 10_000
+    seed: int = 1
+    method: Method = "dig"
+    limits: Limits = field(default_factory=Limits)
+    limit_s: float = 120.0
+    budget: Budget = field(default_factory=Budget)
+    profile: Profile = field(default_factory=Profile)
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: The message says what, and what would.
+        """
+        if self.agents < 1:
+            raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
+        if self.method not in METHODS:
+            raise SettingsError(f"there is no method {self.method!r}; try one of {METHODS}")
+        if not self.limit_s > 0:
+            raise SettingsError(f"a time limit of {self.limit_s} s leaves no time to run")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents' names."""
+        return tuple(f"agent-{i + 1}" for i in range(self.agents))
+
+    @property
+    def name(self) -> str:
+        """The name of the configuration: the same for the same settings, and only then."""
+        settings = json.dumps(asdict(self), sort_keys=True).encode()
+        digest = blake2b(settings, digest_size=4).hexdigest()
+        return f"{TASK}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
+
+    def about(self) -> dict[str, Any]:
+        """The configuration, for the files beside the trace."""
+        return {"run": self.name, "task": TASK, "agents_are": "simulated", **asdict(self)}
+
+    def task(self) -> CountFrequency:
+        """The array with its problem, its tools and its scorer.
+
+        Raises:
+            SettingsError: The array would be too small.
+        """
+        return CountFrequency(self.size, self.seed)
+
+    def setup(self, task: CountFrequency, speed: float = 1.0) -> Setup:
+        """Everything about the run but its agents."""
+        return Setup(
+            run=self.name,
+            task=TASK,
+            seed=self.seed,
+            limits=self.limits,
+            detectors=standard,
+            healers=standard_healers if self.method == "dig" else None,
+            budget=self.budget,
+            tools=task.tools(),
+            limit_s=self.limit_s,
+            speed=speed,
+        )
+
+    def bus(self, task: CountFrequency, sink: Sink, speed: float = 1.0) -> Bus:
+        """The run in real time, `speed` times as fast; give it `problem`."""
+        agent = Thinking(SimulatedAgent(self.seed, self.profile), speed)
+        return Bus(dict.fromkeys(self.names, agent), self.setup(task, speed), sink=sink)
+
+    def simulation(self, task: CountFrequency, sink: Sink) -> Simulation:
+        """The run in virtual time, with its problem planned."""
+        agent = SimulatedAgent(self.seed, self.profile)
+        simulation = Simulation(dict.fromkeys(self.names, agent), self.setup(task), sink)
+        simulation.plan(0.0, lambda monitor: monitor.inject(task.problem(self.names[0])))
+        return simulation
