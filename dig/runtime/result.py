@@ -40,6 +40,7 @@ class RunResult:
         answer: The accepted answer (the last one, in a session).
         seconds: How long it took, on the run's clock.
         records: How many records the trace has.
+        events: How many events there were.
         activations: How many activations there were.
         failures: How many of them failed, by agent.
         findings: What was raised, in order.
@@ -52,6 +53,7 @@ class RunResult:
     answer: Any
     seconds: float
     records: int
+    events: int
     activations: int
     failures: dict[str, int]
     findings: tuple[Finding, ...]
@@ -97,6 +99,7 @@ class Tally:
             answer=self.answer,
             seconds=graph.now / 1_000_000,
             records=graph.t + 1,
+            events=len(graph.history.event_ids),
             activations=len(graph.history.activation_ids),
             failures=dict(self.failures),
             findings=tuple(self.findings),

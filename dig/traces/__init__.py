@@ -1,1 +1,7 @@
-"""What a run leaves: `reader` reads traces, `journal` writes them, `check` looks at them again."""
+"""What a run leaves, and how it is shown.
+
+- `reader` reads trace files, strictly. `journal` writes them, in a run directory.
+- `words`: findings, healing and results in words. `outline`: the graph in lines.
+- `live`: a run in the terminal while it goes on, from `scene` (what is there), `shot` (a picture
+  of one moment, as data) and `picture` (as lines).
+"""

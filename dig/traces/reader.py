@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from math import isinf
 from pathlib import Path
@@ -112,9 +113,8 @@ def _float(text: str) -> float:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise RecordError(f"the key {twice!r} stands twice in one object")
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise RecordError(f"the key {twice[:60]!r} stands twice in one object")
     return row
 
 
