@@ -1,0 +1,5 @@
+"""`python -m dig` is the command `digmon`."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,258 @@
+"""The command `digmon`: what it prints, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from dig import cli
+
+RUN = {"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "r", "agents": ["ada", "bob"]}
+PROBLEM = {"t": 1, "ts": 0, "kind": "emit", "event": "p", "by": None, "to": ["ada", "bob"],
+           "type": "problem", "final": False}  # fmt: skip
+EARLY: list[dict[str, Any]] = [
+    RUN,
+    PROBLEM,
+    {"t": 2, "ts": 0, "kind": "deliver", "event": "p", "to": "ada"},
+    {"t": 3, "ts": 1, "kind": "start", "activation": "v", "agent": "ada", "inputs": ["p"]},
+    {"t": 4, "ts": 2.5, "kind": "end", "activation": "v", "fates": [], "outputs": ["f"]},
+    {"t": 5, "ts": 2.5, "kind": "emit", "event": "f", "by": "v", "to": [], "type": "solution",
+     "final": True},
+]  # fmt: skip
+
+
+def digmon(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: object
+) -> tuple[int, str, str]:
+    """Run the command in this process: exit status, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", ["digmon", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    code = end.value.code
+    return int(code or 0), out, err
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command, to be called with its arguments."""
+    return lambda *arguments: digmon(capsys, monkeypatch, *arguments)
+
+
+def trace(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "t.dig.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+# --- check ---
+
+
+def test_check_prints_a_finding_as_the_documented_object(call: Any, tmp_path: Path) -> None:
+    code, out, err = call("check", trace(tmp_path, EARLY), "--json")
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {
+            "pattern": "ET",
+            "stage": None,
+            "t": 5,
+            "ts": 2.5,
+            "subject": {"event": "f"},
+            "evidence": {"unresolved": ["p"], "uncovered": []},
+        }
+    ]
+    assert (code, err) == (1, "")
+
+
+def test_check_says_in_words_what_it_found(call: Any, tmp_path: Path) -> None:
+    code, out, _ = call("check", trace(tmp_path, EARLY))
+    assert code == 1
+    assert "ET" in out
+    assert "1 finding in 6 records" in out
+
+
+def test_check_of_a_sound_trace_exits_with_0(call: Any, tmp_path: Path) -> None:
+    assert call("check", trace(tmp_path, EARLY[:3]), "--json") == (0, "", "")
+
+
+def change(at: int, **keys: Any) -> list[dict[str, Any]]:
+    rows = [dict(row) for row in EARLY]
+    rows[at].update(keys)
+    return rows
+
+
+BROKEN = {
+    "wrong order": (change(3, t=9), 4, "record 3 comes next"),
+    "unknown agent": (change(3, agent="eve"), 4, "'eve' is not present"),
+    "second delivery": ([*EARLY[:3], {**EARLY[2], "t": 3}], 4, "not on its way"),
+    "time that falls": (change(4, ts=0.5), 5, "`ts` falls"),
+    "missing key": ([{k: v for k, v in RUN.items() if k != "agents"}], 1, "`agents` is missing"),
+}
+UNREADABLE = {
+    "bad JSON": (b'{"t": 0,', "not JSON"),
+    "NaN": (json.dumps(RUN).replace('"ts": 0', '"ts": NaN').encode(), "NaN"),
+    "deep nesting": (b'{"t":' + b"[" * 200_000, "nested too deeply"),
+    "not UTF-8": (b'{"t": "\xff"}', "not UTF-8"),
+    "nothing": (b"", "is empty"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("command", ["check", "graph"])
+def test_a_broken_trace_is_refused_with_its_line(
+    call: Any, tmp_path: Path, name: str, command: str
+) -> None:
+    """One line on standard error, nothing on standard output, exit status 2."""
+    rows, line, reason = BROKEN[name]
+    code, out, err = call(command, trace(tmp_path, rows), "--json")
+    assert (code, out) == (2, "")
+    assert f"t.dig.jsonl:{line}: " in err
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_file_that_is_no_trace_is_refused_in_one_line(
+    call: Any, tmp_path: Path, name: str
+) -> None:
+    content, reason = UNREADABLE[name]
+    path = tmp_path / "t.dig.jsonl"
+    path.write_bytes(content)
+    code, out, err = call("check", path)
+    assert (code, out) == (2, "")
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_a_clear_error(call: Any, tmp_path: Path) -> None:
+    code, out, err = call("check", tmp_path / "nothing")
+    assert (code, out) == (2, "")
+    assert "No such file" in err
+
+
+# --- graph ---
+
+
+def test_graph_prints_node_link_data_that_networkx_reads(call: Any, tmp_path: Path) -> None:
+    code, out, _ = call("graph", trace(tmp_path, EARLY), "--json")
+    graph = nx.node_link_graph(json.loads(out), edges="edges")
+    assert code == 0
+    assert set(graph.edges) == {("p", "v"), ("v", "f")}
+    assert graph.edges["p", "v"] == {"kind": "delivery", "fate": "delay", "t": 4}
+
+
+def test_graph_shows_the_graph_as_it_stood(call: Any, tmp_path: Path) -> None:
+    _, out, _ = call("graph", trace(tmp_path, EARLY), "--json", "--at", 3)
+    data = json.loads(out)
+    assert [node["id"] for node in data["nodes"]] == ["p", "v"]
+    assert data["edges"] == [{"kind": "delivery", "t": 3, "source": "p", "target": "v"}]
+
+
+def test_graph_refuses_a_time_that_the_trace_does_not_have(call: Any, tmp_path: Path) -> None:
+    code, out, err = call("graph", trace(tmp_path, EARLY), "--at", 6)
+    assert (code, out) == (2, "")
+    assert "there is no record 6; the last one is 5" in err
+
+
+def test_graph_says_in_words_what_each_activation_did(call: Any, tmp_path: Path) -> None:
+    _, out, _ = call("graph", trace(tmp_path, EARLY))
+    assert "ada (v): delayed p; generated f [final solution]" in out
+    assert "1 activations, 2 events, 2 edges" in out
+
+
+# --- run ---
+
+
+def test_the_same_seed_gives_the_same_bytes_in_virtual_time(call: Any, tmp_path: Path) -> None:
+    for _ in range(2):
+        call("run", "count-frequency", "--virtual", "--seed", 3, "--runs", tmp_path, "--json")
+    first, second = (path.read_bytes() for path in tmp_path.glob("*/trace.dig.jsonl"))
+    assert first == second
+
+
+def test_check_finds_in_a_trace_what_was_found_in_the_run(call: Any, tmp_path: Path) -> None:
+    arguments = ("--speed", 1000, "--method", "mas", "--size", 4000, "--seed", 4)
+    _, out, _ = call("run", "count-frequency", *arguments, "--runs", tmp_path, "--json")
+    result = json.loads(out)
+    _, out, _ = call("check", result["directory"], "--json")
+    assert [json.loads(line) for line in out.splitlines()] == result["findings"]
+
+
+def test_a_run_leaves_a_trace_a_result_and_a_side_file_for_its_owner_only(
+    call: Any, tmp_path: Path
+) -> None:
+    call("run", "count-frequency", "--virtual", "--size", 2000, "--runs", tmp_path)
+    (directory,) = tmp_path.iterdir()
+    assert {path.name for path in directory.iterdir()} == {
+        "trace.dig.jsonl",
+        "result.json",
+        "side.json",
+    }
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in directory.iterdir())
+
+
+def test_a_run_without_an_answer_exits_with_1(call: Any, tmp_path: Path) -> None:
+    arguments = ("--virtual", "--limit", 1, "--runs", tmp_path, "--json")
+    code, out, _ = call("run", "count-frequency", *arguments)
+    assert code == 1
+    assert json.loads(out)["outcome"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("count-frequency", "--size", "0"), "Invalid value for '--size'"),
+        (("count-frequency", "--size", "-5"), "Invalid value for '--size'"),
+        (("count-frequency", "--agents", "0"), "Invalid value for '--agents'"),
+        (("count-frequency", "--seed", "x"), "Invalid value for '--seed'"),
+        (("count-frequency", "--method", "magic"), "'magic' is not one of"),
+        (("count-frequency", "--fast"), "No such option"),
+        (("count-frequency", "--speed", "0"), "0 times as fast"),
+        (("count-frequency", "--limit", "0"), "leaves no time"),
+        (("cook-dinner",), "there is no task 'cook-dinner'"),
+        ((), "Missing argument"),
+    ],
+)
+def test_a_wrong_call_ends_in_a_clear_sentence(
+    call: Any, tmp_path: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    code, out, err = call("run", *arguments, *(("--runs", tmp_path) if arguments else ()))
+    assert (code, out) == (2, "")
+    assert reason in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_a_run_directory_that_cannot_be_made_is_a_clear_error(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = call("run", "count-frequency", "--runs", tmp_path / "file", "--virtual")
+    assert (code, out) == (2, "")
+    assert err.startswith("digmon: cannot make ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_a_complete_trace_and_a_result(
+    call: Any, tmp_path: Path, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "dig", "run", "count-frequency", "--runs", str(tmp_path)]
+    process = subprocess.Popen([*command, "--quiet"], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(path.read_text().count("\n") > 3 for path in tmp_path.glob("*/trace*")):
+        assert time.monotonic() < deadline, "the run did not begin"
+        time.sleep(0.05)  # another process is waited for; nothing here can say when
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped: it was interrupted" in out
+    (directory,) = tmp_path.iterdir()
+    last = json.loads((directory / "trace.dig.jsonl").read_text().splitlines()[-1])
+    assert (last["kind"], last["outcome"]) == ("finish", "stopped")
+    assert json.loads((directory / "result.json").read_text())["outcome"] == "stopped"
+    assert call("check", directory, "--json")[0] in (0, 1)
