@@ -95,9 +95,9 @@ def _seconds(row: dict[str, Any], key: str, least: int) -> float:
 
 
 def _limits(row: dict[str, Any]) -> Limits:
-    given = row.get("limits")
-    if given is None:
+    if "limits" not in row:
         return Limits()
+    given = row["limits"]
     if type(given) is not dict:
         raise RecordError(f"`limits` is {_show(given)}; it must be an object")
     known: dict[str, Any] = {}
@@ -241,6 +241,8 @@ def to_row(record: Record) -> dict[str, Any]:
         row["fates"] = [_fate_row(fate) for fate in record.fates]
     elif type(record) is Run:
         row["limits"] = {f.name: getattr(record.limits, f.name) for f in fields(Limits)}
+    elif type(record) is HealRow and record.note is record.reason is None:
+        row["note"] = None  # one of the two keys has to be there
     return row
 
 

@@ -8,10 +8,17 @@ from typing import Any
 from .errors import PayloadError
 
 MOST_DEPTH = 64
+MOST_DIGITS = 4300
+"""Python writes and reads no whole number with more digits."""
 
+_BIG = 10**MOST_DIGITS
+
+# What steers a terminal, turns the direction of text or is not to be seen at all. Tab and newline
+# stay, and so do the two selectors that come with many an emoji.
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
 
@@ -25,7 +32,11 @@ def plain(value: Any, where: str = "payload", depth: int = 0) -> Any:
         PayloadError: Something in it is not JSON; the message names the place.
     """
     kind = type(value)
-    if value is None or kind is str or kind is bool or kind is int:
+    if value is None or kind is str or kind is bool:
+        return value
+    if kind is int:
+        if not -_BIG < value < _BIG:
+            raise PayloadError(f"{where} is a number with more than {MOST_DIGITS} digits")
         return value
     if kind is float:
         if value - value != 0:
@@ -36,7 +47,8 @@ def plain(value: Any, where: str = "payload", depth: int = 0) -> Any:
     if kind is dict:
         return {_key(k, where): plain(v, f"{where}[{k!r}]", depth + 1) for k, v in value.items()}
     if kind is list or kind is tuple:
-        if all(type(item) is int for item in value):  # raw data: long and flat
+        is_raw = set(map(type, value)) == {int}  # raw data: long and flat
+        if is_raw and min(value) > -_BIG and max(value) < _BIG:
             return list(value)
         return [plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
     raise PayloadError(f"{where} is of type {kind.__name__}, which is not plain JSON")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .graph import InteractionGraph
     from .state import Activation, Event
 
+MOST_CHARACTERS = 300
+
 
 def check(graph: InteractionGraph, record: Record) -> None:
     """Check that a record may come next.
@@ -39,6 +41,8 @@ def check(graph: InteractionGraph, record: Record) -> None:
 
 
 def _refuse(reason: str) -> NoReturn:
+    if len(reason) > MOST_CHARACTERS:  # names in a trace are anybody's
+        reason = reason[: MOST_CHARACTERS - 1] + "…"
     raise RuleError(reason)
 
 
@@ -107,7 +111,7 @@ def _start(graph: InteractionGraph, record: records.Start) -> None:
     if agent.activation is not None:
         _refuse(f"agent {record.agent!r} is busy with {agent.activation.id!r}")
     if record.inputs != tuple(agent.buffer):
-        buffer = ", ".join(agent.buffer) or "nothing"
+        buffer = ", ".join(map(repr, agent.buffer)) or "nothing"
         _refuse(f"`inputs` must be the buffer of {record.agent!r} in order: {buffer}")
     _new_id(graph, record.activation)
 
@@ -148,7 +152,7 @@ def _names_event(graph: InteractionGraph, record: records.Redirect | records.Exp
 
 def _heal(graph: InteractionGraph, record: records.HealRow) -> None:
     if type(record.finding) is not int or record.finding not in graph.findings:
-        _refuse(f"`finding` is {record.finding!r}, which is no earlier record of kind `finding`")
+        _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
 
 
 _RULES = cast(

@@ -441,18 +441,25 @@ REQUIRED = {
 }
 
 
-def break_trace(rng: random.Random, rows: Sequence[Row]) -> tuple[list[Row], int, str]:
+def break_trace(
+    rng: random.Random, rows: Sequence[Row], kinds: Sequence[str] | None = None
+) -> tuple[list[Row], int, str]:
     """Puts a wrong row in the place of a right one, or behind the last.
 
     Args:
         rng: Where all choices come from.
         rows: A valid trace, left as it is.
+        kinds: What may be wrong, keys of `BREAKERS`; anything, if it is left out.
 
     Returns:
         The broken rows, the index of the first one that must be refused, what is wrong with it.
+
+    Raises:
+        ValueError: Not every trace can be broken in every way.
     """
+    kinds = list(BREAKERS) if kinds is None else kinds
     models = [Model(rows[:index]) for index in range(len(rows) + 1)]
-    for kind in rng.sample(list(BREAKERS), len(BREAKERS)):
+    for kind in rng.sample(kinds, len(kinds)):
         for index in rng.sample(range(len(models)), len(models)):
             model = models[index]
             spare = {"t": index, "ts": model.us / 1e6, "kind": "incident"}

@@ -1,0 +1,89 @@
+"""What a user may import, and which errors a user may meet."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import dig
+from dig import errors
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("package", ["dig", "dig.detectors", "dig.runtime"])
+def test_all_is_sorted_and_names_the_real_exports(package: str) -> None:
+    """Every public name of a package is in `__all__`, and nothing else."""
+    module = importlib.import_module(package)
+    public = {
+        name
+        for name, value in vars(module).items()
+        if not (name.startswith("_") or isinstance(value, ModuleType) or name == "annotations")
+    }
+    if package == "dig.detectors":
+        public -= {"Detector", "Healer"}  # for annotations; their home is dig
+    assert module.__all__ == sorted(public)
+
+
+def test_every_export_says_what_it_is_for() -> None:
+    """What is public has a docstring."""
+    module = importlib.import_module("dig.runtime")
+    for name, value in [(n, getattr(m, n)) for m in (dig, module) for n in m.__all__]:
+        assert isinstance(value, type(dig.Record)) or value.__doc__, name
+
+
+# -- the tree of errors ---
+
+KINDS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
+ERRORS = {name: kind for name, kind in KINDS.items() if issubclass(kind, Exception)}
+
+
+def drawn() -> dict[str, str]:
+    """The tree in the docstring: each error's base by the error's name."""
+    bases = {"DigError": "Exception"}
+    path: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^    ([│├└─ ]*)(\w+Error)\b", line)
+        if found:
+            depth = len(found[1])
+            path = [one for one in path if one[0] < depth]
+            if path:
+                bases[found[2]] = path[-1][1]
+            path.append((depth, found[2]))
+    return bases
+
+
+def test_every_error_is_in_the_tree_that_is_drawn() -> None:
+    """The docstring of `dig.errors` draws each error below its base."""
+    assert drawn() == {name: kind.__bases__[0].__name__ for name, kind in ERRORS.items()}
+
+
+def test_all_errors_have_one_base() -> None:
+    """`except DigError` catches whatever this package raises on purpose."""
+    assert all(issubclass(kind, dig.DigError) for kind in ERRORS.values())
+
+
+def test_errors_are_defined_in_one_place() -> None:
+    """No module has an error of its own that the tree does not show."""
+    strays = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in sorted((ROOT / "dig").rglob("*.py"))
+        if path != ROOT / "dig" / "errors.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(re.search(r"(Error|Exception)$", ast.unparse(base)) for base in node.bases)
+    ]
+    assert strays == []
+
+
+def test_a_trace_error_says_where() -> None:
+    """File and line are there for programs, and in the message for people."""
+    error = errors.TraceError("run/trace.dig.jsonl", 3, "`t` is missing")
+    assert (error.path, error.line) == (Path("run/trace.dig.jsonl"), 3)
+    assert str(error) == "run/trace.dig.jsonl:3: `t` is missing"
+    assert str(errors.TraceError("x", None, "is empty")) == "x: is empty"
