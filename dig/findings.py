@@ -83,7 +83,10 @@ Intervention = Inject | Reroute | Create
 
 
 class Detector(Protocol):
-    """Looks for one pattern after every record. It changes nothing and never waits."""
+    """Looks for one pattern after every record. It changes nothing and never waits.
+
+    A detector that has an attribute `kinds`, a tuple of record types, is shown only those.
+    """
 
     pattern: str
 
@@ -101,7 +104,10 @@ class ClockDetector(Detector, Protocol):
     """A detector that also raises findings when nothing happens for a while."""
 
     def deadline(self, graph: InteractionGraph) -> int | None:
-        """The moment, in microseconds, at which it will have something to say if nothing comes."""
+        """The moment, in microseconds, at which it will have something to say if nothing comes.
+
+        It is asked after every record, and must not change between records.
+        """
         ...
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:

@@ -33,6 +33,7 @@ class Ledger:
         held: The events that wait for their release by the call, in order.
         ready: The agents that wait to be started.
         arrived: The agents that got an event since the start of their activation.
+        diverted: The final events that were sent elsewhere, so that they cannot be accepted.
         is_closed: Whether only the end may follow, because a part or the sink has failed.
     """
 
@@ -61,6 +62,7 @@ class Ledger:
         self.held: dict[str, None] = {}
         self.ready: dict[str, None] = {}
         self.arrived: dict[str, None] = {}
+        self.diverted: set[str] = set()
         self.is_closed = False
 
     # --- the call in progress ---
@@ -71,7 +73,9 @@ class Ledger:
         A clock that falls stands still here.
         """
         self.now = max(self.now, micros(self._clock()))
-        self.tell(self._watch.advance(self.now))
+        found = self._watch.advance(self.now)
+        self._own_up()
+        self.tell(found)
 
     def must_be_open(self) -> None:
         """Refuse what cannot be asked any more.
@@ -127,10 +131,10 @@ class Ledger:
             self._sink(record)
         except BaseException:
             self._is_broken = self.is_closed = True
+            self._effects.clear()
             raise
         self.post.tidy()
-        while self._faults:
-            self.fault(*self._faults.pop(0))
+        self._own_up()
         self.tell(found)
 
     def tell(self, found: Iterable[Finding]) -> None:
@@ -159,6 +163,8 @@ class Ledger:
 
     def redirect(self, event: str, to: tuple[str, ...]) -> None:
         """Replace whom an event is on its way to, and hold it."""
+        if self.graph.event(event).final:
+            self.diverted.add(event)
         self.write(records.Redirect(*self.stamp(), event, to))
         self.held[event] = None
 
@@ -193,6 +199,10 @@ class Ledger:
         if self._fail_closed and not self.is_closed:
             self.is_closed = True
             self.effect(Over("error"))
+
+    def _own_up(self) -> None:
+        while self._faults:
+            self.fault(*self._faults.pop(0))
 
     def _remember(self, detector: str, what: str) -> None:
         # Told of in the middle of a record; written down after it.

@@ -94,6 +94,7 @@ class Step:
         in_s: Seconds until `then` is asked.
         in_t: Records until `then` is asked, or less, when nothing else can happen before.
         expires: The policy is used up: the event is on its way to nobody any more.
+        also: Further policies left over, each asked in its own time.
     """
 
     to: tuple[str, ...] | None = None
@@ -102,6 +103,16 @@ class Step:
     in_s: float | None = None
     in_t: int | None = None
     expires: bool = False
+    also: tuple[Later, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A delivery policy, and when it is asked, as in `Step`."""
+
+    then: DeliveryPolicy
+    in_s: float | None = None
+    in_t: int | None = None
 
 
 class DeliveryPolicy(Protocol):
@@ -221,6 +232,11 @@ def check_decision(
         raise DecisionError("a final event must be the only output of an activation")
 
 
-def _check_names(what: str, names: Sequence[str]) -> None:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+def are_names(names: object) -> bool:
+    """Whether this is a list or tuple of names; a name alone is none."""
+    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+
+
+def _check_names(what: str, names: object) -> None:
+    if not are_names(names):
         raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

@@ -220,26 +220,27 @@ class Monitor:
         return self._leave_call()
 
     def resolve(
-        self, gate: Gate, event: str, decided: Iterable[Intervention], error: str | None = None
+        self,
+        gate: Gate,
+        event: str,
+        decided: Iterable[Intervention] | None,
+        error: str | None = None,
     ) -> list[Effect]:
         """A gate has decided about an event that it holds, or failed; too late is no error."""
+        self._catch_up()
         if not self.is_over:
-            self._enter()
-            self._release.resolve(gate, event, tuple(decided), error)
-            self._settle()
-        return self._ledger.drain()
+            self._release.resolve(gate, event, decided, error)
+        return self._leave_call()
 
     def tick(self) -> list[Effect]:
         """Do what time has made due; call it at `next_deadline`."""
-        if not self.is_over:
-            self._enter()
+        self._catch_up()
         return self._ledger.drain()
 
     def incident(self, what: str, detail: Any) -> list[Effect]:
         """Write down what changes no graph but must not be silent."""
         detail = plain(detail, "detail")
-        if not self.is_over:
-            self._enter()
+        self._catch_up()
         if self._ledger.can_write:
             self._ledger.incident(what, detail)
         return self._ledger.drain()
@@ -281,11 +282,17 @@ class Monitor:
     # --- inside a call ---
 
     def _enter(self) -> None:
-        """Begin a call with what time has made due, which may already end the run."""
+        """Begin a request."""
         self._ledger.must_be_open()
-        self._ledger.look_at_clock()
-        self._settle()
+        self._catch_up()
         self._ledger.must_be_open()
+
+    def _catch_up(self) -> None:
+        """Do what time has made due, which may end the run."""
+        if not self.is_over:
+            self._release.begin_call()
+            self._ledger.look_at_clock()
+            self._settle()
 
     def _leave_call(self) -> list[Effect]:
         self._settle()

@@ -10,6 +10,7 @@ from typing import Any
 
 from .graph import InteractionGraph
 from .messages import Output, Pending
+from .plain import plain
 from .state import Event
 
 
@@ -39,6 +40,10 @@ class Postbox:
         """Keep what a new event carries."""
         self._mail[event] = _Mail(sender, output)
 
+    def sender(self, event: str) -> str | None:
+        """The agent that generated an event, ``None`` or ``"system"``."""
+        return self._mail[event].sender
+
     def payload(self, event: str) -> Any:
         """What an event carries."""
         return self._mail[event].payload
@@ -48,10 +53,14 @@ class Postbox:
         self._mail[event].notes.append((note, to))
 
     def pending(self, event: str, agent: str | None = None) -> Pending:
-        """An event as an agent is shown it; without an agent, as a gate is shown it."""
+        """An event as an agent is shown it; without an agent, as a gate is shown it.
+
+        A gate gets a payload of its own: what it does to it changes nothing.
+        """
         mail = self._mail[event]
         notes = tuple(note for note, to in mail.notes if to is None or agent is None or agent in to)
-        return Pending(event, mail.type, mail.sender, mail.payload, notes, mail.final)
+        payload = mail.payload if agent is not None else plain(mail.payload)
+        return Pending(event, mail.type, mail.sender, payload, notes, mail.final)
 
     def tidy(self) -> None:
         """Drop the mail of events that the latest record used up."""

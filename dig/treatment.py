@@ -12,7 +12,7 @@ from json import dumps
 from typing import TYPE_CHECKING
 
 from .findings import Budget, Create, Finding, Healer, Inject, Intervention, Reroute
-from .messages import Healed
+from .messages import Healed, are_names
 from .records import HealRow
 
 if TYPE_CHECKING:
@@ -45,11 +45,14 @@ class Treatment:
                 self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
                 continue
             for intervention in self._ask(healer, finding):
-                self._carry_out(row, intervention, moved)
+                if self._is_possible(f"healer of {finding.pattern}", intervention):
+                    self._carry_out(row, intervention, moved)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
         for intervention in interventions:
+            if event not in self._ledger.post:
+                return  # a notice that was withheld
             if isinstance(intervention, Create):
                 self._ledger.emit_system(intervention.note, intervention.to)
             else:
@@ -92,10 +95,20 @@ class Treatment:
             raise TypeError(f"{intervention!r} is no intervention")
         if not isinstance(intervention.note, str):
             raise TypeError(f"the note {intervention.note!r} is no text")
-        if not all(isinstance(agent, str) for agent in intervention.to or ()):
+        for_all = isinstance(intervention, Inject) and intervention.to is None
+        if not (for_all or are_names(intervention.to)):
             raise TypeError(f"{intervention.to!r} is no list of agents")
         if not isinstance(intervention, Create) and intervention.event not in self._ledger.post:
             raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
+
+    def _is_possible(self, who: str, intervention: Intervention) -> bool:
+        """Whether an intervention still makes sense after those before it."""
+        try:
+            self.check(intervention)
+        except ValueError as gone:
+            self._ledger.fault(who, str(gone))
+            return False
+        return not self._ledger.is_over
 
     def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
         t, us = self._ledger.stamp()

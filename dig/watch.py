@@ -12,7 +12,7 @@ from functools import partial
 from .findings import ClockDetector, Detector, Finding
 from .graph import InteractionGraph
 from .plain import plain
-from .records import ASIDE, Record
+from .records import ASIDE, Finish, Record
 
 MOST_FAULTS = 3
 
@@ -46,6 +46,8 @@ class Watch:
         self.graph = InteractionGraph()
         self._detectors = list(detectors)
         self._clocks = [d for d in detectors if isinstance(d, ClockDetector)]
+        self._interested: dict[type, tuple[Detector, ...]] = {}  # by kind of record, on demand
+        self._due: int | None = None  # the earliest deadline; it moves only with a record
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
@@ -59,30 +61,40 @@ class Watch:
         """
         found = self.advance(record.us)
         self.graph.apply(record)
-        if isinstance(record, ASIDE):  # changes no graph; nothing may be raised by a raised finding
+        # ASIDE changes no graph, and nothing may be raised by a raised finding; after the last
+        # record nothing can be written down any more.
+        if isinstance(record, (*ASIDE, Finish)):
             return found
-        for detector in tuple(self._detectors):
+        kind = type(record)
+        interested = self._interested.get(kind)
+        if interested is None:
+            interested = tuple(d for d in self._detectors if kind in getattr(d, "kinds", (kind,)))
+            self._interested[kind] = interested
+        for detector in interested:
             found += self._ask(detector, partial(detector.detect, self.graph, record))
+        self._due = self._next_due()
         return found
 
     def advance(self, us: int) -> list[Finding]:
         """What clocks raise up to the moment `us` (included), in order."""
         found: list[Finding] = []
-        while self._clocks:
-            due = self.deadline()
-            if due is None or due > us:
-                break
+        while self._due is not None and self._due <= us:
+            due = self._due
             for clock in tuple(self._clocks):
                 if self._deadline_of(clock) == due:
                     found += self._ask(clock, partial(clock.expire, self.graph, due))
                     again = self._deadline_of(clock)
                     if again is not None and again <= due:
                         self._fail(clock, "its deadline does not move on", at_once=True)
+            self._due = self._next_due()
         return found
 
     def deadline(self) -> int | None:
         """The next moment at which something is raised if nothing comes before."""
-        if self.graph.is_over or self.graph.t < 0:
+        return self._due
+
+    def _next_due(self) -> int | None:
+        if self.graph.is_over or not self._clocks:
             return None
         times = [self._deadline_of(clock) for clock in tuple(self._clocks)]
         return min((t for t in times if t is not None), default=None)
@@ -91,7 +103,10 @@ class Watch:
         if clock not in self._clocks:
             return None
         try:
-            return clock.deadline(self.graph)
+            due = clock.deadline(self.graph)
+            if due is not None and type(due) is not int:
+                raise TypeError(f"{due!r} is no whole number of microseconds")
+            return due
         except Exception as error:
             self._fail(clock, f"its deadline raised {error!r}", at_once=True)
             return None
@@ -115,6 +130,7 @@ class Watch:
         if at_once or count >= MOST_FAULTS:
             self._detectors = [d for d in self._detectors if d is not detector]
             self._clocks = [d for d in self._clocks if d is not detector]
+            self._interested = {}
             what += "; it is disabled for the rest of the run"
         self._on_fault(str(name), what)
 
@@ -122,5 +138,7 @@ class Watch:
 def _check(finding: Finding) -> None:
     if not isinstance(finding, Finding):
         raise TypeError(f"{finding!r} is not a Finding")
+    if not isinstance(finding.pattern, str):
+        raise TypeError(f"the pattern {finding.pattern!r} is no name")
     plain(finding.subject)
     plain(finding.evidence)

@@ -2,7 +2,8 @@
 
 - `agents`: what an agent is, sees and decides. `draws`: random numbers that repeat.
 - `delivery`: delivery policies.
-- `host`: what bus and simulator do alike. `bus`: anyio, real time. `simulation`: virtual time.
+- `host`: what bus and simulator do alike. `bus`: anyio, real time; `desk`: what it keeps for each
+  agent. `simulation`: virtual time.
 - `result`: how a run ended.
 """
 

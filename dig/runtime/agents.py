@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import anyio
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from dig.errors import DecisionError
@@ -71,6 +72,13 @@ class NewEvent(_Strict):
     final: bool = Field(default=False, description="Whether it submits the team's answer.")
     policy: SkipJsonSchema[Any] = Field(default=None, exclude=True)
     """A `DeliveryPolicy` that decides the recipients instead of `to`; for agents in Python."""
+
+    @field_validator("policy")
+    @classmethod
+    def _is_policy(cls, policy: Any) -> Any:
+        if policy is not None and not callable(getattr(policy, "step", None)):
+            raise ValueError("a delivery policy has a method `step`")
+        return policy
 
 
 class Decision(_Strict):
@@ -157,6 +165,31 @@ class Plan:
 
     think_s: float
     decision: Decision | str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """An agent made of a policy: it really takes the time that the policy thinks.
+
+    Attributes:
+        policy: What it decides by.
+        speed: How many times faster than real time; `Setup.speed` of the same run.
+    """
+
+    policy: Policy
+    speed: float = 1.0
+
+    async def act(self, view: View) -> Decision:
+        """Think, then decide.
+
+        Raises:
+            DecisionError: The policy has the agent fail.
+        """
+        plan = self.policy.plan(view)
+        await anyio.sleep(plan.think_s / self.speed)
+        if isinstance(plan.decision, str):
+            raise DecisionError(plan.decision)
+        return plan.decision
 
 
 AgentFunction = Callable[[View], Awaitable[Decision]]

@@ -18,12 +18,12 @@ import anyio
 import anyio.abc
 
 from dig.errors import SettingsError
-from dig.findings import Intervention
 from dig.ledger import Sink
 from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
-from dig.records import Outcome
+from dig.records import Outcome, micros
 
 from .agents import Agent, AgentFunction, as_agent
+from .desk import Desk, Question, attempt
 from .host import Host, Setup
 from .result import RunResult
 
@@ -88,8 +88,12 @@ class Bus:
         """
         async with self.open():
             self.inject(problem, to)
-            await self._over.wait()
+            await self.wait()
         return self.result
+
+    async def wait(self) -> None:
+        """Wait until the run ends by itself, or is stopped."""
+        await self._over.wait()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Bus]:
@@ -102,9 +106,8 @@ class Bus:
         self._moved = anyio.Event()
         self._outcome: tuple[Outcome, str] | None = None
         self._failure: Exception | None = None
-        self._mail: dict[str, anyio.Event] = {}
-        self._scopes: dict[str, anyio.CancelScope] = {}
-        self._questions: dict[str, _Question] = {}
+        self._desks: dict[str, Desk] = {}
+        self._questions: dict[str, Question] = {}
         monitor = self._setup.monitor(
             tuple(self._team), self._clock, self._sink, stopwatch=time.perf_counter
         )
@@ -112,8 +115,8 @@ class Bus:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                for name in self._team:
-                    self._hire(name)
+                for name, agent in self._team.items():
+                    self._hire(name, agent)
                 tasks.start_soon(self._keep_time)
                 tasks.start_soon(self._end_in_time)
                 try:
@@ -129,13 +132,14 @@ class Bus:
 
     def inject(self, problem: Any, to: Sequence[str] = ()) -> str:
         """An event comes from outside; returns its id."""
+        graph = self._host.monitor.graph
         if not isinstance(problem, Output):
-            problem = Output(problem, tuple(to) or tuple(self._team)[:1], "problem")
-        events = self._host.monitor.graph.history.event_ids
-        number = len(events)
-        self._carry_out(self._host.inject(problem))
-        self._moved.set()
-        return events[number]
+            problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
+        before = len(graph.history.event_ids)
+        self._demand(lambda: self._host.inject(problem))
+        # Healing that is due may speak before it, and after it too.
+        new = graph.history.event_ids[before:]
+        return next(event for event in new if graph.event(event).by is None)
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
         """Give a problem to a session and wait for the answer to it.
@@ -143,7 +147,7 @@ class Bus:
         Raises:
             SettingsError: The run ended before the answer came.
         """
-        question = _Question()
+        question = Question()
         self._questions[self.inject(problem, to)] = question
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._give_up, question)
@@ -155,16 +159,23 @@ class Bus:
 
     def join(self, name: str, agent: Agent | AgentFunction) -> None:
         """An agent comes, or comes back."""
-        effects = self._host.monitor.join(name)
-        self._team[name] = as_agent(agent)
-        self._hire(name)
-        self._carry_out(self._host.heed(effects))
+
+        def request() -> list[Effect]:
+            effects = self._host.monitor.join(name)
+            self._hire(name, as_agent(agent))
+            return self._host.heed(effects)
+
+        self._demand(request)
 
     def leave(self, name: str) -> None:
         """An agent goes; what it is doing is cancelled."""
-        effects = self._host.monitor.leave(name)
-        self._scopes[name].cancel()
-        self._carry_out(self._host.heed(effects))
+
+        def request() -> list[Effect]:
+            effects = self._host.monitor.leave(name)
+            self._desks.pop(name).scope.cancel()
+            return self._host.heed(effects)
+
+        self._demand(request)
 
     def stop(self, reason: str = "it was stopped") -> None:
         """End the run with the outcome `stopped`."""
@@ -172,46 +183,42 @@ class Bus:
 
     # --- the tasks ---
 
-    def _hire(self, name: str) -> None:
-        self._mail[name] = anyio.Event()
-        self._scopes[name] = anyio.CancelScope()
-        self._tasks.start_soon(self._work, name)
+    def _hire(self, name: str, agent: Agent) -> None:
+        self._desks[name] = Desk(name, agent)
+        self._tasks.start_soon(self._work, self._desks[name])
 
-    async def _work(self, name: str) -> None:
+    async def _work(self, desk: Desk) -> None:
         """The life of one agent: wait for mail, act, again."""
-        with self._scopes[name]:
+        with desk.scope:
             while True:
-                await self._mail[name].wait()
-                self._mail[name] = anyio.Event()
-                if not self._host.monitor.is_over:
-                    await self._activate(name)
+                await desk.mail.wait()
+                desk.mail = anyio.Event()
+                if not desk.scope.cancel_called:  # mail and dismissal may come together
+                    await self._activate(desk)
 
-    async def _activate(self, name: str) -> None:
-        started = self._start(name)
+    async def _activate(self, desk: Desk) -> None:
+        started = self._start(desk.name)
         if started is None:
             return
-        view = self._host.view(started)
-        ask: Callable[[Started, Any], tuple[list[Effect], float | None]] = self._host.decided
-        timeout_s = self._setup.activation_timeout_s
-        value: Any = f"took longer than {timeout_s:g} s"
-        try:
-            with anyio.move_on_after(timeout_s) as scope:
-                value = await self._team[name].act(view)
-        except Exception as error:  # whatever an agent does must not end the team
-            ask, value = self._host.failed, repr(error)
-        if scope.cancelled_caught:
-            ask = self._host.failed
+        view, timeout_s = self._host.view(started), self._setup.activation_timeout_s
+        value: Any = None
+        error: str | None = f"took longer than {timeout_s:g} s"
+        with anyio.move_on_after(timeout_s / self._setup.speed):
+            value, error = await attempt(partial(desk.agent.act, view))
         again_s: float | None = None
 
         def end() -> list[Effect]:
             nonlocal again_s
-            effects, again_s = ask(started, value)
+            host = self._host
+            ended = host.failed(started, error) if error else host.decided(started, value)
+            effects, again_s = ended
             return effects
 
-        self._request(end)
+        if started.activation in self._host.monitor.graph.activations:  # else it has left
+            self._request(end)
         if again_s is not None:
-            await anyio.sleep(again_s)
-            self._mail[name].set()
+            await anyio.sleep(again_s / self._setup.speed)
+            desk.mail.set()
 
     def _start(self, name: str) -> Started | None:
         effects = self._request(lambda: self._host.heed(self._host.monitor.start(name)))
@@ -225,28 +232,24 @@ class Bus:
             if due is None:
                 await self._moved.wait()
                 continue
-            with anyio.move_on_after(due - self._clock()):
+            with anyio.move_on_after((due - self._clock()) / self._setup.speed):
                 await self._moved.wait()
-            if due <= self._clock():
+            if micros(due) <= micros(self._clock()):  # as the monitor compares
                 self._request(lambda: self._host.heed(self._host.monitor.tick()))
                 await anyio.lowlevel.checkpoint()
 
     async def _end_in_time(self) -> None:
-        await anyio.sleep(self._setup.limit_s)
+        await anyio.sleep(self._setup.limit_s / self._setup.speed)
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
     async def _decide(self, asked: Asked) -> None:
         """Run a gate; one that raises lets the event go."""
-        decided: tuple[Intervention, ...] = ()
-        error: str | None = None
-        try:
-            decided = tuple(await asked.gate.decide(asked.event))
-        except Exception as raised:  # a gate must not end the team
-            error = f"raised {raised!r}"
+        decided, raised = await attempt(partial(asked.gate.decide, asked.event))
+        error = f"raised {raised}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
         self._request(lambda: self._host.heed(resolve()))
 
-    async def _give_up(self, question: _Question) -> None:
+    async def _give_up(self, question: Question) -> None:
         await self._over.wait()
         question.settled.set()
 
@@ -260,17 +263,36 @@ class Bus:
         try:
             effects = request()
         except Exception as error:  # the journal failed: no effect may happen any more
-            self._fail(error)
+            self._clear_up(error, is_ours=True)
             return []
         self._carry_out(effects)
         if self._host.monitor.next_deadline() != before:
             self._moved.set()
         return effects
 
+    def _demand(self, request: Callable[[], list[Effect]]) -> None:
+        """Ask something on behalf of the caller, who is told what is wrong with it."""
+        try:
+            effects = request()
+        except Exception as error:
+            self._clear_up(error, is_ours=False)
+            raise
+        self._carry_out(effects)
+        self._moved.set()
+
+    def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
+        """A request has raised: carry out what came before it, which may be the run's end."""
+        effects = self._host.heed(self._host.monitor.tick())
+        is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
+        if not is_end and (is_ours or self._host.monitor.is_over):
+            self._fail(error)
+        self._carry_out(effects)
+
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Wake):
-                self._mail[effect.agent].set()
+                if effect.agent in self._desks:  # else it has left in the same call
+                    self._desks[effect.agent].mail.set()
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
             elif isinstance(effect, Answered):
@@ -301,13 +323,4 @@ class Bus:
         self._end("error", str(error))
 
     def _clock(self) -> float:
-        return anyio.current_time() - self._began
-
-
-class _Question:
-    """Somebody waits for the answer to a problem."""
-
-    def __init__(self) -> None:
-        self.settled = anyio.Event()
-        self.answered = False
-        self.answer: Any = None
+        return (anyio.current_time() - self._began) * self._setup.speed

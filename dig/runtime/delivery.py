@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dig.errors import SettingsError
-from dig.messages import DeliveryPolicy, Situation, Step
+from dig.messages import DeliveryPolicy, Later, Situation, Step
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ class Escalating:
 
     def step(self, now: Situation) -> Step:
         """Begin with the first policy."""
-        later = _Unless(_is_consumed, self.then)
-        return replace(self.first.step(now), then=later, in_s=self.after_s, in_t=self.after_t)
+        later = Later(_Unless(_is_consumed, self.then), self.after_s, self.after_t)
+        first = self.first.step(now)
+        return replace(first, also=(*first.also, later))
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ class Expiring:
 
     def step(self, now: Situation) -> Step:
         """Begin with the policy."""
-        later = _Unless(_has_arrived, _Expire())
-        return replace(self.policy.step(now), then=later, in_s=self.after_s, in_t=self.after_t)
+        later = Later(_Unless(_has_arrived, _Expire()), self.after_s, self.after_t)
+        first = self.policy.step(now)
+        return replace(first, also=(*first.also, later))
 
 
 @dataclass(frozen=True)

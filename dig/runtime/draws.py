@@ -31,7 +31,8 @@ class Draws:
     def uniform(self, purpose: str, index: int = 0) -> float:
         """A number from 0 (included) to 1 (not included)."""
         key = f"{self._prefix}{purpose}\x00{index}".encode()
-        return int.from_bytes(blake2b(key, digest_size=7).digest(), "big") / (1 << 56)
+        number = int.from_bytes(blake2b(key, digest_size=7).digest(), "big")
+        return (number >> 3) / (1 << 53)  # more bits than a float has might round up to 1
 
     def chance(self, probability: float, purpose: str, index: int = 0) -> bool:
         """Whether something of this probability happens."""

@@ -44,6 +44,8 @@ class Setup:
         activation_timeout_s: Seconds after which an agent's activation is ended with an error.
         retries: How often an agent is started again after failures in a row.
         backoff_s: Seconds before the first such start; doubled for each further one.
+        speed: How many times faster than real time the clock of a run on the bus goes; all
+            seconds here, and in the trace, are seconds on that clock.
     """
 
     run: str = "run"
@@ -62,6 +64,7 @@ class Setup:
     activation_timeout_s: float = 60.0
     retries: int = 3
     backoff_s: float = 1.0
+    speed: float = 1.0
 
     def monitor(
         self,
@@ -140,6 +143,9 @@ class Host:
         try:
             decision = as_decision(value)
             fates, outputs = decision.parts()
+        except Exception as error:  # whatever an agent returns must not end the team
+            return self.failed(started, str(error))
+        try:
             ended = self.monitor.end(started.activation, fates, outputs, usage=decision.usage)
         except (DecisionError, PayloadError) as error:
             return self.failed(started, str(error))
@@ -164,7 +170,9 @@ class Host:
     def is_stalled(self) -> bool:
         """Whether nothing can ever happen any more, unless it comes from outside."""
         monitor = self.monitor
-        return monitor.is_quiet and not self._setup.session and monitor.next_deadline() is None
+        if self._setup.session or not monitor.graph.history.event_ids:  # nothing has come yet
+            return False
+        return monitor.is_quiet and monitor.next_deadline() is None
 
     def finish(self, outcome: Outcome, reason: str) -> RunResult:
         """End the run and give its account."""

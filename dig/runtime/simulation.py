@@ -19,7 +19,7 @@ from dig.messages import Asked, Effect, Output, Over, Pending, Started, Wake
 from dig.monitor import Monitor
 from dig.records import Outcome, micros
 
-from .agents import Plan, Policy
+from .agents import Policy
 from .draws import Draws
 from .host import Host, Setup
 from .result import RunResult
@@ -70,7 +70,7 @@ class Simulation:
     """One run in virtual time."""
 
     def __init__(
-        self, team: Mapping[str, Policy], setup: Setup, sink: Sink, latency_s: float
+        self, team: Mapping[str, Policy], setup: Setup, sink: Sink, latency_s: float = 0.05
     ) -> None:
         """Set the stage; nothing happens before `run`."""
         if not team:
@@ -81,7 +81,7 @@ class Simulation:
         self._now = 0  # microseconds
         self._order = count()
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
-        self._waking: set[str] = set()
+        self._waking: dict[str, object] = {}  # agent -> its next start
         self._outcome: tuple[Outcome, str] | None = None
         self.host = Host(setup, setup.monitor(tuple(team), self._clock, sink))
 
@@ -89,10 +89,21 @@ class Simulation:
         """Have something asked of the monitor at a time in seconds."""
         self._at(micros(at_s), lambda: self._carry_out(self._heeded(happening)))
 
+    def stop(self, reason: str = "it was stopped") -> None:
+        """End the run, before whatever would come next, with the outcome `stopped`."""
+        self._outcome = self._outcome or ("stopped", reason)
+
     def run(self) -> RunResult:
-        """Run until the answer is accepted, nothing can happen any more, or time is up."""
-        while self._outcome is None:
-            self._next()
+        """Run until the answer is accepted, nothing can happen any more, or time is up.
+
+        What the script, the sink or the clock raises ends the run, with a complete trace.
+        """
+        try:
+            while self._outcome is None:
+                self._next()
+        except BaseException as error:
+            self.host.finish("error" if isinstance(error, Exception) else "stopped", repr(error))
+            raise
         outcome, reason = self._outcome
         return self.host.finish(outcome, reason)
 
@@ -129,12 +140,13 @@ class Simulation:
                 self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
 
     def _start_later(self, agent: str, seconds: float) -> None:
-        if agent not in self._waking:
-            self._waking.add(agent)
-            self._at(self._now + micros(seconds), lambda: self._start(agent))
+        # A start that was planned before the agent left and came back is no start any more.
+        start = self._waking[agent] = object()
+        self._at(self._now + micros(seconds), lambda: self._start(agent, start))
 
-    def _start(self, agent: str) -> None:
-        self._waking.discard(agent)
+    def _start(self, agent: str, start: object) -> None:
+        if self._waking.get(agent) is not start:
+            return
         state = self.host.monitor.graph.agents.get(agent)
         if state is not None and state.activation is None:
             self._carry_out(self.host.heed(self.host.monitor.start(agent)))
@@ -142,12 +154,14 @@ class Simulation:
     def _act(self, started: Started) -> None:
         try:
             plan = self._team[started.agent].plan(self.host.view(started))
+            value: Any = plan.decision
+            think = micros(plan.think_s)
         except Exception as error:  # as on the bus: a failing agent loses nothing
-            plan = Plan(0.0, repr(error))
-        late = plan.think_s > self._setup.activation_timeout_s
-        think_s = self._setup.activation_timeout_s if late else plan.think_s
-        value: Any = "took too long" if late else plan.decision
-        self._at(self._now + micros(think_s), lambda: self._end(started, value))
+            think, value = 0, repr(error)
+        limit_s = self._setup.activation_timeout_s
+        if think > micros(limit_s):
+            think, value = micros(limit_s), f"took longer than {limit_s:g} s"
+        self._at(self._now + think, lambda: self._end(started, value))
 
     def _end(self, started: Started, value: Any) -> None:
         if started.activation not in self.host.monitor.graph.activations:
@@ -162,14 +176,21 @@ class Simulation:
         plan = getattr(asked.gate, "plan", None)
         if plan is None:
             raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")
-        seconds, decided = plan(asked.event)
-        monitor, gate, event = self.host.monitor, asked.gate, asked.event.id
-        self.plan(self._now / 1_000_000 + seconds, lambda _: monitor.resolve(gate, event, decided))
+        seconds, decided, error = 0.0, None, None
+        try:
+            seconds, decided = plan(asked.event)
+            micros(seconds)  # raises, if it is no time
+        except Exception as raised:  # a gate must not end the team
+            seconds, error = 0.0, f"raised {raised!r}"
+        self.plan(
+            self._now / 1_000_000 + seconds,
+            lambda monitor: monitor.resolve(asked.gate, asked.event.id, decided, error),
+        )
 
     # --- time ---
 
     def _at(self, us: int, action: Callable[[], None]) -> None:
-        heappush(self._agenda, (us, next(self._order), action))
+        heappush(self._agenda, (max(self._now, us), next(self._order), action))
 
     def _clock(self) -> float:
         return self._now / 1_000_000

@@ -1,0 +1,219 @@
+"""Teams that do anything that is allowed, and some things that are not.
+
+Every choice is a draw from `dig.runtime.draws`, so that a seed always gives the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from dig import (
+    Budget,
+    Create,
+    Hold,
+    Inject,
+    InteractionGraph,
+    Limits,
+    Monitor,
+    Output,
+    Pending,
+    Reroute,
+)
+from dig.detectors import standard, standard_healers
+from dig.errors import RequestError
+from dig.findings import Intervention
+from dig.messages import DeliveryPolicy, Effect
+from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View
+from dig.runtime.delivery import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
+from dig.runtime.draws import Draws
+from dig.runtime.simulation import Happening
+
+from .conservation import Allowed
+
+NAMES = "abcde"
+BUDGET = (3, 2, 1)  # so little that runs come to its end
+
+
+@dataclass(frozen=True)
+class Chaos:
+    """An agent that draws what it does; `slow` times longer where time is real."""
+
+    seed: int
+    policies: bool = False
+
+    def plan(self, view: View) -> Plan:
+        draws = Draws(self.seed, view.agent, view.turn)
+        think_s = round(draws.uniform("think"), 3)
+        if draws.chance(0.05, "fail"):
+            return Plan(think_s, "it had a bad day")
+        if draws.chance(0.02, "nonsense"):
+            return Plan(think_s, Decision(fates=[EventFate(event="nothing", fate="consume")]))
+        fates = [f for i, e in enumerate(view.events) if (f := self._fate(draws, view, e, i))]
+        return Plan(think_s, Decision(fates=fates, outputs=self._outputs(draws, view)))
+
+    async def act(self, view: View) -> Decision:
+        plan = self.plan(view)
+        await anyio.sleep(plan.think_s)
+        if isinstance(plan.decision, str):
+            raise RuntimeError(plan.decision)
+        return plan.decision
+
+    def _fate(self, draws: Draws, view: View, event: Pending, i: int) -> EventFate | None:
+        luck = draws.uniform("fate", i)
+        if luck < 0.65:
+            return EventFate(event=event.id, fate="consume")
+        if luck < 0.75:
+            to = [draws.choice((*view.team, "nobody"), "reroute to", i)]
+            return EventFate(event=event.id, fate="reroute", to=to)
+        return EventFate(event=event.id, fate="discard") if luck < 0.8 else None
+
+    def _outputs(self, draws: Draws, view: View) -> list[NewEvent]:
+        if draws.chance(0.12, "submit"):
+            return [NewEvent(payload="answer", final=True)]
+        return [self._output(draws, view, i) for i in range(int(draws.uniform("outputs") * 2.6))]
+
+    def _output(self, draws: Draws, view: View, i: int) -> NewEvent:
+        to = [n for k, n in enumerate(view.team) if draws.chance(0.4, f"to {k}", i)]
+        kind = draws.choice(("message", "message", "problem", "notice"), "type", i)
+        if self.policies and draws.chance(0.4, "policy", i):
+            policy = _policy(draws, tuple(to), i)
+            return NewEvent(payload={"policy": True}, type=kind, policy=policy)
+        return NewEvent(payload=i, to=to, type=kind)
+
+
+def _policy(draws: Draws, to: tuple[str, ...], i: int) -> DeliveryPolicy:
+    """A delivery policy, sometimes one made of others."""
+    after: dict[str, Any] = {"after_s": 0.01 + draws.uniform("after", i)}
+    if draws.chance(0.5, "in records", i):
+        after = {"after_t": 1 + int(draws.uniform("after", i) * 9)}
+    plain: list[DeliveryPolicy] = [ToAgents(to), Broadcast(), LeastLoaded()]
+    policy = draws.choice(plain, "plain", i)
+    if draws.chance(0.5, "delayed", i):
+        policy = Delayed(policy, **after)
+    if draws.chance(0.3, "escalating", i):
+        policy = Escalating(policy, Broadcast(), **after)
+    return Expiring(policy, **after) if draws.chance(0.3, "expiring", i) else policy
+
+
+@dataclass
+class ChaosGate:
+    """A gate that draws what it keeps, for how long, and what it decides."""
+
+    seed: int
+    team: Sequence[str]
+    name: str = "chaos"
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        draws = self._draws(event)
+        if draws.chance(0.03, "fails"):
+            raise RuntimeError("the gate is broken")
+        if not draws.chance(0.35, "holds"):
+            return None
+        late = (Reroute(event.id, "too late", (self.team[0],)),)
+        return Hold(0.01 + draws.uniform("deadline"), late if draws.chance(0.3, "late") else ())
+
+    def plan(self, event: Pending) -> tuple[float, Sequence[Intervention]]:
+        draws = self._draws(event)
+        to = draws.choice(list(self.team), "to")
+        decided: Sequence[Intervention] = draws.choice(
+            [
+                (),
+                (Inject(event.id, "looked at"),),
+                (Reroute(event.id, "better there", (to,)),),
+                (Reroute(event.id, "not at all", ()),),
+                (Create("something was looked at", (to,)),),
+            ],
+            "decides",
+        )
+        return draws.uniform("seconds") * 1.2, decided
+
+    async def decide(self, event: Pending) -> Sequence[Intervention]:
+        seconds, decided = self.plan(event)
+        await anyio.sleep(seconds)
+        return decided
+
+    def _draws(self, event: Pending) -> Draws:
+        return Draws(self.seed, event.id, 0)
+
+
+@dataclass(frozen=True)
+class ChaosRun:
+    """Everything about one run that a seed decides."""
+
+    seed: int
+    heal: bool
+    agents: str
+    setup: Setup
+    script: tuple[Happening, ...]
+    problem: Output
+    allowed: Allowed
+
+    @property
+    def team(self) -> dict[str, Chaos]:
+        """The agents; they use delivery policies if the script interferes anyway."""
+        return {name: Chaos(self.seed, self.allowed.interference) for name in self.agents}
+
+
+def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
+    """The run of a seed: some have a script, gates and policies, some are plain teams."""
+    draws = Draws(seed, "run", 0)
+    agents = NAMES[: 1 + int(draws.uniform("agents") * 5)]
+    interference = draws.chance(0.6, "interference")
+    gates = [ChaosGate(seed, agents)] if interference and draws.chance(0.6, "gates") else []
+    setup = Setup(
+        seed=seed,
+        session=draws.chance(0.2, "session"),
+        memory=draws.chance(0.3, "memory"),
+        limits=Limits(0.6, 0.4, 0.5, activation_limit_s=5.0),
+        detectors=standard,
+        healers=standard_healers if heal else None,
+        gates=gates,
+        budget=Budget(*BUDGET),
+        limit_s=limit_s,
+        activation_timeout_s=0.95,
+        retries=1,
+        backoff_s=0.3,
+    )
+    script = _script(draws, agents) if interference else ()
+    to = tuple(n for k, n in enumerate(agents) if draws.chance(0.5, "to", k)) or agents[:1]
+    problem = Output("go", tuple(to), "problem")
+    allowed = Allowed(BUDGET, interference, _is_delayed)
+    return ChaosRun(seed, heal, agents, setup, script, problem, allowed)
+
+
+def _is_delayed(payload: Any) -> bool:
+    return isinstance(payload, dict) and "policy" in payload
+
+
+def _script(draws: Draws, agents: str) -> tuple[Happening, ...]:
+    """Agents come and go, events are redirected, further problems come."""
+    happenings = []
+    for i in range(int(draws.uniform("script") * 5)):
+        name = draws.choice(list(agents), "who", i)
+        luck = draws.uniform("what", i)
+        at = round(draws.uniform("at", i) * 2, 2)
+
+        def happen(monitor: Monitor, name: str = name, luck: float = luck) -> list[Effect]:
+            return _interfere(monitor, name, luck)
+
+        happenings.append((at, happen))
+    return tuple(happenings)
+
+
+def _interfere(monitor: Monitor, name: str, luck: float) -> list[Effect]:
+    try:
+        if luck < 0.3:
+            return monitor.leave(name)
+        if luck < 0.6:
+            return monitor.join(name)
+        if luck < 0.8:
+            events = monitor.graph.history.event_ids
+            event = events[int(luck * 1000) % len(events)] if events else "none"
+            return monitor.redirect(event, (name,))
+        return monitor.inject(Output("more", (name,), "problem"))
+    except RequestError:
+        return []  # it cannot be done now: fine, as long as nothing has happened
