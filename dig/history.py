@@ -38,6 +38,7 @@ class History:
         self.event_ids: list[str] = []
         self.activation_ids: list[str] = []
         self.agents: dict[str, int] = {}
+        self.agent_names: list[str] = []
         self.types: dict[str, int] = {}
         self.type_names: list[str] = []
         # Events.
@@ -100,7 +101,7 @@ class History:
         v = len(self.activation_ids)
         self.numbers[name] = v << 1 | 1
         self.activation_ids.append(name)
-        self.agent_of.append(self.agents.setdefault(agent, len(self.agents)))
+        self.agent_of.append(self._agent(agent))
         self.t_start.append(t)
         self.t_end.append(-1)
         self.first_output.append(0)
@@ -124,6 +125,13 @@ class History:
         if code is None:
             code = self.types[name] = len(self.type_names)
             self.type_names.append(name)
+        return code
+
+    def _agent(self, name: str) -> int:
+        code = self.agents.get(name)
+        if code is None:
+            code = self.agents[name] = len(self.agent_names)
+            self.agent_names.append(name)
         return code
 
     def new_root(self, v: int) -> RangeSet:
@@ -176,6 +184,15 @@ class History:
     def _root_number(self, v: int) -> int:
         # Root numbers grow in order of ends, so a search by activation is not a bisection.
         return self.root_activations.index(v)
+
+    def agent(self, v: int) -> str:
+        """The name of the agent of activation `v`."""
+        return self.agent_names[self.agent_of[v]]
+
+    def sender(self, n: int) -> str | None:
+        """The agent that generated event `n`, if one did."""
+        generator = self.generator[n]
+        return self.agent(generator) if generator >= 0 else None
 
     def by(self, n: int) -> str | None:
         """Who generated event `n`, as a trace says it."""

@@ -30,10 +30,16 @@ class Problem:
         buffered: How many of them lie in a buffer.
         flying: How many of them are on their way.
         running: The activations in progress that concern it, in order of their start.
+        last: The activation concerning it that ended last.
+        submitted: The final events concerning it that were neither bounced nor accepted yet.
+        is_posed: Whether work about it has come from outside.
         answered: Whether an answer to it was accepted.
     """
 
-    __slots__ = ("answered", "buffered", "event", "flying", "number", "open", "running")
+    __slots__ = (
+        "answered", "buffered", "event", "flying", "is_posed", "last", "number", "open",
+        "running", "submitted",
+    )  # fmt: skip
 
     def __init__(self, event: str | None = None, number: int = -1) -> None:
         self.event = event
@@ -42,6 +48,9 @@ class Problem:
         self.buffered = 0
         self.flying = 0
         self.running: dict[str, Activation] = {}
+        self.last: str | None = None
+        self.submitted: dict[str, None] = {}
+        self.is_posed = event is not None
         self.answered = False
 
     @property
@@ -66,8 +75,11 @@ class Problems:
 
     def pose(self, event: str, number: int) -> None:
         """A work event came from outside: in a session, a new problem."""
-        if self._whole is None:
-            self._by_source[len(self._history.source_events) - 1] = Problem(event, number)
+        problem = self._whole
+        if problem is None:
+            problem = self._by_source[len(self._history.source_events) - 1] = Problem(event, number)
+        problem.is_posed = True
+        self.touched[problem] = None
 
     def concerned(self, sources: RangeSet) -> tuple[Problem, ...]:
         """The problems, not yet answered, that something with these sources concerns."""
@@ -93,16 +105,30 @@ class Problems:
                 del problem.open[event.id]
             self.touched[problem] = None
 
+    def submit(self, event: Event) -> None:
+        """A final event was generated."""
+        for problem in event.problems:
+            problem.submitted[event.id] = None
+            self.touched[problem] = None
+
+    def decide(self, event: Event) -> None:
+        """A final event was bounced or accepted."""
+        for problem in event.problems:
+            problem.submitted.pop(event.id, None)
+            self.touched[problem] = None
+
     def started(self, activation: Activation) -> None:
         """An activation begins."""
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
 
-    def stopped(self, activation: Activation) -> None:
-        """An activation ends, or its agent leaves."""
+    def stopped(self, activation: Activation, has_ended: bool) -> None:
+        """An activation ends, or (without an end) its agent leaves."""
         for problem in activation.problems:
             del problem.running[activation.id]
+            if has_ended:
+                problem.last = activation.id
             self.touched[problem] = None
 
     def asked(self, behind: Answer) -> RangeSet:

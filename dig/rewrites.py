@@ -100,7 +100,9 @@ class Rewrites:
             self.problems.pose(event.id, n)
         event.problems = self.problems.concerned(event.sources)
         self._live[event.id] = event
-        if not event.final:
+        if event.final:
+            self.problems.submit(event)
+        else:
             self._send(event, record.to)
         self._place(event, "no_recipient")
 
@@ -112,14 +114,16 @@ class Rewrites:
             agent = self._agents[record.to]
             del event.flight[agent.name], agent.incoming[event.id]
             event.copies[agent.name] = None
-            agent.buffer[event.id] = event
+            agent.put(event)
             if event.final:
                 self.history.flags[event.n] |= BOUNCED
+                self.problems.decide(event)
         self._place(event, None)
 
     def _accept(self, event: Event) -> None:
         self._land(event)
         self.history.flags[event.n] |= ACCEPTED
+        self.problems.decide(event)
         if self.run.session:
             self.problems.settle(answer(self, event.n))
         else:
@@ -150,7 +154,7 @@ class Rewrites:
             if fate.fate != "delay":
                 self._take(agent, event, fate)
         self.awaited = list(reversed(record.outputs))
-        self.problems.stopped(activation)
+        self.problems.stopped(activation, has_ended=True)
         self.ended = activation
 
     def _inherit(self, activation: Activation, fates: list[Fate]) -> None:
@@ -168,7 +172,8 @@ class Rewrites:
 
     def _take(self, agent: Agent, event: Event, fate: Fate) -> None:
         """Take an event out of a buffer, and on to where its fate sends it."""
-        del agent.buffer[event.id], event.copies[agent.name]
+        agent.take(event)
+        del event.copies[agent.name]
         if fate.fate == "consume":
             event.consumed = True
             event.cause = None
@@ -178,6 +183,8 @@ class Rewrites:
             if not event.consumed:
                 event.reroutes.append(agent.name)
             self._send(event, fate.to)
+        else:
+            event.discarded_by[agent.name] = None
         self._place(event, "discarded" if fate.fate == "discard" else "no_recipient")
 
     def _join(self, record: records.Join) -> None:
@@ -186,7 +193,7 @@ class Rewrites:
     def _leave(self, record: records.Leave) -> None:
         agent = self._agents.pop(record.agent)
         if agent.activation is not None:
-            self.problems.stopped(self._activations.pop(agent.activation.id))
+            self.problems.stopped(self._activations.pop(agent.activation.id), has_ended=False)
         lost = {**agent.buffer, **agent.incoming}
         for event in sorted(lost.values(), key=by_number):
             event.copies.pop(agent.name, None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .history import CONSUMED, FINAL, History
 
 if TYPE_CHECKING:
+    from .lineage import RangeSet
     from .problems import Problem
 
 
@@ -28,13 +29,14 @@ class Event:
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
         reroutes: The agents that rerouted it, in order, while it was not consumed.
+        discarded_by: The agents that discarded it.
         place: BUFFERED and FLYING, if it is open.
         roots: Its roots; sources: its sources; problems: the problems it concerns.
     """
 
     __slots__ = (
-        "by", "cause", "consumed", "copies", "final", "flight", "id", "n", "place", "problems",
-        "reroutes", "roots", "sources", "type", "work",
+        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "n", "place",
+        "problems", "reroutes", "roots", "sources", "type", "work",
     )  # fmt: skip
 
     def __init__(self, history: History, name: str, n: int) -> None:
@@ -50,6 +52,7 @@ class Event:
         self.flight: dict[str, None] = {}
         self.cause: str | None = None
         self.reroutes: list[str] = []
+        self.discarded_by: dict[str, None] = {}
         self.place = 0
         self.roots = history.roots[n]
         self.sources = history.sources[n]
@@ -71,15 +74,39 @@ class Activation:
 
 
 class Agent:
-    """A present agent: its buffer in order of delivery, what is on its way, what it is doing."""
+    """A present agent.
 
-    __slots__ = ("activation", "buffer", "incoming", "name")
+    Attributes:
+        name: Its name.
+        buffer: The events in front of it, in order of delivery.
+        lineages: Those of them that have roots, by their roots.
+        incoming: The events that are on their way to it.
+        activation: What it is doing.
+    """
+
+    __slots__ = ("activation", "buffer", "incoming", "lineages", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.buffer: dict[str, Event] = {}
+        self.lineages: dict[RangeSet, dict[str, Event]] = {}
         self.incoming: dict[str, Event] = {}
         self.activation: Activation | None = None
+
+    def put(self, event: Event) -> None:
+        """Put an event into the buffer."""
+        self.buffer[event.id] = event
+        if event.roots:
+            self.lineages.setdefault(event.roots, {})[event.id] = event
+
+    def take(self, event: Event) -> None:
+        """Take an event out of the buffer."""
+        del self.buffer[event.id]
+        if event.roots:
+            alike = self.lineages[event.roots]
+            del alike[event.id]
+            if not alike:
+                del self.lineages[event.roots]
 
 
 def by_number(event: Event) -> int:

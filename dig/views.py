@@ -97,9 +97,8 @@ class GraphView:
                     "final": bool(h.flags[n] & FINAL),
                 },
             )
-        names = list(h.agents)
         for v in range(self._activations()):
-            node = {"kind": "activation", "agent": names[h.agent_of[v]], "t_start": h.t_start[v]}
+            node = {"kind": "activation", "agent": h.agent(v), "t_start": h.t_start[v]}
             if self._has_ended(v):
                 node["t_end"] = h.t_end[v]
             yield h.activation_ids[v], node

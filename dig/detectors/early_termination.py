@@ -17,6 +17,7 @@ class EarlyTermination:
     """Looks at every final event when it is generated."""
 
     pattern = "ET"
+    kinds = (Emit,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise ET for a final event with open or uncovered work."""

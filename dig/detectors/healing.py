@@ -14,6 +14,7 @@ from dig.graph import InteractionGraph
 from dig.plain import safe_text
 
 MOST_LISTED = 12
+MOST_QUOTED = 3
 MOST_CHARACTERS = 64
 
 
@@ -42,7 +43,7 @@ class HealEarlyTermination:
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""
         event = finding.subject["event"]
-        submitter = _submitter(graph, event)
+        submitter = graph.history.sender(graph.event(event).n) or ""
         lists = finding.evidence
         note = (
             "This answer was submitted while work is missing from it. "
@@ -57,12 +58,6 @@ class HealEarlyTermination:
         yield Reroute(event, note + "Take care of this work, then submit again.", (submitter,))
 
 
-def _submitter(graph: InteractionGraph, event: str) -> str:
-    h = graph.history
-    agent = h.agent_of[h.generator[graph.event(event).n]]
-    return list(h.agents)[agent]
-
-
 def _can_move(graph: InteractionGraph, lists: dict[str, Any]) -> bool:
     """Whether a listed event is on its way, or in front of an agent that is at work."""
     events = [graph.event(e) for e in (*lists["unresolved"], *lists["uncovered"])]
@@ -75,11 +70,137 @@ class HealDeadlock:
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create one system event for everybody who is present."""
-        held = finding.evidence["waiting"]
-        who = "; ".join(f"{agent} holds {listed(events)}" for agent, events in held.items())
+        held = list(finding.evidence["waiting"].items())
+        who = "; ".join(f"{quoted(agent)} holds {listed(e)}" for agent, e in held[:MOST_LISTED])
+        more = f"; and {len(held) - MOST_LISTED} more agents" if len(held) > MOST_LISTED else ""
         note = (
             "Nobody has made progress for a while, and work is still waiting: "
-            f"{who}. Each of you: act on what you hold, pass it on, or discard it; "
+            f"{who}{more}. Each of you: act on what you hold, pass it on, or discard it; "
             "do not wait for others that wait for you."
         )
         yield Create(note, tuple(graph.agents))
+
+
+class HealMissingTermination:
+    """Tells the agent that worked last, or everybody if it is gone, to submit."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Create a system event."""
+        last = finding.evidence["last"]
+        v = None if last is None else graph.history.activation(last)
+        agent = None if v is None else graph.history.agent(v)
+        note = (
+            "All work is done or lost, and no answer has been submitted. "
+            "Submit the answer now, from what you have."
+        )
+        yield Create(note, (agent,) if agent in graph.agents and agent else tuple(graph.agents))
+
+
+_LOST = {
+    "no_recipient": "it was sent to nobody who is there",
+    "discarded": "it was discarded",
+    "left": "the agent that had it has left",
+    "expired": "its time has run out",
+}
+
+
+class HealOrphanedEvent:
+    """Sends lost work back to the agent that generated it, or tells everybody."""
+
+    def __init__(self) -> None:
+        """Begin with nothing sent back."""
+        self._returned: set[str] = set()  # discarded events: these go back once
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the status and redirect; or create a system event."""
+        event = graph.event(finding.subject["event"])
+        if event.cause is None:
+            return  # somebody has it again
+        generator = graph.history.sender(event.n)
+        why = _LOST.get(event.cause, event.cause)
+        note = f"Nobody has consumed event {quoted(event.id)}, and nobody can any more: {why}. "
+        if generator not in graph.agents or generator is None:
+            yield Create(note + "If it matters, do its part again.", tuple(graph.agents))
+        elif event.cause != "discarded":
+            yield Reroute(event.id, note + "Send it to somebody who is there.", (generator,))
+        elif generator in event.discarded_by or event.id in self._returned:
+            yield Create(note + "If it matters, do its part again.", (generator,))
+        else:
+            self._returned.add(event.id)
+            yield Reroute(event.id, note + "See to it, if it matters.", (generator,))
+
+
+class HealExcessiveRerouting:
+    """Puts beside the event who has passed it on."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the path."""
+        path = finding.evidence["path"]
+        note = (
+            f"This event was passed on {len(path)} times and consumed by nobody; "
+            f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
+        )
+        yield Inject(finding.subject["event"], note)
+
+
+class HealCrossLineage:
+    """Puts beside the events where they come from."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the ancestries: into the delivered event, or into the activation's outputs."""
+        conflicts = finding.evidence["conflicts"]
+        if finding.stage == "delivery":
+            event = finding.subject["event"]
+            note = (
+                f"This event comes from {_ancestry(graph, event)}. In front of you lies what "
+                f"has no origin in common with it: {_ancestries(graph, conflicts)}. "
+                "Put them together only if they belong together."
+            )
+            yield Inject(event, note, (finding.subject["agent"],))
+            return
+        pairs = "; ".join(
+            f"{quoted(a)} from {_ancestry(graph, a)} with {quoted(b)} from {_ancestry(graph, b)}"
+            for a, b in conflicts[:MOST_QUOTED]
+        )
+        note = f"This was made by putting together what has no origin in common: {pairs}."
+        yield from _into_outputs(graph, finding, note)
+
+
+class HealRepeatedSolving:
+    """Puts beside the outputs what of them may be there twice."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject what may be repeated into the activation's outputs."""
+        shared = "; ".join(
+            f"{quoted(item['event'])}, used before by {listed(item['activations'][:MOST_QUOTED])}"
+            for item in finding.evidence["shared"][:MOST_QUOTED]
+        )
+        note = f"Part of this may be there twice: {shared}. Count it once."
+        yield from _into_outputs(graph, finding, note)
+
+
+def _into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Intervention]:
+    v = graph.history.activation(finding.subject["activation"])
+    for n in graph.history.outputs(v) if v is not None else ():
+        event = graph.event(graph.history.event_ids[n])
+        if event.flight or event.final:
+            yield Inject(event.id, note)
+
+
+def _ancestry(graph: InteractionGraph, event: str) -> str:
+    """The root activations of an event, with their agents."""
+    h = graph.history
+    roots = sorted(graph.roots(event))
+    shown = [
+        f"{quoted(root)} of {quoted(h.agent(v))}"
+        for root in roots[:MOST_QUOTED]
+        if (v := h.activation(root)) is not None
+    ]
+    more = f" and {len(roots) - MOST_QUOTED} more" if len(roots) > MOST_QUOTED else ""
+    return ", ".join(shown) + more
+
+
+def _ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
+    shown = "; ".join(f"{quoted(e)} from {_ancestry(graph, e)}" for e in events[:MOST_QUOTED])
+    more = f"; and {len(events) - MOST_QUOTED} more" if len(events) > MOST_QUOTED else ""
+    return shown + more

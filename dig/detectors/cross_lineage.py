@@ -1,0 +1,61 @@
+"""CLA, cross-lineage aggregation: what has no common ancestor is put together.
+
+Paper, section 5 (6). It is looked at when an event comes into a buffer beside others, and again
+when an activation consumes them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from dig.findings import Finding
+from dig.graph import InteractionGraph
+from dig.records import Deliver, End, Record
+
+
+class CrossLineageAggregation:
+    """Compares the roots of agent-made events: disjoint ones have no ancestor in common."""
+
+    pattern = "CLA"
+    kinds = (Deliver, End)
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        """Raise CLA for a delivery, or for the activation that ended."""
+        if isinstance(record, End):
+            yield from _at_consumption(graph, record)
+        elif isinstance(record, Deliver) and record.to is not None:
+            yield from _at_delivery(graph, record, record.to)
+
+
+def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterator[Finding]:
+    event = graph.event(record.event)
+    if not event.roots:
+        return
+    lineages = graph.agents[agent].lineages  # of few kinds, however long the buffer is
+    conflicts = [
+        other
+        for roots, events in lineages.items()
+        if roots is not event.roots and roots.isdisjoint(event.roots)
+        for other in events.values()
+    ]
+    if conflicts:
+        ids = [other.id for other in sorted(conflicts, key=lambda other: other.n)]
+        subject = {"event": event.id, "agent": agent}
+        yield Finding("CLA", record.t, record.us, subject, {"conflicts": ids}, "delivery")
+
+
+def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
+    assert graph.ended is not None
+    h, v = graph.history, graph.ended.n
+    inputs = [n for n in sorted(h.inputs(v)) if h.roots[n]]
+    if len({h.roots[n] for n in inputs}) < 2:
+        return
+    conflicts = [
+        [h.event_ids[a], h.event_ids[b]]
+        for a, b in combinations(inputs, 2)
+        if h.roots[a].isdisjoint(h.roots[b])
+    ]
+    if conflicts:
+        subject = {"activation": record.activation}
+        yield Finding("CLA", record.t, record.us, subject, {"conflicts": conflicts}, "consumption")
