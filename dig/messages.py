@@ -7,18 +7,19 @@ effects that it returns, in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import DecisionError
 from .findings import Finding, Gate
+from .frozen import frozen
+from .plain import plain
 from .records import FATES, Fate, HealRow
 
 if TYPE_CHECKING:
     from .graph import InteractionGraph
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """An event that an activation, or the environment, wants to generate.
 
@@ -27,7 +28,8 @@ class Output:
         to: The agents that it should go to. Not looked at for a final event.
         type: `problem`, `solution`, `raw_data`, `message`, `notice`, or a type of your own.
         final: Whether it submits an answer.
-        policy: Decides the recipients instead of `to`, now and later.
+        policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
+            is what counts.
     """
 
     payload: Any
@@ -37,7 +39,7 @@ class Output:
     policy: DeliveryPolicy | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pending:
     """An event as it lies in front of an agent.
 
@@ -58,7 +60,7 @@ class Pending:
     final: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Situation:
     """What a delivery policy is shown.
 
@@ -83,7 +85,7 @@ class Situation:
         return self.event is not None and self.graph.event(self.event).consumed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
 
@@ -106,7 +108,7 @@ class Step:
     also: tuple[Later, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Later:
     """A delivery policy, and when it is asked, as in `Step`."""
 
@@ -126,7 +128,7 @@ class DeliveryPolicy(Protocol):
 # --- effects: what a host has to do ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivered:
     """An event is in an agent's buffer now."""
 
@@ -134,14 +136,14 @@ class Delivered:
     event: Pending
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wake:
     """An idle agent's buffer has changed: start it as soon as you can."""
 
     agent: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """An activation has begun, in front of its agent's whole buffer."""
 
@@ -150,21 +152,21 @@ class Started:
     events: tuple[Pending, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Raised:
     """A detector raised a finding."""
 
     finding: Finding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Healed:
     """Healing did something about a finding, or was refused."""
 
     row: HealRow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A gate holds an event: run `gate.decide(event)`, then call `Monitor.resolve`."""
 
@@ -172,7 +174,7 @@ class Asked:
     event: Pending
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """A final event was accepted.
 
@@ -187,7 +189,7 @@ class Answered:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Over:
     """The run has ended; only `Monitor.finish` may still be called."""
 
@@ -230,6 +232,15 @@ def check_decision(
         _check_names("an event's recipients", output.to)
     if any(output.final for output in outputs) and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
+
+
+def own(output: Output) -> Output:
+    """An output with a payload of its own, in plain JSON types.
+
+    Raises:
+        PayloadError: The payload is not plain JSON.
+    """
+    return Output(plain(output.payload), tuple(output.to), output.type, output.final, output.policy)
 
 
 def are_names(names: object) -> bool:

@@ -12,15 +12,16 @@ records, each looked at by the detectors; healing of what was found; release of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from . import records
 from .errors import RequestError
 from .findings import Budget, Detector, Gate, Healer, Intervention
+from .gates import Gates
 from .ledger import Ledger, Sink
-from .messages import Effect, Output, Situation, Started, Step, check_decision
+from .messages import Effect, Output, Situation, Started, Step, check_decision, own
 from .plain import plain
+from .policies import Policies
 from .records import SYSTEM, Fate, Limits, Outcome
 from .release import Release
 from .treatment import Treatment
@@ -96,7 +97,9 @@ class Monitor:
         ids = ids or Numbered()
         self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
         self._treatment = Treatment(self._ledger, healers or {}, budget or Budget())
-        self._release = Release(self._ledger, self._treatment, gates)
+        self._gates = Gates(self._ledger, self._treatment, gates)
+        self._policies = Policies(self._ledger)
+        self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
         self.graph = self._ledger.graph
         names = tuple(agents)
         self._ledger.write(
@@ -115,8 +118,7 @@ class Monitor:
         """
         self._enter()
         check_decision((), (), (output,), outside=True)
-        output = replace(output, payload=plain(output.payload))
-        self._emit(self._ledger.new_id("e"), None, None, output)
+        self._emit(self._ledger.new_id("e"), None, None, own(output))
         return self._leave_call()
 
     def start(self, agent: str) -> list[Effect]:
@@ -169,11 +171,11 @@ class Monitor:
             raise RequestError(f"{activation!r} is no activation in progress")
         fates, outputs, inputs = tuple(fates), tuple(outputs), [e.id for e in current.inputs]
         check_decision(inputs, fates, outputs)
-        own = [replace(output, payload=plain(output.payload)) for output in outputs]
+        copies = [own(output) for output in outputs]
         usage, names = plain(usage, "usage"), tuple(ledger.new_id("e") for _ in outputs)
         ledger.write(records.End(*ledger.stamp(), activation, fates, names, usage, error))
         ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")
-        for name, output in zip(names, own, strict=True):
+        for name, output in zip(names, copies, strict=True):
             self._emit(name, activation, current.agent, output)
         if retry:
             ledger.ready[current.agent] = None
@@ -229,7 +231,7 @@ class Monitor:
         """A gate has decided about an event that it holds, or failed; too late is no error."""
         self._catch_up()
         if not self.is_over:
-            self._release.resolve(gate, event, decided, error)
+            self._gates.resolve(gate, event, decided, error)
         return self._leave_call()
 
     def tick(self) -> list[Effect]:
@@ -275,9 +277,10 @@ class Monitor:
         """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due."""
         if self.is_over:
             return None
-        times = [self._ledger.deadline(), self._release.deadline()]
-        due = [us for us in times if us is not None]
-        return min(due) / 1_000_000 if due else None
+        due, other = self._ledger.deadline(), self._release.deadline()
+        if due is None or (other is not None and other < due):
+            due = other
+        return None if due is None else due / 1_000_000
 
     # --- inside a call ---
 
@@ -290,7 +293,8 @@ class Monitor:
     def _catch_up(self) -> None:
         """Do what time has made due, which may end the run."""
         if not self.is_over:
-            self._release.begin_call()
+            if self._policies.are_planned:
+                self._policies.begin_call(self.is_quiet)
             self._ledger.look_at_clock()
             self._settle()
 
@@ -302,8 +306,9 @@ class Monitor:
         """Heal what was found and release what is held, until there is neither."""
         ledger = self._ledger
         while not ledger.is_over:
-            found, ledger.found = ledger.found, []
-            self._treatment.treat(found)
+            if ledger.found:
+                found, ledger.found = ledger.found, []
+                self._treatment.treat(found)
             self._release.all()
             if not (ledger.found or ledger.held):
                 break
@@ -312,10 +317,10 @@ class Monitor:
         """Generate an event, and hold it if it is to arrive now."""
         to, step = tuple(output.to), Step()
         if output.policy is not None and not output.final:
-            step = self._release.ask(output.policy, Situation(self.graph, sender))
-            to = tuple(step.to or ())
+            step = self._policies.ask(output.policy, Situation(self.graph, sender))
+            to = to if step.to is None else tuple(step.to)
         self._ledger.emit(name, by, sender, output, to)
-        self._release.plan(name, step)
+        self._policies.plan(name, step)
         if step.arrives:
             self._ledger.held[name] = None
 

@@ -9,8 +9,10 @@ in whole microseconds since the run began (the file's `ts` is the same in second
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args
+from dataclasses import field
+from typing import Any, ClassVar, Literal, get_args
+
+from .frozen import frozen
 
 VERSION = 1
 SYSTEM = "system"
@@ -21,22 +23,13 @@ Outcome = Literal["submitted", "timeout", "stopped", "error"]
 FATES: tuple[FateName, ...] = get_args(FateName)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-_T = TypeVar("_T")
-
 
 def micros(seconds: float) -> int:
     """Seconds as whole microseconds, the unit in which all times are compared."""
     return round(seconds * 1_000_000)
 
 
-# Immutable for the type checker only: a frozen dataclass costs a microsecond more to make, and
-# several records are made for every event that passes between two agents.
-@dataclass_transform(frozen_default=True)
-def _record(cls: type[_T]) -> type[_T]:
-    return dataclass(slots=True)(cls)
-
-
-@_record
+@frozen
 class Limits:
     """What counts as "a reasonable time" and "a reasonable number" in one run; times in seconds."""
 
@@ -48,7 +41,7 @@ class Limits:
     coverage: bool = True
 
 
-@_record
+@frozen
 class Fate:
     """What an activation did with one of its inputs; `to` only for a reroute."""
 
@@ -57,7 +50,7 @@ class Fate:
     to: tuple[str, ...] = ()
 
 
-@_record
+@frozen
 class _Row:
     kind: ClassVar[str]
     t: int
@@ -69,7 +62,7 @@ class _Row:
         return self.us / 1_000_000
 
 
-@_record
+@frozen
 class Run(_Row):
     """The first record: who takes part, and by which limits the run is judged."""
 
@@ -84,7 +77,7 @@ class Run(_Row):
     version: int = VERSION
 
 
-@_record
+@frozen
 class Emit(_Row):
     """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`."""
 
@@ -97,7 +90,7 @@ class Emit(_Row):
     payload: Any = None
 
 
-@_record
+@frozen
 class Deliver(_Row):
     """An event reaches an agent's buffer; `to` is `None` for a final event that is accepted."""
 
@@ -106,7 +99,7 @@ class Deliver(_Row):
     to: str | None
 
 
-@_record
+@frozen
 class Start(_Row):
     """An idle agent is activated; `inputs` is its whole buffer in order of delivery."""
 
@@ -116,7 +109,7 @@ class Start(_Row):
     inputs: tuple[str, ...]
 
 
-@_record
+@frozen
 class End(_Row):
     """An activation ends with a fate for its inputs and the ids of the events it generates."""
 
@@ -128,7 +121,7 @@ class End(_Row):
     error: Any = None
 
 
-@_record
+@frozen
 class Join(_Row):
     """An agent becomes present, with an empty buffer."""
 
@@ -136,7 +129,7 @@ class Join(_Row):
     agent: str
 
 
-@_record
+@frozen
 class Leave(_Row):
     """An agent goes; its buffer and what was on its way to it are gone with it."""
 
@@ -144,7 +137,7 @@ class Leave(_Row):
     agent: str
 
 
-@_record
+@frozen
 class Redirect(_Row):
     """Whom an event is on its way to is replaced."""
 
@@ -153,7 +146,7 @@ class Redirect(_Row):
     to: tuple[str, ...]
 
 
-@_record
+@frozen
 class Expire(_Row):
     """An event's delivery policy is used up: it is on its way to nobody any more."""
 
@@ -161,7 +154,7 @@ class Expire(_Row):
     event: str
 
 
-@_record
+@frozen
 class FindingRow(_Row):
     """What a monitor raised. Changes no graph."""
 
@@ -172,7 +165,7 @@ class FindingRow(_Row):
     evidence: Any
 
 
-@_record
+@frozen
 class HealRow(_Row):
     """What healing did about the finding at record `finding`. Changes no graph."""
 
@@ -185,7 +178,7 @@ class HealRow(_Row):
     reason: str | None = None
 
 
-@_record
+@frozen
 class IncidentRow(_Row):
     """What changes no graph but must not be silent."""
 
@@ -194,7 +187,7 @@ class IncidentRow(_Row):
     detail: Any
 
 
-@_record
+@frozen
 class Finish(_Row):
     """The last record: how the run ended."""
 

@@ -104,6 +104,7 @@ class Bus:
         self._began = anyio.current_time()
         self._over = anyio.Event()
         self._moved = anyio.Event()
+        self._alarm: float | None = None
         self._outcome: tuple[Outcome, str] | None = None
         self._failure: Exception | None = None
         self._desks: dict[str, Desk] = {}
@@ -228,7 +229,7 @@ class Bus:
         """Tick at the monitor's next deadline; sleep until then, or until it moves."""
         while True:
             self._moved = anyio.Event()
-            due = self._host.monitor.next_deadline()
+            due = self._alarm = self._host.monitor.next_deadline()
             if due is None:
                 await self._moved.wait()
                 continue
@@ -259,15 +260,13 @@ class Bus:
         """Ask something of the monitor and do at once what follows from it."""
         if self._host.monitor.is_over or self._over.is_set():
             return []
-        before = self._host.monitor.next_deadline()
         try:
             effects = request()
         except Exception as error:  # the journal failed: no effect may happen any more
             self._clear_up(error, is_ours=True)
             return []
         self._carry_out(effects)
-        if self._host.monitor.next_deadline() != before:
-            self._moved.set()
+        self._set_alarm()
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
@@ -278,7 +277,17 @@ class Bus:
             self._clear_up(error, is_ours=False)
             raise
         self._carry_out(effects)
-        self._moved.set()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        """Wake who keeps time, if there is something to do before the alarm that is set.
+
+        A deadline that moves on, as most do with every record, lets the old alarm go off for
+        nothing; that costs less than waking somebody each time.
+        """
+        due = self._host.monitor.next_deadline()
+        if due is not None and (self._alarm is None or due < self._alarm):
+            self._moved.set()
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
         """A request has raised: carry out what came before it, which may be the run's end."""

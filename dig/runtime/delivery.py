@@ -49,8 +49,9 @@ class LeastLoaded:
     def step(self, now: Situation) -> Step:
         """Choose; agents with the same load in the order in which they came."""
         present = now.graph.agents
-        named = [agent for agent in self.among if agent in present]
-        choice = named or [agent for agent in present if agent != now.sender]
+        choice = [a for a in self.among if a in present]
+        if not self.among:
+            choice = [a for a in present if a != now.sender]
         return Step(tuple(sorted(choice, key=now.load)[: self.count]))
 
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from dig.errors import DigError
+
 from .agents import Agent
 
 _T = TypeVar("_T")
@@ -42,6 +44,8 @@ async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | N
     """
     try:
         return await work(), None
+    except DigError as error:  # a sentence of ours; its type says nothing more
+        return None, str(error)
     except Exception as error:
         return None, repr(error)
     except anyio.get_cancelled_exc_class() as error:
