@@ -4,8 +4,9 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-# How many times faster than real time the demo runs.
-SPEED ?= 20
+# How many times faster than real time the demo runs; with its seed a team gets stuck, and
+# submits too early, and is healed.
+SPEED ?= 10
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
@@ -16,8 +17,8 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=20)
-	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 1 --speed $(SPEED)
+demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
+	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 25 --speed $(SPEED)
 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto

@@ -163,11 +163,11 @@ class Budget:
     Attributes:
         per_run: In the whole run. The default lets a team of twenty that stumbles often be
             helped all through a run of some hundred activations.
-        per_pattern: For one pattern; half of a run's, so that one cannot use up all of it.
+        per_pattern: For one pattern; a part of a run's, so that one cannot use up all of it.
         per_subject: For one pattern and one subject. What three notes about the same thing have
             not mended, a fourth will not.
     """
 
-    per_run: int = 60
+    per_run: int = 100
     per_pattern: int = 30
     per_subject: int = 3

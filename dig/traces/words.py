@@ -141,7 +141,54 @@ def _deadlock(subject: Any, evidence: Any) -> str:
     return f"work is waiting, and nobody makes progress{problem}: {'; '.join(who)}"
 
 
-_TELLERS: dict[str, Callable[[Any, Any], str]] = {"ET": _early_termination, "DL": _deadlock}
+def _missing_termination(subject: Any, evidence: Any) -> str:
+    last = f"the last to work was {name(evidence['last'])}" if evidence["last"] else "nobody worked"
+    problem = f" on {name(subject['event'])}" if "event" in subject else ""
+    return f"all work is done or lost{problem}, and nobody submits an answer; {last}"
+
+
+_LOST = {
+    "no_recipient": "sent to nobody who was there",
+    "discarded": "discarded",
+    "left": "gone with an agent that left",
+    "expired": "expired",
+}
+
+
+def _orphaned_event(subject: Any, evidence: Any) -> str:
+    why = _LOST.get(evidence["cause"]) or name(evidence["cause"])
+    return f"nobody consumed {name(subject['event'])}, and nobody can any more: it was {why}"
+
+
+def _excessive_rerouting(subject: Any, evidence: Any) -> str:
+    path = evidence["path"]
+    times = counted(len(path), "time")
+    return f"{name(subject['event'])} was passed on {times} and not consumed: by {names(path)}"
+
+
+def _cross_lineage(subject: Any, evidence: Any) -> str:
+    conflicts = evidence["conflicts"]
+    if "agent" in subject:
+        event, agent = name(subject["event"]), name(subject["agent"])
+        return f"{event} came to {agent} beside {names(conflicts)}, of other origin"
+    pairs = _cut([f"{name(a)} with {name(b)}" for a, b in conflicts], ", ")
+    return f"activation {name(subject['activation'])} put together {pairs}, of different origin"
+
+
+def _repeated_solving(subject: Any, evidence: Any) -> str:
+    shared = [f"{name(s['event'])} after {names(s['activations'], 3)}" for s in evidence["shared"]]
+    return f"activation {name(subject['activation'])} solved again {_cut(shared, ', ')}"
+
+
+_TELLERS: dict[str, Callable[[Any, Any], str]] = {
+    "ET": _early_termination,
+    "MC": _missing_termination,
+    "OE": _orphaned_event,
+    "DL": _deadlock,
+    "ER": _excessive_rerouting,
+    "CLA": _cross_lineage,
+    "RSP": _repeated_solving,
+}
 
 
 def _anything(subject: object, evidence: object) -> str:

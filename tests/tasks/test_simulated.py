@@ -76,13 +76,13 @@ def test_ten_thousand_elements_take_as_long_as_language_models_take(
 
 
 def test_a_perfect_team_goes_on_without_an_agent_that_leaves_with_its_work() -> None:
-    """The system's word about the deadlock has what is missing counted again."""
+    """The system's word about what was lost has it counted again."""
     task = CountFrequency(10_000, 1)
     setup = Setup(seed=1, detectors=standard, healers=standard_healers, tools=task.tools())
     team = {name: SimulatedAgent(1, PERFECT) for name in TEAM}
     script = [(4.0, lambda monitor: monitor.leave("a2"))]
     result = simulate(team, task.problem("a1"), setup=setup, script=script)
-    assert result.raised()["DL"] == 1
+    assert result.raised().keys() & {"OE", "DL"}
     assert task.score(result.answer).rmse == 0.0
 
 

@@ -63,15 +63,36 @@ def test_a_deadlock_says_who_holds_what() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("pattern", "subject", "evidence", "told"),
+    [
+        ("MC", {}, {"last": "a7"}, "nobody submits an answer; the last to work was a7"),
+        ("MC", {"event": "e1"}, {"last": None}, "lost on e1, and nobody submits"),
+        ("OE", {"event": "e3"}, {"cause": "discarded"}, "consumed e3, and nobody can any more"),
+        ("ER", {"event": "e3"}, {"path": ["ann", "bob"]}, "passed on 2 times and not consumed"),
+        ("CLA", {"event": "e3", "agent": "ann"}, {"conflicts": ["e1"]}, "came to ann beside e1"),
+        ("CLA", {"activation": "a7"}, {"conflicts": [["e1", "e2"]]}, "put together e1 with e2"),
+        (
+            "RSP",
+            {"activation": "a7"},
+            {"shared": [{"event": "e1", "activations": ["a2"]}]},
+            "a7 solved again e1 after a2",
+        ),
+    ],
+)
+def test_every_pattern_is_put_into_words(
+    pattern: str, subject: dict[str, Any], evidence: dict[str, Any], told: str
+) -> None:
+    assert told in words.told(finding(pattern, subject, evidence))
+
+
 def test_other_patterns_are_told_by_what_they_are_about() -> None:
     """A pattern that nobody has put into words is shown with its subject and its evidence."""
-    orphan = finding("OE", {"event": "e3"}, {"cause": "discarded"})
-    assert words.sentence(orphan) == "OE at 12.5 s (record 41): about event e3; cause: discarded"
-    mixed = finding("CLA", {"activation": "a7"}, {"conflicts": [["e1", "e2"]]}, "consumption")
-    assert words.sentence(mixed) == (
-        "CLA consumption at 12.5 s (record 41): about activation a7; conflicts: (e1, e2)"
+    silent = finding("SILENT", {"agent": "ann"}, {"for": [["e1", "e2"]]}, "late")
+    assert words.sentence(silent) == (
+        "SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
     )
-    assert words.told(finding("MC", {}, {"last": None})) == "about the run; last: None"
+    assert words.told(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
 
 
 def test_long_lists_are_cut() -> None:
@@ -83,7 +104,12 @@ def test_long_lists_are_cut() -> None:
     assert len(sentence) <= words.MOST_IN_TEXT + 80
 
 
-@given(st.sampled_from(["ET", "DL", "OE", HOSTILE]), anything, anything, st.none() | st.text())
+@given(
+    st.sampled_from(["ET", "MC", "OE", "DL", "ER", "CLA", "RSP", HOSTILE]),
+    anything,
+    anything,
+    st.none() | st.text(),
+)
 def test_no_finding_is_too_strange(
     pattern: str, subject: Any, evidence: Any, stage: str | None
 ) -> None:
