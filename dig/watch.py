@@ -7,7 +7,7 @@ in its trace.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from typing import Any
 
 from .findings import ClockDetector, Detector, Finding
 from .graph import InteractionGraph
@@ -15,6 +15,8 @@ from .plain import plain
 from .records import ASIDE, Finish, Record
 
 MOST_FAULTS = 3
+
+_UNSEEN = {*ASIDE, Finish}
 
 Fault = Callable[[str, str], None]
 """Told of a detector's failure: which detector, and what happened."""
@@ -63,15 +65,15 @@ class Watch:
         self.graph.apply(record)
         # ASIDE changes no graph, and nothing may be raised by a raised finding; after the last
         # record nothing can be written down any more.
-        if isinstance(record, (*ASIDE, Finish)):
-            return found
         kind = type(record)
+        if kind in _UNSEEN:
+            return found
         interested = self._interested.get(kind)
         if interested is None:
             interested = tuple(d for d in self._detectors if kind in getattr(d, "kinds", (kind,)))
             self._interested[kind] = interested
         for detector in interested:
-            found += self._ask(detector, partial(detector.detect, self.graph, record))
+            self._ask(detector, detector.detect, record, found)
         self._due = self._next_due()
         return found
 
@@ -81,9 +83,9 @@ class Watch:
         while self._due is not None and self._due <= us:
             due = self._due
             for clock in tuple(self._clocks):
-                if self._deadline_of(clock) == due:
-                    found += self._ask(clock, partial(clock.expire, self.graph, due))
-                    again = self._deadline_of(clock)
+                if clock in self._clocks and self._deadline_of(clock) == due:
+                    self._ask(clock, clock.expire, due, found)
+                    again = self._deadline_of(clock) if clock in self._clocks else None
                     if again is not None and again <= due:
                         self._fail(clock, "its deadline does not move on", at_once=True)
             self._due = self._next_due()
@@ -94,14 +96,16 @@ class Watch:
         return self._due
 
     def _next_due(self) -> int | None:
-        if self.graph.is_over or not self._clocks:
+        if self.graph.is_over:
             return None
-        times = [self._deadline_of(clock) for clock in tuple(self._clocks)]
-        return min((t for t in times if t is not None), default=None)
+        earliest: int | None = None
+        for clock in self._clocks:  # a failing clock leaves this list by leaving a new one behind
+            due = self._deadline_of(clock)
+            if due is not None and (earliest is None or due < earliest):
+                earliest = due
+        return earliest
 
     def _deadline_of(self, clock: ClockDetector) -> int | None:
-        if clock not in self._clocks:
-            return None
         try:
             due = clock.deadline(self.graph)
             if due is not None and type(due) is not int:
@@ -111,18 +115,23 @@ class Watch:
             self._fail(clock, f"its deadline raised {error!r}", at_once=True)
             return None
 
-    def _ask(self, detector: Detector, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    def _ask(
+        self, detector: Detector, look: Callable[..., Iterable[Finding]], at: Any,
+        found: list[Finding],
+    ) -> None:  # fmt: skip
+        """Have a detector look, and add what it raises to `found`; all of it, or nothing."""
         start = self._stopwatch() if self._stopwatch else 0.0
+        before = len(found)
         try:
-            found = list(look())
-            for finding in found:
+            for finding in look(self.graph, at):
                 _check(finding)
+                found.append(finding)
         except Exception as error:  # a detector must never be able to stop a team
+            del found[before:]
             self._fail(detector, f"raised {error!r}")
-            return []
+            return
         if self._stopwatch and self._stopwatch() - start > self._limit_s:
             self._fail(detector, f"took longer than {self._limit_s} s", at_once=True)
-        return found
 
     def _fail(self, detector: Detector, what: str, *, at_once: bool = False) -> None:
         count = self._faults[id(detector)] = self._faults.get(id(detector), 0) + 1
