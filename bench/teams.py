@@ -146,7 +146,7 @@ def bus() -> Table:
         {
             "mailboxes and tasks alone": _counted(lambda: anyio.run(_bare_bus)),
             "bus, graph and hold": _counted(lambda: _bus(False, _nowhere)),
-            "bus, hold, ET and DL with healing": _counted(lambda: _bus(True, _nowhere)),
+            "bus, hold, detectors and healing": _counted(lambda: _bus(True, _nowhere)),
             "the same, with a journal": _journalled(_bus),
         }
     )
@@ -159,7 +159,7 @@ def simulator() -> Table:
         {
             "a heap of events alone": _counted(_bare_simulator),
             "simulator, graph and hold": _counted(lambda: _simulator(False, _nowhere)),
-            "simulator, hold, ET and DL with healing": _counted(lambda: _simulator(True, _nowhere)),
+            "simulator, hold, detectors and healing": _counted(lambda: _simulator(True, _nowhere)),
             "the same, with a journal": _journalled(_simulator),
         }
     )

@@ -57,7 +57,7 @@ def reading() -> Table:
             {
                 "json.loads alone": parsed,
                 "read into records": lambda: sum(1 for _ in read_records(path)),
-                "digmon check (read, graph, ET and DL)": check,
+                "digmon check (read, graph, detectors)": check,
                 "graph alone, from records": lambda: InteractionGraph.of(records).t,
                 "encode": lambda: sum(1 for record in records if encode(record)),
             },

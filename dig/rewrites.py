@@ -164,6 +164,7 @@ class Rewrites:
             for event, fate in zip(activation.inputs, fates, strict=True)
             if fate.fate == "consume" and event.by != SYSTEM
         ]
+        activation.consumed = [event.n for event in inputs]
         roots = union(event.roots for event in inputs)
         if inputs and not roots:
             roots = self.history.new_root(activation.n)

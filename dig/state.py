@@ -60,14 +60,23 @@ class Event:
 
 
 class Activation:
-    """An activation in progress, or the latest one that ended."""
+    """An activation in progress, or the latest one that ended.
 
-    __slots__ = ("agent", "id", "inputs", "n", "problems", "us_start")
+    Attributes:
+        id: Its id; n: its number in order of start; agent: whose it is.
+        inputs: The events that it sees.
+        consumed: The numbers of those that it consumed, system events left out, once it ended.
+        us_start: When it began, in microseconds.
+        problems: The problems that it concerns.
+    """
+
+    __slots__ = ("agent", "consumed", "id", "inputs", "n", "problems", "us_start")
 
     def __init__(self, name: str, agent: str, inputs: tuple[Event, ...], us_start: int) -> None:
         self.id = name
         self.agent = agent
         self.inputs = inputs
+        self.consumed: list[int] = []
         self.us_start = us_start
         self.n = -1
         self.problems: tuple[Problem, ...] = ()

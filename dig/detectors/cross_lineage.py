@@ -47,8 +47,10 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
     assert graph.ended is not None
-    h, v = graph.history, graph.ended.n
-    inputs = [n for n in sorted(h.inputs(v)) if h.roots[n]]
+    if len(graph.ended.consumed) < 2:
+        return
+    h = graph.history
+    inputs = [n for n in sorted(graph.ended.consumed) if h.roots[n]]
     if len({h.roots[n] for n in inputs}) < 2:
         return
     conflicts = [

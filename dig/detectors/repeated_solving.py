@@ -29,7 +29,7 @@ class RepeatedSolving:
         assert isinstance(record, End)
         assert graph.ended is not None
         h, v = graph.history, graph.ended.n
-        inputs = sorted(h.inputs(v))
+        inputs = sorted(graph.ended.consumed)
         if not 0 < len(record.outputs) <= len(inputs):
             return
         missing = len(h.event_ids) - len(self._first)
