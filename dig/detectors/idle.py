@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from typing import Any
 
+from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.problems import Problem
 from dig.records import SYSTEM, End, Limits, Record, micros
@@ -94,6 +96,46 @@ class IdleWindow:
             latest = next(reversed(problem.running.values()))
             due = max(due, latest.us_start + self._limit)
         return due
+
+
+class IdleDetector:
+    """A pattern that is raised when a condition has held for a whole idle window."""
+
+    pattern: str
+
+    def __init__(
+        self,
+        condition: Callable[[Problem], bool],
+        window_s: Callable[[Limits], float],
+        evidence: Callable[[InteractionGraph, Problem], dict[str, Any]],
+    ) -> None:
+        """Begin with no interval under way.
+
+        Args:
+            condition: What has to hold for a problem.
+            window_s: The limit that says for how long, in seconds.
+            evidence: What proves it, at the moment of raising.
+        """
+        self._idle = IdleWindow(condition, window_s)
+        self._evidence = evidence
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        """Raise the pattern for what the end of an activation, or a leave, lets come due."""
+        for problem in self._idle.look(graph, record):
+            yield self._finding(graph, problem, record.us)
+
+    def deadline(self, graph: InteractionGraph) -> int | None:
+        """The moment at which it is raised next if nothing happens before."""
+        return self._idle.deadline()
+
+    def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
+        """Raise the pattern for every problem whose window has passed at `us`."""
+        for problem in self._idle.expire(us):
+            yield self._finding(graph, problem, us)
+
+    def _finding(self, graph: InteractionGraph, problem: Problem, us: int) -> Finding:
+        evidence = self._evidence(graph, problem)
+        return Finding(self.pattern, graph.t, us, problem.subject, evidence)
 
 
 def is_progress(activation: Activation, end: End) -> bool:
