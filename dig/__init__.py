@@ -2,11 +2,12 @@
 
 The map of the package, from the inside out:
 
-- `dig.records`: what can happen in a run, one type a kind. `dig.graph`: what it leads to.
-  `dig.lineage`, `dig.problems`, `dig.history`, `dig.rules`, `dig.views`: parts of the graph.
+- `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
+- `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
+  `dig.lineage`, `dig.problems`, `dig.views`: parts of the graph.
 - `dig.findings`: what detectors, healers and gates are. `dig.watch`: a graph with detectors.
-  `dig.monitor`: hold, detect, heal, release. `dig.treatment`, `dig.release`, `dig.postbox`:
-  parts of the monitor. `dig.messages`: what goes into it and comes out.
+- `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
+  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and out.
 - `dig.detectors`: the failure patterns and their healing.
 - `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
 - `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.cli`: the command `digmon`.

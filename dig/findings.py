@@ -148,7 +148,7 @@ class Gate(Protocol):
     async def decide(self, event: Pending) -> Iterable[Intervention]:
         """Decide; what it returns is done to the event before its release.
 
-        `Reroute` to nobody withholds the event for good.
+        `Reroute` to nobody withholds the event: it is orphaned, which detectors may tell.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 A run may pass a million events. As objects they would cost the garbage collector a pause that
 grows with the run, so closed history is numbers in arrays, a few dozen bytes an event; only what
-can still change is an object (`dig.graph`). Events and activations are numbered in order of
+can still change is an object (`dig.state`). Events and activations are numbered in order of
 appearance, each from 0. An activation's delivery edges stand together, in the order of its
 inputs, and so do the events it generated.
 """

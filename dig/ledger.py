@@ -126,13 +126,14 @@ class Ledger:
 
         What the sink raises goes to the host: without a journal no effect may happen.
         """
-        found = self._watch.feed(record)
+        found = self._watch.apply(record)
         try:
             self._sink(record)
         except BaseException:
             self._is_broken = self.is_closed = True
             self._effects.clear()
             raise
+        found += self._watch.look(record)
         self.post.tidy()
         self._own_up()
         self.tell(found)

@@ -19,7 +19,7 @@ from .errors import RequestError
 from .findings import Budget, Detector, Gate, Healer, Intervention
 from .gates import Gates
 from .ledger import Ledger, Sink
-from .messages import Effect, Output, Situation, Started, Step, check_decision, own
+from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
 from .plain import plain
 from .policies import Policies
 from .records import SYSTEM, Fate, Limits, Outcome
@@ -190,8 +190,8 @@ class Monitor:
             RequestError: It is present already, or is called `system`; or the run is over.
         """
         self._enter()
-        if agent in self.graph.agents or agent == SYSTEM:
-            raise RequestError(f"agent {agent!r} cannot join: the name is taken")
+        if not isinstance(agent, str) or agent in self.graph.agents or agent == SYSTEM:
+            raise RequestError(f"agent {agent!r} cannot join: the name is taken, or is none")
         self._ledger.write(records.Join(*self._ledger.stamp(), agent))
         return self._leave_call()
 
@@ -209,15 +209,18 @@ class Monitor:
         self._release.forget(agent)
         return self._leave_call()
 
-    def redirect(self, event: str, to: Iterable[str]) -> list[Effect]:
+    def redirect(self, event: str, to: Sequence[str]) -> list[Effect]:
         """Replace whom an event is on its way to, and deliver it there.
 
         Raises:
-            RequestError: There is no such event, or it is used up; or the run is over.
+            RequestError: There is no such event, or it is used up; `to` is no list of names; or
+                the run is over.
         """
         self._enter()
         if event not in self._ledger.post:
             raise RequestError(f"event {event!r} does not exist, or is used up")
+        if not are_names(to):
+            raise RequestError(f"{to!r} is no list of agents' names")
         self._ledger.redirect(event, tuple(to))
         return self._leave_call()
 

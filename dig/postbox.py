@@ -70,5 +70,6 @@ class Postbox:
 
     def _is_used_up(self, event: Event) -> bool:
         if event.final:
-            return event.consumed or self._graph.is_accepted(event.id)
+            graph = self._graph
+            return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)
         return event.consumed or not event.work

@@ -56,7 +56,8 @@ class Treatment:
             if isinstance(intervention, Create):
                 self._ledger.emit_system(intervention.note, intervention.to)
             else:
-                self._ledger.post.add_note(event, intervention.note, None)
+                to = intervention.to if isinstance(intervention, Inject) else None
+                self._ledger.post.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
                     self._ledger.redirect(event, intervention.to)
 

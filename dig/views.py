@@ -5,10 +5,11 @@ Nothing here is on the way of a run: a view reads the graph's history when it is
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .history import CONSUME, FINAL, NO_FATE
+from .history import CONSUME, FINAL
 from .records import FATES
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class GraphView:
                 yield generator, h.event_ids[n], {"kind": "generation", "t": h.t_gen[n]}
         for v in range(self._activations()):
             for event, fate in h.edges(v):
-                if self._has_ended(v) and fate != NO_FATE:
+                if self._has_ended(v):
                     label: dict[str, Any] = {"fate": FATES[fate], "t": h.t_end[v]}
                 else:
                     label = {"t": h.t_start[v]}
@@ -111,8 +112,6 @@ class GraphView:
 
     def _count(self, times: Any) -> int:
         """How many of some ascending times are in the view."""
-        from bisect import bisect_right
-
         return len(times) if self.until is None else bisect_right(times, self.until)
 
     def _has_ended(self, v: int) -> bool:

@@ -61,8 +61,21 @@ class Watch:
         Raises:
             RuleError: The record contradicts those before it.
         """
+        return self.apply(record) + self.look(record)
+
+    def apply(self, record: Record) -> list[Finding]:
+        """Apply a record; return what was due before it.
+
+        Raises:
+            RuleError: The record contradicts those before it.
+        """
         found = self.advance(record.us)
         self.graph.apply(record)
+        return found
+
+    def look(self, record: Record) -> list[Finding]:
+        """What the record that was just applied raises."""
+        found: list[Finding] = []
         # ASIDE changes no graph, and nothing may be raised by a raised finding; after the last
         # record nothing can be written down any more.
         kind = type(record)
@@ -149,5 +162,9 @@ def _check(finding: Finding) -> None:
         raise TypeError(f"{finding!r} is not a Finding")
     if not isinstance(finding.pattern, str):
         raise TypeError(f"the pattern {finding.pattern!r} is no name")
+    if not (finding.stage is None or isinstance(finding.stage, str)):
+        raise TypeError(f"the stage {finding.stage!r} is no name")
+    if type(finding.t) is not int or type(finding.us) is not int:
+        raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)
     plain(finding.evidence)

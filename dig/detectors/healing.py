@@ -183,7 +183,7 @@ def _into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Itera
     v = graph.history.activation(finding.subject["activation"])
     for n in graph.history.outputs(v) if v is not None else ():
         event = graph.event(graph.history.event_ids[n])
-        if event.flight or event.final:
+        if event.flight or event.final or event.cause:
             yield Inject(event.id, note)
 
 

@@ -135,6 +135,8 @@ class Bus:
         """An event comes from outside; returns its id."""
         graph = self._host.monitor.graph
         if not isinstance(problem, Output):
+            if isinstance(to, str):
+                raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
             problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
         before = len(graph.history.event_ids)
         self._demand(lambda: self._host.inject(problem))
@@ -148,12 +150,15 @@ class Bus:
         Raises:
             SettingsError: The run ended before the answer came.
         """
-        question = Question()
-        self._questions[self.inject(problem, to)] = question
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._give_up, question)
-            await question.settled.wait()
-            tasks.cancel_scope.cancel()
+        question, event = Question(), self.inject(problem, to)
+        self._questions[event] = question
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._give_up, question)
+                await question.settled.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._questions.pop(event, None)
         if not question.answered:
             raise SettingsError("the run ended before the answer came")
         return question.answer

@@ -16,7 +16,7 @@ from dig.findings import Budget, Detector, Gate, Healer
 from dig.ledger import Sink
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
-from dig.records import Limits, Outcome
+from dig.records import Fate, Limits, Outcome
 
 from .agents import Tool, View, as_decision, shown
 from .result import RunResult, Tally
@@ -163,7 +163,8 @@ class Host:
         self._failures[agent] += 1
         again = self._failures[agent] <= self._setup.retries
         wait = self._setup.backoff_s * 2 ** (self._failures[agent] - 1) if again else None
-        ended = self.monitor.end(started.activation, error=error, retry=again)
+        kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
+        ended = self.monitor.end(started.activation, kept, error=error, retry=again)
         return self.heed(ended), wait
 
     @property

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Protocol
 
-from dig.errors import SettingsError
+from dig.errors import DigError, SettingsError
 from dig.findings import Intervention
 from dig.ledger import Sink
 from dig.messages import Asked, Effect, Output, Over, Pending, Started, Wake
@@ -157,7 +157,7 @@ class Simulation:
             value: Any = plan.decision
             think = micros(plan.think_s)
         except Exception as error:  # as on the bus: a failing agent loses nothing
-            think, value = 0, repr(error)
+            think, value = 0, str(error) if isinstance(error, DigError) else repr(error)
         limit_s = self._setup.activation_timeout_s
         if think > micros(limit_s):
             think, value = micros(limit_s), f"took longer than {limit_s:g} s"

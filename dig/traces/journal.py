@@ -1,4 +1,4 @@
-"""A run directory, and the journal in it: every record is on disk before its effect happens.
+"""A run directory, and the journal in it: every record is written before its effect happens.
 
     runs/<execution id>/
         trace.dig.jsonl   the trace, one record a line; the truth about the run

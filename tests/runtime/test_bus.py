@@ -230,7 +230,7 @@ async def test_a_failing_agent_loses_nothing(odd: Any) -> None:
         result = await Bus({"a": Once(odd)}, Setup(backoff_s=3.0), sink=sink).run("?")
     assert (result.outcome, result.answer, result.failures) == ("submitted", "well", {"a": 1})
     assert [row.ts for row in rows(sink, "start")] == [0.0, 3.0]
-    assert rows(sink, "end")[0].error and rows(sink, "end")[0].fates == ()
+    assert rows(sink, "end")[0].error and [f.fate for f in rows(sink, "end")[0].fates] == ["delay"]
     assert told(sink, "start")[1] == "start a2 of a on e1"
     account(sink)
 
