@@ -52,6 +52,8 @@ def main() -> NoReturn:
         print(f"digmon: {error}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # standard output on a full disk, a name that is too long, ...
+        print(f"digmon: {safe_text(error, 200)}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -76,7 +78,9 @@ def _options(
 def run(
     task: Annotated[str, typer.Argument(help="What the team works on: count-frequency.")],
     agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6,
-    size: Annotated[int, typer.Option(min=2, help="How many elements the array has.")] = 10_000,
+    size: Annotated[
+        int, typer.Option(min=2, max=10_000_000, help="How many elements the array has.")
+    ] = 10_000,
     seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1,
     method: Annotated[
         Method, typer.Option(help="mas: only find failures. dig: heal them too.")
@@ -105,6 +109,8 @@ def run(
 
     if task != "count-frequency":
         raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
+    if not 0 < limit <= 1e9:
+        raise SettingsError(f"a time limit of {limit:g} s makes no sense; try 120")
     if not 0 < speed <= 1000:
         raise SettingsError(f"a clock cannot go {speed:g} times as fast; try 1 to 1000")
     spec = CountFrequencyRun(agents, size, seed, method.value, limit_s=limit)
