@@ -12,6 +12,7 @@ from itertools import combinations
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.records import Deliver, End, Record
+from dig.state import by_number
 
 
 class CrossLineageAggregation:
@@ -40,7 +41,7 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
         for other in events.values()
     ]
     if conflicts:
-        ids = [other.id for other in sorted(conflicts, key=lambda other: other.n)]
+        ids = [other.id for other in sorted(conflicts, key=by_number)]
         subject = {"event": event.id, "agent": agent}
         yield Finding("CLA", record.t, record.us, subject, {"conflicts": ids}, "delivery")
 

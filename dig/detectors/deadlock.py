@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dig.graph import InteractionGraph
 from dig.problems import Problem
+from dig.state import by_number
 
 from .idle import IdleDetector
 
@@ -28,7 +29,7 @@ def _is_stuck(problem: Problem) -> bool:
 def _waiting(graph: InteractionGraph, problem: Problem) -> dict[str, dict[str, list[str]]]:
     """For each agent that has some, the open events in its buffer, as generated."""
     waiting: dict[str, list[str]] = {agent: [] for agent in graph.agents}
-    for event in sorted(problem.open.values(), key=lambda event: event.n):
+    for event in sorted(problem.open.values(), key=by_number):
         for agent in event.copies:
             waiting[agent].append(event.id)
     return {"waiting": {agent: events for agent, events in waiting.items() if events}}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.records import End, Record
+from dig.state import by_number
 
 
 class ExcessiveRerouting:
@@ -22,7 +23,7 @@ class ExcessiveRerouting:
         """Raise ER for what the activation that ended has rerouted once too often."""
         assert isinstance(record, End)
         rerouted = [graph.event(f.event) for f in record.fates if f.fate == "reroute"]
-        for event in sorted(rerouted, key=lambda event: event.n):
+        for event in sorted(rerouted, key=by_number):
             if event.work and len(event.reroutes) > graph.run.limits.reroute_limit:
                 path = list(event.reroutes)
                 yield Finding("ER", record.t, record.us, {"event": event.id}, {"path": path})

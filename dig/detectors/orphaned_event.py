@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.records import Record, micros
-from dig.state import Event
+from dig.state import Event, by_number
 
 
 class OrphanedEvent:
@@ -56,5 +56,5 @@ class OrphanedEvent:
             del self._due[event.id]
             self._raised.add(event.id)
             ready.append(event)
-        for event in sorted(ready, key=lambda event: event.n):
+        for event in sorted(ready, key=by_number):
             yield Finding("OE", graph.t, us, {"event": event.id}, {"cause": event.cause})

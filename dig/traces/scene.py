@@ -213,7 +213,7 @@ class Scene:
         it, history = self._graph.event(event), self._graph.history
         sender = it.by or "outside"
         if it.by not in (None, SYSTEM):
-            sender = list(history.agents)[history.agent_of[history.generator[it.n]]]
+            sender = history.agent(history.generator[it.n])
         ways = [to] if to is not None else list(it.flight) or ["outside"]
         return Parcel(
             words.name(event), words.name(it.type), words.name(sender), words.names(ways, 4)
