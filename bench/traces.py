@@ -50,7 +50,7 @@ def reading() -> Table:
             return sum(1 for line in lines if json.loads(line))
 
         def check() -> int:
-            check_trace(path, Watch(standard()))
+            list(check_trace(path, Watch(standard())))
             return len(lines)
 
         times = per_unit(

@@ -128,13 +128,13 @@ def run(
 
 @app.command()
 def check(file: Trace, as_json: AsJson = False) -> None:
-    """Look for failures in a stored trace.
+    """Look for failures in a stored trace, and explain each with the paths that prove it.
 
     Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
     """
     from dig.detectors import standard
     from dig.traces.reader import check_trace
-    from dig.traces.words import sentence
+    from dig.traces.words import explained
 
     from .watch import Watch
 
@@ -142,9 +142,12 @@ def check(file: Trace, as_json: AsJson = False) -> None:
         print(f"digmon: detector {detector}: {what}", file=sys.stderr)
 
     watch = Watch(standard(), on_fault=report)
-    found = check_trace(file, watch)  # to the end, before anything is said of it
-    for finding in found:
-        print(json.dumps(finding.row()) if as_json else sentence(finding))
+    found = [  # to the end, before anything is said of it
+        json.dumps(finding.row()) if as_json else explained(finding, watch.graph)
+        for finding in check_trace(file, watch)
+    ]
+    for text in found:
+        print(text)
     if not as_json:
         count = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
         print(f"{count} in {watch.graph.t + 1} records of {safe_text(watch.graph.run.run, 60)}")

@@ -6,11 +6,12 @@ their healing are in `dig.detectors`, and a user's own fit beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from .explain import Explanation
     from .graph import InteractionGraph
     from .messages import Pending
     from .records import Record
@@ -27,6 +28,7 @@ class Finding:
         us: Its moment, in microseconds since the run began.
         subject: What it is about, by id.
         evidence: What proves it, by id.
+        why: Explains it; ``None``: it is explained by the paths to what it names.
     """
 
     pattern: str
@@ -35,6 +37,19 @@ class Finding:
     subject: dict[str, Any]
     evidence: dict[str, Any]
     stage: str | None = None
+    why: Callable[[InteractionGraph, Finding], Explanation] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    def explain(self, graph: InteractionGraph) -> Explanation:
+        """What it means in one or two sentences, with the paths through the graph that prove it.
+
+        Args:
+            graph: The graph that it was found in; it may have grown since.
+        """
+        from .explain import explain
+
+        return (self.why or explain)(graph, self)
 
     @property
     def ts(self) -> float:

@@ -10,7 +10,7 @@ inputs, and so do the events it generated.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .lineage import NOTHING, RangeSet
@@ -61,6 +61,9 @@ class History:
         self.first_edge = array("q", [0])
         self.edge_event = array("q")
         self.edge_fate = array("b")
+        # An index for explanations, made up to where it is asked for.
+        self._sightings: dict[int, array[int]] = {}
+        self._indexed = 0
 
     # --- ids ---
 
@@ -161,6 +164,14 @@ class History:
         """The events that activation `v` consumed, system events left out."""
         generator = self.generator
         return [e for e, f in self.edges(v) if f == CONSUME and generator[e] != BY_SYSTEM]
+
+    def sightings(self, n: int) -> Sequence[int]:
+        """The activations that had event `n` in front of them, in order of their start."""
+        for v in range(self._indexed, len(self.activation_ids)):
+            for i in range(self.first_edge[v], self.first_edge[v + 1]):
+                self._sightings.setdefault(self.edge_event[i], array("q")).append(v)
+        self._indexed = len(self.activation_ids)
+        return self._sightings.get(n, ())
 
     def outputs(self, v: int) -> range:
         """The events that activation `v` has generated up to now."""

@@ -6,8 +6,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dig.findings import Detector, Healer
 
+from . import (
+    cross_lineage,
+    deadlock,
+    early_termination,
+    excessive_rerouting,
+    missing_termination,
+    orphaned_event,
+    repeated_solving,
+)
 from .cross_lineage import CrossLineageAggregation
 from .deadlock import Deadlock
 from .early_termination import EarlyTermination
@@ -26,6 +38,7 @@ from .orphaned_event import OrphanedEvent
 from .repeated_solving import RepeatedSolving
 
 __all__ = [
+    "TELLERS",
     "CrossLineageAggregation",
     "Deadlock",
     "EarlyTermination",
@@ -43,6 +56,17 @@ __all__ = [
     "standard",
     "standard_healers",
 ]
+
+TELLERS: dict[str, Callable[[Any, Any], str]] = {
+    "ET": early_termination.tell,
+    "MC": missing_termination.tell,
+    "OE": orphaned_event.tell,
+    "DL": deadlock.tell,
+    "ER": excessive_rerouting.tell,
+    "CLA": cross_lineage.tell,
+    "RSP": repeated_solving.tell,
+}
+"""By pattern: its subject and evidence in words, as they stand in a trace."""
 
 
 def standard() -> list[Detector]:

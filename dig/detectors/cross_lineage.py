@@ -6,11 +6,14 @@ when an activation consumes them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import Any
 
+from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import cut, name, names
 from dig.records import Deliver, End, Record
 from dig.state import by_number
 
@@ -41,9 +44,9 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
         for other in events.values()
     ]
     if conflicts:
-        ids = [other.id for other in sorted(conflicts, key=by_number)]
+        evidence = {"conflicts": [other.id for other in sorted(conflicts, key=by_number)]}
         subject = {"event": event.id, "agent": agent}
-        yield Finding("CLA", record.t, record.us, subject, {"conflicts": ids}, "delivery")
+        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", explain)
 
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
@@ -60,5 +63,35 @@ def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
         if h.roots[a].isdisjoint(h.roots[b])
     ]
     if conflicts:
-        subject = {"activation": record.activation}
-        yield Finding("CLA", record.t, record.us, subject, {"conflicts": conflicts}, "consumption")
+        subject, evidence = {"activation": record.activation}, {"conflicts": conflicts}
+        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption", explain)
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """CLA in words."""
+    conflicts = evidence["conflicts"]
+    if "agent" in subject:
+        event, agent = name(subject["event"]), name(subject["agent"])
+        return f"{event} came to {agent} beside {names(conflicts)}, of other origin"
+    pairs = cut([f"{name(a)} with {name(b)}" for a, b in conflicts])
+    return f"activation {name(subject['activation'])} put together {pairs}, of different origin"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The ways of two that have no activation in common, each from a root of its own."""
+    conflicts = finding.evidence["conflicts"]
+    onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
+    pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
+    origins = [min(graph.roots(event), key=_number(graph)) for event in pair]
+    story = Story(graph, finding)
+    text = (
+        f"{tell(finding.subject, finding.evidence)}. {name(pair[0])} goes back to "
+        f"{name(origins[0])}, {name(pair[1])} to {name(origins[1])}, "
+        "and no activation is behind both."
+    )
+    paths = (story.path_to(e, *onward, root=r) for e, r in zip(pair, origins, strict=True))
+    return Explanation(text, tuple(paths))
+
+
+def _number(graph: InteractionGraph) -> Callable[[str], int]:
+    return lambda activation: graph.history.activation(activation) or 0

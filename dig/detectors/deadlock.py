@@ -5,7 +5,12 @@ Paper, section 5 (4).
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.explain import Explanation, Story
+from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import MOST_LISTED, counted, name, names
 from dig.problems import Problem
 from dig.state import by_number
 
@@ -19,7 +24,7 @@ class Deadlock(IdleDetector):
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
-        super().__init__(_is_stuck, lambda limits: limits.dl_window_s, _waiting)
+        super().__init__(_is_stuck, lambda limits: limits.dl_window_s, _waiting, explain)
 
 
 def _is_stuck(problem: Problem) -> bool:
@@ -33,3 +38,21 @@ def _waiting(graph: InteractionGraph, problem: Problem) -> dict[str, dict[str, l
         for agent in event.copies:
             waiting[agent].append(event.id)
     return {"waiting": {agent: events for agent, events in waiting.items() if events}}
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """DL in words."""
+    held = list(evidence["waiting"].items())
+    who = [f"{name(agent)} holds {names(events)}" for agent, events in held[:MOST_LISTED]]
+    if len(held) > MOST_LISTED:
+        who.append(f"{counted(len(held) - MOST_LISTED, 'more agent')} wait")
+    problem = f" on {name(subject['event'])}" if "event" in subject else ""
+    return f"work is waiting, and nobody makes progress{problem}: {'; '.join(who)}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What became of the work that waits, and the way to it."""
+    story = Story(graph, finding)
+    first = list(dict.fromkeys(events[0] for events in finding.evidence["waiting"].values()))
+    text = f"{tell(finding.subject, finding.evidence)}. {story.last_seen_of(first)}"
+    return Explanation(text, story.to_all(first))

@@ -6,10 +6,13 @@ Paper, section 5 (1).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.lineage import answer, uncovered
+from dig.plain import name, names
 from dig.records import Emit, Record
 
 
@@ -26,7 +29,8 @@ class EarlyTermination:
             unresolved, lost = _missing(graph, n)
             if unresolved or lost:
                 evidence = {"unresolved": unresolved, "uncovered": lost}
-                yield Finding("ET", record.t, record.us, {"event": record.event}, evidence)
+                subject = {"event": record.event}
+                yield Finding("ET", record.t, record.us, subject, evidence, why=explain)
 
 
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
@@ -43,3 +47,21 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
     lost = uncovered(graph, n, behind) if graph.run.limits.coverage else []
     ids = graph.history.event_ids
     return [event.id for event in open_events], [ids[e] for e in lost]
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """ET in words."""
+    missing = {
+        "still open": evidence["unresolved"],
+        "lost on the way to it": evidence["uncovered"],
+    }
+    parts = [f"{what}: {names(events)}" for what, events in missing.items() if events]
+    return f"answer {name(subject['event'])} was submitted too early; {'; '.join(parts)}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What became of the missing work, and the way to it."""
+    story = Story(graph, finding)
+    missing = [*finding.evidence["unresolved"], *finding.evidence["uncovered"]]
+    text = f"{tell(finding.subject, finding.evidence)}. {story.last_seen_of(missing)}"
+    return Explanation(text, story.to_all(missing))

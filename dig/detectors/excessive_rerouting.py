@@ -6,9 +6,12 @@ Paper, section 5 (5).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import counted, name, names
 from dig.records import End, Record
 from dig.state import by_number
 
@@ -25,5 +28,20 @@ class ExcessiveRerouting:
         rerouted = [graph.event(f.event) for f in record.fates if f.fate == "reroute"]
         for event in sorted(rerouted, key=by_number):
             if event.work and len(event.reroutes) > graph.run.limits.reroute_limit:
-                path = list(event.reroutes)
-                yield Finding("ER", record.t, record.us, {"event": event.id}, {"path": path})
+                subject, path = {"event": event.id}, list(event.reroutes)
+                yield Finding("ER", record.t, record.us, subject, {"path": path}, why=explain)
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """ER in words."""
+    path = evidence["path"]
+    times = counted(len(path), "time")
+    return f"{name(subject['event'])} was passed on {times} and not consumed: by {names(path)}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The activations that passed the event on, in order."""
+    story, event = Story(graph, finding), finding.subject["event"]
+    hands = [v for v in story.seen_by(event) if story.fate(event, v) == "reroute"]
+    text = f"{tell(finding.subject, finding.evidence)}."
+    return Explanation(text, (story.path_to(event, *hands),))

@@ -13,6 +13,8 @@ from dig.findings import Create, Finding, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
 from dig.plain import safe_text
 
+from .orphaned_event import LOST
+
 MOST_LISTED = 12
 MOST_QUOTED = 3
 MOST_CHARACTERS = 64
@@ -96,14 +98,6 @@ class HealMissingTermination:
         yield Create(note, (agent,) if agent in graph.agents and agent else tuple(graph.agents))
 
 
-_LOST = {
-    "no_recipient": "it was sent to nobody who is there",
-    "discarded": "it was discarded",
-    "left": "the agent that had it has left",
-    "expired": "its time has run out",
-}
-
-
 class HealOrphanedEvent:
     """Sends lost work back to the agent that generated it, or tells everybody."""
 
@@ -117,7 +111,7 @@ class HealOrphanedEvent:
         if event.cause is None:
             return  # somebody has it again
         generator = graph.history.sender(event.n)
-        why = _LOST.get(event.cause, event.cause)
+        why = LOST.get(event.cause, event.cause)
         note = f"Nobody has consumed event {quoted(event.id)}, and nobody can any more: {why}. "
         if generator not in graph.agents or generator is None:
             yield Create(note + "If it matters, do its part again.", tuple(graph.agents))

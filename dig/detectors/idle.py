@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
+from dig.explain import Explanation
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.problems import Problem
@@ -108,6 +109,7 @@ class IdleDetector:
         condition: Callable[[Problem], bool],
         window_s: Callable[[Limits], float],
         evidence: Callable[[InteractionGraph, Problem], dict[str, Any]],
+        why: Callable[[InteractionGraph, Finding], Explanation],
     ) -> None:
         """Begin with no interval under way.
 
@@ -115,9 +117,11 @@ class IdleDetector:
             condition: What has to hold for a problem.
             window_s: The limit that says for how long, in seconds.
             evidence: What proves it, at the moment of raising.
+            why: Explains a finding of it.
         """
         self._idle = IdleWindow(condition, window_s)
         self._evidence = evidence
+        self._why = why
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
@@ -135,7 +139,7 @@ class IdleDetector:
 
     def _finding(self, graph: InteractionGraph, problem: Problem, us: int) -> Finding:
         evidence = self._evidence(graph, problem)
-        return Finding(self.pattern, graph.t, us, problem.subject, evidence)
+        return Finding(self.pattern, graph.t, us, problem.subject, evidence, why=self._why)
 
 
 def is_progress(activation: Activation, end: End) -> bool:

@@ -5,7 +5,12 @@ Paper, section 5 (2).
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.explain import Explanation, Story
+from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import name
 from dig.problems import Problem
 
 from .idle import IdleDetector
@@ -18,7 +23,7 @@ class MissingTermination(IdleDetector):
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
-        super().__init__(_is_exhausted, lambda limits: limits.mc_window_s, _last)
+        super().__init__(_is_exhausted, lambda limits: limits.mc_window_s, _last, explain)
 
 
 def _is_exhausted(problem: Problem) -> bool:
@@ -28,3 +33,17 @@ def _is_exhausted(problem: Problem) -> bool:
 def _last(graph: InteractionGraph, problem: Problem) -> dict[str, str | None]:
     """The activation that ended last."""
     return {"last": problem.last}
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """MC in words."""
+    last = f"the last to work was {name(evidence['last'])}" if evidence["last"] else "nobody worked"
+    problem = f" on {name(subject['event'])}" if "event" in subject else ""
+    return f"all work is done or lost{problem}, and nobody submits an answer; {last}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """How the work came to its end."""
+    last = finding.evidence["last"]
+    paths = (Story(graph, finding).path_to(last),) if last else ()
+    return Explanation(tell(finding.subject, finding.evidence) + ".", paths)

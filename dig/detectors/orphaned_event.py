@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
+from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import name
 from dig.records import Record, micros
 from dig.state import Event, by_number
 
@@ -57,4 +60,26 @@ class OrphanedEvent:
             self._raised.add(event.id)
             ready.append(event)
         for event in sorted(ready, key=by_number):
-            yield Finding("OE", graph.t, us, {"event": event.id}, {"cause": event.cause})
+            evidence = {"cause": event.cause}
+            yield Finding("OE", graph.t, us, {"event": event.id}, evidence, why=explain)
+
+
+LOST = {
+    "no_recipient": "it was sent to nobody who was there",
+    "discarded": "it was discarded",
+    "left": "the agent that had it has left",
+    "expired": "its time has run out",
+}
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """OE in words."""
+    why = LOST.get(evidence["cause"]) or name(evidence["cause"])
+    return f"nobody consumed {name(subject['event'])}, and nobody can any more: {why}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What became of the event, and the way to it."""
+    story, event = Story(graph, finding), finding.subject["event"]
+    text = f"{tell(finding.subject, finding.evidence)}. {story.last_seen_of([event])}"
+    return Explanation(text, (story.to_last_seen(event),))

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from typing import Any
 
+from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
+from dig.plain import cut, name, names
 from dig.records import End, Record
 
 
@@ -43,8 +46,8 @@ class RepeatedSolving:
         for n in inputs:
             self._remember(n, v)
         if shared:
-            subject = {"activation": record.activation}
-            yield Finding("RSP", record.t, record.us, subject, {"shared": shared})
+            subject, evidence = {"activation": record.activation}, {"shared": shared}
+            yield Finding("RSP", record.t, record.us, subject, evidence, why=explain)
 
     def _solvers(self, n: int) -> list[int]:
         first = self._first[n]
@@ -55,3 +58,21 @@ class RepeatedSolving:
             self._first[n] = v
         else:
             self._further.setdefault(n, []).append(v)
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """RSP in words."""
+    shared = [f"{name(s['event'])} after {names(s['activations'], 3)}" for s in evidence["shared"]]
+    return f"activation {name(subject['activation'])} solved again {cut(shared)}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The way to what was solved twice, and on to both who did it."""
+    story, again = Story(graph, finding), finding.subject["activation"]
+    shared = finding.evidence["shared"][0]
+    event, first = shared["event"], shared["activations"][0]
+    text = (
+        f"{tell(finding.subject, finding.evidence)}. "
+        f"Both {name(first)} and {name(again)} consumed {name(event)} and made something of it."
+    )
+    return Explanation(text, (story.path_to(event, first), story.path_to(event, again)))

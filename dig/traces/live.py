@@ -22,6 +22,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from dig.plain import one_line
 from dig.records import Record
 
 from . import words
@@ -100,7 +101,7 @@ class LiveView:
             for aside in self._heard:
                 aside.hand_on()
         except OSError as problem:  # the terminal has gone
-            self._fault = words.one_line(repr(problem))
+            self._fault = one_line(repr(problem))
         if self._paints:
             self._print(self._paint())
         if self._fault:
@@ -119,7 +120,7 @@ class LiveView:
                 for item in news:
                     self._print(_line(item))
         except Exception as error:  # a picture must never be able to stop a team
-            self._fault = words.one_line(repr(error))
+            self._fault = one_line(repr(error))
 
     def _paint(self) -> Group:
         """The picture of now."""
@@ -131,7 +132,7 @@ class LiveView:
             # The last column stays free: some terminals break a line that reaches it.
             return Group(*map(self._fit, draw(self._title, shot, width - 1, height)))
         except Exception as error:
-            self._fault = words.one_line(repr(error))
+            self._fault = one_line(repr(error))
             return Group(Text(f"the live view failed: {self._fault}"))
 
     def _print(self, what: Text | Group) -> None:
@@ -140,7 +141,7 @@ class LiveView:
             what = self._fit(what) if isinstance(what, Text) else what
             self._console.print(what, soft_wrap=isinstance(what, Text))
         except (OSError, ValueError, SystemExit) as error:  # SystemExit: rich, on a broken pipe
-            self._fault = words.one_line(repr(error))
+            self._fault = one_line(repr(error))
 
     def _fit(self, line: Text) -> Text:
         encoding = self._console.encoding

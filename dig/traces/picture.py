@@ -15,6 +15,8 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from dig.plain import counted, name, one_line
+
 from . import words
 from .shot import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Lane, News, Parcel, Shot
 
@@ -81,16 +83,16 @@ def _row(parts: Iterable[Text | str]) -> Text:
 
 def _title(title: str, shot: Shot, width: int) -> Text:
     right = f" {shot.outcome or 'running'}, {words.seconds(shot.us)}"
-    left = _padded(words.one_line(title), max(0, width - len(right)), style="bold")
+    left = _padded(one_line(title), max(0, width - len(right)), style="bold")
     return _row([left, fitted(right, width)])
 
 
 def _counts(shot: Shot) -> str:
     fails = f" ({shot.fails:,} failed)" if shot.fails else ""
     return (
-        f"{words.counted(shot.records, 'record')}, {words.counted(shot.events, 'event')}, "
-        f"{shot.open:,} open, {words.counted(shot.turns, 'turn')}{fails}, "
-        f"{words.counted(shot.found, 'finding')}, {shot.healed:,} healed"
+        f"{counted(shot.records, 'record')}, {counted(shot.events, 'event')}, "
+        f"{shot.open:,} open, {counted(shot.turns, 'turn')}{fails}, "
+        f"{counted(shot.found, 'finding')}, {shot.healed:,} healed"
     )
 
 
@@ -166,14 +168,14 @@ class _Columns:
 
     @classmethod
     def of(cls, lanes: Iterable[Lane], width: int) -> _Columns:
-        longest = max((cell_len(words.name(lane.name)) for lane in lanes), default=0)
-        name = min(max(longest, 6), max(6, width // 6))
+        longest = max((cell_len(name(lane.name)) for lane in lanes), default=0)
+        names = min(max(longest, 6), max(6, width // 6))
         doing, holds = 15, 5
         counts = 17 if width >= 70 else 0
-        strip = width - name - doing - holds - counts - 5
+        strip = width - names - doing - holds - counts - 5
         if strip < 8:
             strip = 0
-        return cls(name, doing, holds if width >= 32 else 0, strip, counts)
+        return cls(names, doing, holds if width >= 32 else 0, strip, counts)
 
 
 def _lanes(shot: Shot, width: int, room: int) -> list[Text]:
@@ -235,7 +237,7 @@ def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     if lane.state in (BUSY, HOLDS):
         doing += f" {words.seconds(max(0, us - lane.since_us))}"
     style = "bold red" if doing.startswith("failed") else "dim" if lane.state == ABSENT else ""
-    parts: list[Text | str] = [_padded(words.name(lane.name), columns.name, style=style), " "]
+    parts: list[Text | str] = [_padded(name(lane.name), columns.name, style=style), " "]
     parts.append(_padded(doing, columns.doing, style=style))
     if columns.holds:
         holds = f"{lane.holds:,}" if lane.holds else "-"

@@ -76,12 +76,13 @@ def read_graph(path: Path) -> InteractionGraph:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
     watch = Watch(())
-    check_trace(path, watch)
+    for _ in check_trace(path, watch):
+        pass
     return watch.graph
 
 
-def check_trace(path: Path, watch: Watch) -> list[Finding]:
-    """What detectors find in a stored trace, in order.
+def check_trace(path: Path, watch: Watch) -> Iterator[Finding]:
+    """What detectors find in a stored trace, in order, each as soon as the graph has it.
 
     Args:
         path: The trace file or run directory.
@@ -90,13 +91,11 @@ def check_trace(path: Path, watch: Watch) -> list[Finding]:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    found: list[Finding] = []
     for number, record in enumerate(read_records(path), 1):
         try:
-            found += watch.feed(record)
+            yield from watch.feed(record)
         except RuleError as error:
             raise TraceError(trace_path(path), number, str(error)) from None
-    return found
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from dig.graph import InteractionGraph
+from dig.plain import name, names, one_line
 from dig.records import (
     SYSTEM,
     Deliver,
@@ -130,7 +131,7 @@ class Scene:
             self._author.sent += 1
             if record.final:
                 self._author.mark(record.us, SUBMITTED)
-                text = f"{words.name(self._author.name)} submits {words.name(record.event)}"
+                text = f"{name(self._author.name)} submits {name(record.event)}"
                 return [News(record.us, "answer", text, "plain")]
         return []
 
@@ -140,7 +141,7 @@ class Scene:
             self._settle(record.us, record.to)
             return []
         self._system.mark(record.us, ACCEPTED)
-        return [News(record.us, "answer", f"{words.name(record.event)} is accepted", "good")]
+        return [News(record.us, "answer", f"{name(record.event)} is accepted", "good")]
 
     def _ended(self, record: End) -> Iterable[News]:
         if self._graph.ended is None:  # for the type checker: the record has just ended one
@@ -153,7 +154,7 @@ class Scene:
         if not lane.has_failed:
             return []
         lane.fails += 1
-        text = f"{words.name(agent)} failed: {words.one_line(record.error)}"
+        text = f"{name(agent)} failed: {one_line(record.error)}"
         return [News(record.us, "failure", text, "bad")]
 
     def _treated(self, record: HealRow) -> Iterable[News]:
@@ -215,9 +216,7 @@ class Scene:
         if it.by not in (None, SYSTEM):
             sender = history.agent(history.generator[it.n])
         ways = [to] if to is not None else list(it.flight) or ["outside"]
-        return Parcel(
-            words.name(event), words.name(it.type), words.name(sender), words.names(ways, 4)
-        )
+        return Parcel(name(event), name(it.type), name(sender), names(ways, 4))
 
 
 def _did(record: End) -> str:

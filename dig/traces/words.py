@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from dig.detectors import TELLERS
+from dig.explain import anything, value_text
 from dig.findings import Finding
-from dig.plain import safe_text
+from dig.graph import InteractionGraph
+from dig.plain import MOST_LISTED, counted, name, names, one_line, safe_text
 from dig.records import FindingRow, HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 
 from .journal import RESULT
 from .reader import TRACE
-
-MOST_LISTED = 6
-MOST_IN_NAME = 40
-MOST_IN_TEXT = 300
 
 Row = tuple[str, str]
 """A label and a value."""
@@ -50,53 +49,9 @@ class Scored(Protocol):
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def one_line(text: object, most: int = MOST_IN_TEXT) -> str:
-    """Anything as one line that is safe on a terminal; white space in it becomes one blank."""
-    # Cut first: an answer may be megabytes long. A character gets at most ten times as long.
-    shown = " ".join(safe_text(str(text)[: 2 * most]).split())
-    return shown if len(shown) <= most else shown[: max(0, most - 3)] + "..."
-
-
-def name(text: object) -> str:
-    """An id or an agent's name."""
-    return one_line(text, MOST_IN_NAME) or "''"
-
-
-def names(values: object, most: int = MOST_LISTED) -> str:
-    """Some ids or names, cut where there are many."""
-    if not isinstance(values, list | tuple):
-        return name(values)
-    shown = ", ".join(name(value) for value in values[:most])
-    return shown + (f" and {len(values) - most} more" if len(values) > most else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 event`, `3 events`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def seconds(us: int) -> str:
     """A time on the run's clock."""
     return f"{us / 1_000_000:.1f} s"
-
-
-def _value(value: object, depth: int = 0) -> str:
-    """Part of a subject or of evidence; what lies deep is shown as Python shows it."""
-    if isinstance(value, str) or depth == 3:
-        return name(value)
-    if isinstance(value, Mapping):
-        parts = [f"{name(key)}: {_value(part, depth + 1)}" for key, part in value.items()]
-        shown = _cut(parts, "; ")
-    elif isinstance(value, list | tuple):
-        shown = _cut([_value(part, depth + 1) for part in value], ", ") or "nothing"
-    else:
-        return name(value)
-    return f"({shown})" if depth > 1 else shown
-
-
-def _cut(parts: list[str], comma: str) -> str:
-    more = len(parts) - MOST_LISTED
-    return comma.join(parts[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 # --- findings and healing -----------------------------------------------------------------------
@@ -104,7 +59,23 @@ def _cut(parts: list[str], comma: str) -> str:
 
 def sentence(finding: Finding) -> str:
     """A finding as one line: what, when, and what proves it."""
-    return f"{tag(finding)} at {seconds(finding.us)} (record {finding.t}): {told(finding)}"
+    return f"{_head(finding)}: {told(finding)}"
+
+
+def explained(finding: Finding, graph: InteractionGraph) -> str:
+    """A finding with its explanation: what, when, why, and the paths that prove it.
+
+    A finding that cannot be explained, because its detector's explanation fails, is just told.
+    """
+    try:
+        why = str(finding.explain(graph))
+    except Exception as error:  # a user's own code: nothing may be lost by it
+        why = f"{told(finding)} (its explanation raised {one_line(repr(error))})"
+    return f"{_head(finding)}: {safe_text(why)}"
+
+
+def _head(finding: Finding) -> str:
+    return f"{tag(finding)} at {seconds(finding.us)} (record {finding.t})"
 
 
 def tag(finding: Finding | FindingRow) -> str:
@@ -115,87 +86,12 @@ def tag(finding: Finding | FindingRow) -> str:
 
 def told(finding: Finding | FindingRow) -> str:
     """What a finding says, without its pattern and its time."""
-    teller = _TELLERS.get(str(finding.pattern))
+    teller = TELLERS.get(str(finding.pattern))
     try:
         text = teller(finding.subject, finding.evidence) if teller else None
     except (AttributeError, KeyError, TypeError):  # somebody else's finding of the same name
         text = None
-    return one_line(text or _anything(finding.subject, finding.evidence))
-
-
-def _early_termination(subject: Any, evidence: Any) -> str:
-    missing = {
-        "still open": evidence["unresolved"],
-        "lost on the way to it": evidence["uncovered"],
-    }
-    parts = [f"{what}: {names(events)}" for what, events in missing.items() if events]
-    return f"answer {name(subject['event'])} was submitted too early; {'; '.join(parts)}"
-
-
-def _deadlock(subject: Any, evidence: Any) -> str:
-    held = list(evidence["waiting"].items())
-    who = [f"{name(agent)} holds {names(events)}" for agent, events in held[:MOST_LISTED]]
-    if len(held) > MOST_LISTED:
-        who.append(f"{counted(len(held) - MOST_LISTED, 'more agent')} wait")
-    problem = f" on {name(subject['event'])}" if "event" in subject else ""
-    return f"work is waiting, and nobody makes progress{problem}: {'; '.join(who)}"
-
-
-def _missing_termination(subject: Any, evidence: Any) -> str:
-    last = f"the last to work was {name(evidence['last'])}" if evidence["last"] else "nobody worked"
-    problem = f" on {name(subject['event'])}" if "event" in subject else ""
-    return f"all work is done or lost{problem}, and nobody submits an answer; {last}"
-
-
-_LOST = {
-    "no_recipient": "sent to nobody who was there",
-    "discarded": "discarded",
-    "left": "gone with an agent that left",
-    "expired": "expired",
-}
-
-
-def _orphaned_event(subject: Any, evidence: Any) -> str:
-    why = _LOST.get(evidence["cause"]) or name(evidence["cause"])
-    return f"nobody consumed {name(subject['event'])}, and nobody can any more: it was {why}"
-
-
-def _excessive_rerouting(subject: Any, evidence: Any) -> str:
-    path = evidence["path"]
-    times = counted(len(path), "time")
-    return f"{name(subject['event'])} was passed on {times} and not consumed: by {names(path)}"
-
-
-def _cross_lineage(subject: Any, evidence: Any) -> str:
-    conflicts = evidence["conflicts"]
-    if "agent" in subject:
-        event, agent = name(subject["event"]), name(subject["agent"])
-        return f"{event} came to {agent} beside {names(conflicts)}, of other origin"
-    pairs = _cut([f"{name(a)} with {name(b)}" for a, b in conflicts], ", ")
-    return f"activation {name(subject['activation'])} put together {pairs}, of different origin"
-
-
-def _repeated_solving(subject: Any, evidence: Any) -> str:
-    shared = [f"{name(s['event'])} after {names(s['activations'], 3)}" for s in evidence["shared"]]
-    return f"activation {name(subject['activation'])} solved again {_cut(shared, ', ')}"
-
-
-_TELLERS: dict[str, Callable[[Any, Any], str]] = {
-    "ET": _early_termination,
-    "MC": _missing_termination,
-    "OE": _orphaned_event,
-    "DL": _deadlock,
-    "ER": _excessive_rerouting,
-    "CLA": _cross_lineage,
-    "RSP": _repeated_solving,
-}
-
-
-def _anything(subject: object, evidence: object) -> str:
-    if isinstance(subject, Mapping):
-        subject = _cut([f"{name(key)} {_value(part, 1)}" for key, part in subject.items()], ", ")
-    about = f"about {one_line(subject)}" if subject else "about the run"
-    return f"{about}; {_value(evidence)}" if evidence else about
+    return one_line(text or anything(finding.subject, finding.evidence))
 
 
 def healed(row: HealRow) -> str:
@@ -216,7 +112,7 @@ def incident(row: IncidentRow) -> str:
     if isinstance(detail, Mapping) and detail.keys() == {"who", "what"}:
         return one_line(f"{detail['who']} {row.what}: {detail['what']}")
     if isinstance(detail, Mapping | list | tuple):
-        return one_line(f"{row.what}: {_value(detail)}")
+        return one_line(f"{row.what}: {value_text(detail)}")
     return one_line(f"{row.what}: {detail}")
 
 

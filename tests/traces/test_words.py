@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.findings import Finding
+from dig.plain import MOST_IN_TEXT
 from dig.records import HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 from dig.tasks.count_frequency import Score
@@ -101,7 +102,7 @@ def test_long_lists_are_cut() -> None:
     assert "e5 and 4994 more" in words.told(finding("ET", {"event": "e9"}, lists))
     waiting = {f"agent-{n}": [f"e{n}"] * 50 for n in range(100)}
     sentence = words.sentence(finding("DL", {}, {"waiting": waiting}))
-    assert len(sentence) <= words.MOST_IN_TEXT + 80
+    assert len(sentence) <= MOST_IN_TEXT + 80
 
 
 @given(

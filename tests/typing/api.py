@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, assert_type
+from typing import assert_type
 
 import networkx as nx
 
@@ -33,6 +33,7 @@ from dig import (
 )
 from dig.codec import decode, encode
 from dig.detectors import standard, standard_healers
+from dig.explain import Explanation
 from dig.findings import ClockDetector, Intervention
 from dig.messages import Answered, DeliveryPolicy, Effect, Over, Situation, Started, Wake
 from dig.records import Emit, End
@@ -197,8 +198,8 @@ output = Output("x", policy=policy)
 
 def after_the_fact(path: Path) -> None:
     found = check_trace(path, Watch([*standard(), Chatter()]))
-    assert_type(found, list[Finding])
-    assert_type([finding.row() for finding in found], list[dict[str, Any]])
+    assert_type(found, Iterator[Finding])
+    assert_type([finding.explain(Watch([]).graph) for finding in found], list[Explanation])
     graph = read_graph(path)
     assert_type([event.id for event in graph.open_events()], list[str])
     assert_type(graph.orphans(), dict[str, str])

@@ -1,0 +1,207 @@
+"""Explanations: what a finding means in plain sentences, and the paths that prove it.
+
+A pattern says in its own file how it is explained; what is here helps it, and explains findings
+of which nothing else is known. An explanation speaks of the graph as it stood when the finding
+was raised, however late it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .history import CONSUME
+from .plain import cut, name, one_line
+from .records import FATES, FateName
+
+if TYPE_CHECKING:
+    from .findings import Finding
+    from .graph import InteractionGraph
+
+MOST_PATHS = 3
+MOST_STEPS = 9
+_FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way through the graph.
+
+    Attributes:
+        nodes: The ids of its events and activations, in order of time.
+        text: The same for people, cut in the middle if it is long.
+    """
+
+    nodes: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a finding was raised; as text, the sentences with the paths below them.
+
+    Attributes:
+        text: One or two plain sentences.
+        paths: What proves them.
+    """
+
+    text: str
+    paths: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([self.text, *(f"  path: {path}" for path in self.paths)])
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """Explain a finding of an unknown kind by the paths to whatever it names."""
+    story = Story(graph, finding)
+    named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
+    known = [one for one in named if graph.history.is_taken(one)]
+    return Explanation(anything(finding.subject, finding.evidence), story.to_all(known))
+
+
+def anything(subject: object, evidence: object) -> str:
+    """A subject and evidence of any shape, on one line."""
+    if isinstance(subject, Mapping):
+        subject = cut([f"{name(key)} {_value(part, 1)}" for key, part in subject.items()])
+    about = f"about {one_line(subject)}" if subject else "about the run"
+    return f"{about}; {value_text(evidence)}" if evidence else about
+
+
+def value_text(value: object) -> str:
+    """Plain JSON of any shape in words, cut where there is much."""
+    return _value(value, 0)
+
+
+def _value(value: object, depth: int) -> str:
+    """What lies deep is shown as Python shows it."""
+    if isinstance(value, str) or depth == 3:
+        return name(value)
+    if isinstance(value, Mapping):
+        parts = [f"{name(key)}: {_value(part, depth + 1)}" for key, part in value.items()]
+        shown = cut(parts, "; ")
+    elif isinstance(value, list | tuple):
+        shown = cut([_value(part, depth + 1) for part in value]) or "nothing"
+    else:
+        return name(value)
+    return f"({shown})" if depth > 1 else shown
+
+
+def _ids(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [one for part in value.values() for one in _ids(part)]
+    if isinstance(value, list | tuple):
+        return [one for part in value for one in _ids(part)]
+    return []
+
+
+class Story:
+    """What a graph can tell about its events, as far as it had grown when a finding was raised."""
+
+    def __init__(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Look at a graph that has grown at least as far as the finding."""
+        self._history = graph.history
+        self._until = finding.t
+
+    def path_to(self, *ends: str, root: str | None = None) -> Path:
+        """A causal path from outside to the first of some nodes, and on through the others.
+
+        Args:
+            *ends: An event or activation, then nodes that follow it, as the caller knows.
+            root: An activation that the path should begin at, if it can.
+        """
+        nodes = [*self._back(ends[0], root), *ends]
+        shown = list(self._shown(nodes))
+        if len(shown) > MOST_STEPS:
+            left_out = len(shown) - MOST_STEPS + 1
+            shown[3 : 3 + left_out] = [f"({left_out} more)"]
+        return Path(tuple(nodes), " -> ".join(shown))
+
+    def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
+        """A path to each of some nodes and, if it is an event, on to who saw it last; a few."""
+        return tuple(self.to_last_seen(node) for node in list(nodes)[:MOST_PATHS])
+
+    def to_last_seen(self, node: str) -> Path:
+        """A path to a node and, if it is an event, on to the activation that saw it last."""
+        seen = self.seen_by(node)
+        return self.path_to(node, *seen[-1:])
+
+    def seen_by(self, event: str) -> list[str]:
+        """The activations that had an event in front of them, in order of their start."""
+        h, n = self._history, self._history.event(event)
+        seen = () if n is None else h.sightings(n)
+        return [h.activation_ids[v] for v in seen if h.t_start[v] <= self._until]
+
+    def fate(self, event: str, activation: str) -> FateName | None:
+        """What an activation did with an event; ``None``, if it was still at work."""
+        h, n, v = self._history, self._history.event(event), self._history.activation(activation)
+        if n is None or v is None or not 0 <= h.t_end[v] <= self._until:
+            return None
+        return next((FATES[fate] for e, fate in h.edges(v) if e == n and fate >= 0), None)
+
+    def last_seen(self, event: str) -> str:
+        """What became of an event, in words."""
+        seen = self.seen_by(event)
+        if not seen:
+            return f"nobody has seen {name(event)} yet"
+        fate = self.fate(event, seen[-1])
+        who = self._actor(seen[-1])
+        if fate is None:
+            return f"{name(event)} is in front of {who}"
+        return f"{name(event)} was {_FATES[fate]} by {who}"
+
+    def last_seen_of(self, events: Sequence[str]) -> str:
+        """What became of some events, in one sentence."""
+        told = [self.last_seen(event) for event in events[:MOST_PATHS]]
+        return cut(told, "; ", most=MOST_PATHS, of=len(events)) + "."
+
+    def _back(self, end: str, root: str | None) -> list[str]:
+        """The nodes before a node on a causal path from outside, or from a root."""
+        h = self._history
+        target = None if root is None else h.activation(root)
+        nodes: list[str] = []
+        n, v = h.event(end), h.activation(end)
+        while n is not None or v is not None:
+            if v is not None:
+                if v == target or not 0 <= h.t_end[v] <= self._until:
+                    break
+                n, v = self._input(v, target), None
+                if n is not None:
+                    nodes.append(h.event_ids[n])
+            else:
+                assert n is not None
+                v, n = h.generator[n], None
+                if v < 0:
+                    break
+                nodes.append(h.activation_ids[v])
+        return nodes[::-1]
+
+    def _input(self, v: int, target: int | None) -> int | None:
+        """An event that an activation consumed, on the way from a root if it can be."""
+        h = self._history
+        inputs = h.inputs(v)
+        for n in inputs:
+            if target is not None and target in (h.root_activations[r] for r in h.roots[n]):
+                return n
+        return inputs[0] if inputs else None
+
+    def _shown(self, nodes: Iterable[str]) -> Iterator[str]:
+        event = ""
+        for node in nodes:
+            if self._history.activation(node) is None:
+                event = node
+                yield name(node)
+            else:
+                fate = self.fate(event, node)
+                did = f" ({fate})" if fate not in (None, FATES[CONSUME]) else ""
+                yield self._actor(node) + did
+
+    def _actor(self, activation: str) -> str:
+        v = self._history.activation(activation)
+        return f"{name(activation)} of {name(self._history.agent(v))}" if v is not None else "?"
