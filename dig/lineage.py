@@ -62,6 +62,29 @@ class RangeSet:
     def __repr__(self) -> str:
         return f"RangeSet({self.ranges})"
 
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Start and end (not included) of each range."""
+        return zip(self.ranges[::2], self.ranges[1::2], strict=True)
+
+    def minus(self, other: RangeSet) -> RangeSet:
+        """The numbers that are in this set only."""
+        if self.ranges == other.ranges:
+            return NOTHING
+        left: list[int] = []
+        j = 0
+        for start, end in self.pairs():
+            while j < len(other.ranges) and other.ranges[j + 1] <= start:
+                j += 2
+            k = j
+            while k < len(other.ranges) and other.ranges[k] < end:
+                if start < other.ranges[k]:
+                    left += (start, other.ranges[k])
+                start = other.ranges[k + 1]
+                k += 2
+            if start < end:
+                left += (start, end)
+        return RangeSet(tuple(left))
+
     def isdisjoint(self, other: RangeSet) -> bool:
         """Whether no number is in both sets."""
         a, b = self.ranges, other.ranges

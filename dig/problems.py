@@ -1,17 +1,24 @@
 """What concerns which problem: the part of the state that clock-time patterns look at.
 
-A run that is no session has one problem, the whole run. In a session every work event from
-outside that is not answered yet is one, and problems may overlap: what an event concerns follows
-from its sources, what an activation concerns from the events that it saw.
+A run that is no session has one problem, the whole run. In a session every event from outside
+that is not answered yet is one, and problems may overlap: what an event concerns follows from its
+sources, what an activation concerns from the events that it saw.
+
+Problems that cannot be told apart, because all that is going on about one is about the other too,
+are kept as one `Problem` with several sources. So a conversation that has merged a thousand
+problems costs what one costs. Such a problem is parted again when something concerns only some of
+its sources.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 from .history import FROM_OUTSIDE
-from .lineage import Answer, RangeSet, union
+from .lineage import NOTHING, Answer, RangeSet, union
 
 if TYPE_CHECKING:
     from .history import History
@@ -21,11 +28,10 @@ BUFFERED, FLYING = 1, 2
 
 
 class Problem:
-    """One problem and what is going on about it.
+    """A problem, or several that cannot be told apart, and what is going on about it.
 
     Attributes:
-        event: The work event from outside that poses it; ``None`` for a whole run.
-        number: That event's number in order of generation (-1 for a whole run).
+        sources: The events from outside that pose it, as source numbers; none for a whole run.
         open: The open events that concern it.
         buffered: How many of them lie in a buffer.
         flying: How many of them are on their way.
@@ -33,30 +39,52 @@ class Problem:
         last: The activation concerning it that ended last.
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
-        answered: Whether an answer to it was accepted.
+        is_over: Whether an answer to it was accepted, or it became part of another.
+        marks: What detectors remember about it, by detector; copied when it is parted.
     """
 
     __slots__ = (
-        "answered", "buffered", "event", "flying", "is_posed", "last", "number", "open",
-        "running", "submitted",
+        "buffered", "flying", "is_over", "is_posed", "last", "marks", "open", "running",
+        "sources", "submitted",
     )  # fmt: skip
 
-    def __init__(self, event: str | None = None, number: int = -1) -> None:
-        self.event = event
-        self.number = number
+    def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
+        self.sources = sources
         self.open: dict[str, Event] = {}
         self.buffered = 0
         self.flying = 0
         self.running: dict[str, Activation] = {}
         self.last: str | None = None
-        self.submitted: dict[str, None] = {}
-        self.is_posed = event is not None
-        self.answered = False
+        self.submitted: dict[str, Event] = {}
+        self.is_posed = is_posed
+        self.is_over = False
+        self.marks: dict[object, Any] = {}
 
-    @property
-    def subject(self) -> dict[str, str]:
-        """How a finding names it."""
-        return {} if self.event is None else {"event": self.event}
+    def is_like(self, other: Problem) -> bool:
+        """Whether everything going on about one of the two is about the other too."""
+        return (
+            self.is_posed == other.is_posed
+            and self.last == other.last
+            and self.open.keys() == other.open.keys()
+            and self.running.keys() == other.running.keys()
+            and self.submitted.keys() == other.submitted.keys()
+        )
+
+    def concerning(self) -> list[Event | Activation]:
+        """All that is going on about it."""
+        return [*self.open.values(), *self.running.values(), *self.submitted.values()]
+
+    def part(self, sources: RangeSet) -> Problem:
+        """Let some of its sources go, as a problem of their own in the same state."""
+        other = Problem(sources, self.is_posed)
+        other.open, other.running = dict(self.open), dict(self.running)
+        other.submitted, other.last = dict(self.submitted), self.last
+        other.buffered, other.flying = self.buffered, self.flying
+        other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}
+        self.sources = self.sources.minus(sources)
+        for one in self.concerning():
+            one.problems += (other,)
+        return other
 
 
 class Problems:
@@ -68,34 +96,58 @@ class Problems:
 
     def __init__(self, history: History, session: bool) -> None:
         self._history = history
-        self._whole = None if session else Problem()
-        self._by_source: dict[int, Problem] = {}
+        self._whole = None if session else (Problem(),)
+        # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
+        self._ranges: list[tuple[int, int, Problem]] = []
         self._answered: set[int] = set()  # source numbers
         self.touched: dict[Problem, None] = {}
 
-    def pose(self, event: str, number: int) -> None:
-        """A work event came from outside: in a session, a new problem."""
-        problem = self._whole
-        if problem is None:
-            problem = self._by_source[len(self._history.source_events) - 1] = Problem(event, number)
-        problem.is_posed = True
+    def pose(self, is_work: bool) -> None:
+        """An event came from outside: in a session, a new problem if it is work."""
+        if self._whole is None:
+            sources = RangeSet.single(len(self._history.source_events) - 1)
+            problem = Problem(sources, is_work)
+            self._enter(problem)
+        else:
+            problem = self._whole[0]
+            problem.is_posed |= is_work
         self.touched[problem] = None
 
     def concerned(self, sources: RangeSet) -> tuple[Problem, ...]:
         """The problems, not yet answered, that something with these sources concerns."""
         if self._whole is not None:
-            return (self._whole,)
-        known = self._by_source
-        return tuple(known[s] for s in sources if s in known)
+            return self._whole
+        found: dict[Problem, None] = {}
+        for start, end in sources.pairs():
+            i = max(0, bisect_left(self._ranges, (start + 1,)) - 1)
+            while i < len(self._ranges) and self._ranges[i][0] < end:
+                if self._ranges[i][1] > start:
+                    found[self._ranges[i][2]] = None
+                i += 1
+        for problem in found:
+            others = problem.sources.minus(sources)
+            if others:
+                self._withdraw(problem)
+                other = problem.part(others)
+                self._enter(problem)
+                self._enter(other)
+                self.touched[other] = None
+        return tuple(found)
 
     def seen_by(self, events: Iterable[Event]) -> tuple[Problem, ...]:
         """The problems that an activation concerns which sees these events."""
         return self.concerned(union(event.sources for event in events))
 
+    def open_events(self, sources: RangeSet) -> dict[str, Event]:
+        """The open events that have some of these sources."""
+        return {k: e for problem in self.concerned(sources) for k, e in problem.open.items()}
+
     def move(self, event: Event, now: int) -> None:
         """An event's place changes from `event.place` to `now` (of BUFFERED and FLYING)."""
         before = event.place
         event.place = now
+        if not before:
+            event.problems = self.concerned(event.sources)
         for problem in event.problems:
             problem.buffered += (now & BUFFERED) - (before & BUFFERED)
             problem.flying += (now & FLYING) // FLYING - (before & FLYING) // FLYING
@@ -107,28 +159,36 @@ class Problems:
 
     def submit(self, event: Event) -> None:
         """A final event was generated."""
+        event.problems = self.concerned(event.sources)
         for problem in event.problems:
-            problem.submitted[event.id] = None
+            problem.submitted[event.id] = event
             self.touched[problem] = None
 
     def decide(self, event: Event) -> None:
         """A final event was bounced or accepted."""
-        for problem in event.problems:
+        for problem in self.concerned(event.sources):
             problem.submitted.pop(event.id, None)
             self.touched[problem] = None
 
     def started(self, activation: Activation) -> None:
         """An activation begins."""
+        activation.problems = self.seen_by(activation.inputs)
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
 
-    def stopped(self, activation: Activation, has_ended: bool) -> None:
-        """An activation ends, or (without an end) its agent leaves."""
+    def ended(self, activation: Activation) -> None:
+        """An activation ends; with progress, what it concerned may be one problem now."""
+        self.cut_off(activation)
+        for problem in activation.problems:
+            problem.last = activation.id
+        if activation.is_progress and len(activation.problems) > 1:
+            self._merge(activation)
+
+    def cut_off(self, activation: Activation) -> None:
+        """An activation is in progress no more."""
         for problem in activation.problems:
             del problem.running[activation.id]
-            if has_ended:
-                problem.last = activation.id
             self.touched[problem] = None
 
     def asked(self, behind: Answer) -> RangeSet:
@@ -140,12 +200,12 @@ class Problems:
 
     def settle(self, behind: Answer) -> None:
         """A final event was accepted: what stands behind it is settled, its sources answered."""
-        for source in self.asked(behind):
-            self._answered.add(source)
-            problem = self._by_source.pop(source, None)
-            if problem is not None:
-                problem.answered = True
-                self.touched[problem] = None
+        asked = self.asked(behind)
+        self._answered.update(asked)
+        for problem in self.concerned(asked):
+            self._withdraw(problem)
+            problem.is_over = True
+            self.touched[problem] = None
         for v in behind.activations:
             self._history.settled[v] = 1
 
@@ -153,3 +213,34 @@ class Problems:
     def answered(self) -> list[int]:
         """The numbers of the environment events that are answered, in order of generation."""
         return [self._history.source_events[s] for s in sorted(self._answered)]
+
+    def _merge(self, activation: Activation) -> None:
+        """Make one of the problems that cannot be told apart any more.
+
+        Only when an activation that concerned them has made progress: that ended what detectors
+        have observed about each of them for a while, so that their marks need not be compared.
+        """
+        kept: list[Problem] = []
+        for problem in activation.problems:
+            if problem.is_over:
+                continue
+            twin = next((other for other in kept if other.is_like(problem)), None)
+            if twin is None:
+                kept.append(problem)
+                continue
+            self._withdraw(problem)
+            self._withdraw(twin)
+            twin.sources = twin.sources.union(problem.sources)
+            self._enter(twin)
+            problem.is_over = True
+            for one in problem.concerning():
+                one.problems = tuple(p for p in one.problems if p is not problem)
+        activation.problems = tuple(kept)
+
+    def _enter(self, problem: Problem) -> None:
+        for start, end in problem.sources.pairs():
+            insort(self._ranges, (start, end, problem))
+
+    def _withdraw(self, problem: Problem) -> None:
+        for start, _ in problem.sources.pairs():
+            del self._ranges[bisect_left(self._ranges, (start,))]

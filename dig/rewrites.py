@@ -96,9 +96,8 @@ class Rewrites:
             self.awaited.pop()
             n = h.add_event(record, self._emitter, *self._lineage)
         event = Event(h, record.event, n)
-        if record.by is None and event.work:
-            self.problems.pose(event.id, n)
-        event.problems = self.problems.concerned(event.sources)
+        if record.by is None:
+            self.problems.pose(event.work)
         self._live[event.id] = event
         if event.final:
             self.problems.submit(event)
@@ -136,7 +135,6 @@ class Rewrites:
         activation.n = self.history.add_activation(
             activation.id, agent.name, record.t, [event.n for event in inputs]
         )
-        activation.problems = self.problems.seen_by(inputs)
         agent.activation = self._activations[activation.id] = activation
         self.problems.started(activation)
 
@@ -154,7 +152,8 @@ class Rewrites:
             if fate.fate != "delay":
                 self._take(agent, event, fate)
         self.awaited = list(reversed(record.outputs))
-        self.problems.stopped(activation, has_ended=True)
+        activation.is_progress = bool(record.outputs) or any(f.fate != "delay" for f in fates)
+        self.problems.ended(activation)
         self.ended = activation
 
     def _inherit(self, activation: Activation, fates: list[Fate]) -> None:
@@ -194,7 +193,7 @@ class Rewrites:
     def _leave(self, record: records.Leave) -> None:
         agent = self._agents.pop(record.agent)
         if agent.activation is not None:
-            self.problems.stopped(self._activations.pop(agent.activation.id), has_ended=False)
+            self.problems.cut_off(self._activations.pop(agent.activation.id))
         lost = {**agent.buffer, **agent.incoming}
         for event in sorted(lost.values(), key=by_number):
             event.copies.pop(agent.name, None)
@@ -260,7 +259,6 @@ class Rewrites:
         event = self._live.get(name)
         if event is None:
             event = self._live[name] = self.event(name)
-            event.problems = self.problems.concerned(event.sources)
         return event
 
 

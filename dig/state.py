@@ -31,7 +31,8 @@ class Event:
         reroutes: The agents that rerouted it, in order, while it was not consumed.
         discarded_by: The agents that discarded it.
         place: BUFFERED and FLYING, if it is open.
-        roots: Its roots; sources: its sources; problems: the problems it concerns.
+        roots: Its roots; sources: its sources.
+        problems: The problems it concerns, while it is open or submitted.
     """
 
     __slots__ = (
@@ -66,17 +67,19 @@ class Activation:
         id: Its id; n: its number in order of start; agent: whose it is.
         inputs: The events that it sees.
         consumed: The numbers of those that it consumed, system events left out, once it ended.
+        is_progress: Whether it ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
         problems: The problems that it concerns.
     """
 
-    __slots__ = ("agent", "consumed", "id", "inputs", "n", "problems", "us_start")
+    __slots__ = ("agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start")
 
     def __init__(self, name: str, agent: str, inputs: tuple[Event, ...], us_start: int) -> None:
         self.id = name
         self.agent = agent
         self.inputs = inputs
         self.consumed: list[int] = []
+        self.is_progress = False
         self.us_start = us_start
         self.n = -1
         self.problems: tuple[Problem, ...] = ()

@@ -28,7 +28,8 @@ class Deadlock(IdleDetector):
 
 
 def _is_stuck(problem: Problem) -> bool:
-    return problem.buffered > 0 and problem.flying == 0
+    is_one = problem.is_posed or not problem.sources  # in a session, a notice poses none
+    return problem.buffered > 0 and problem.flying == 0 and is_one
 
 
 def _waiting(graph: InteractionGraph, problem: Problem) -> dict[str, dict[str, list[str]]]:

@@ -14,6 +14,7 @@ from dig.graph import InteractionGraph
 from dig.lineage import answer, uncovered
 from dig.plain import name, names
 from dig.records import Emit, Record
+from dig.state import by_number
 
 
 class EarlyTermination:
@@ -35,15 +36,16 @@ class EarlyTermination:
 
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
     """The open and the uncovered work that counts against a final event."""
-    open_events = graph.open_events()
     if not (graph.run.session or graph.run.limits.coverage):
-        return [event.id for event in open_events], []
+        return [event.id for event in graph.open_events()], []
     behind = answer(graph, n)
     if graph.run.session:
         asked = graph.problems.asked(behind)
         if not asked:
             return [], []
-        open_events = [e for e in open_events if not e.sources.isdisjoint(asked)]
+        open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)
+    else:
+        open_events = graph.open_events()
     lost = uncovered(graph, n, behind) if graph.run.limits.coverage else []
     ids = graph.history.event_ids
     return [event.id for event in open_events], [ids[e] for e in lost]

@@ -8,16 +8,16 @@ at the first moment, not before its start plus the window, at which no activatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
 from dig.explain import Explanation
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.problems import Problem
-from dig.records import SYSTEM, End, Limits, Record, micros
-from dig.state import Activation
+from dig.records import Limits, Record, micros
 
 
 class _Interval:
@@ -27,6 +27,11 @@ class _Interval:
         self.start = start
         self.is_raised = False
         self.alarm: int | None = None  # the earliest entry of it in the heap
+
+    def __copy__(self) -> _Interval:
+        other = _Interval(self.start)
+        other.is_raised = self.is_raised
+        return other
 
 
 class IdleWindow:
@@ -40,56 +45,58 @@ class IdleWindow:
         self._window_s = window_s
         self._window = 0
         self._limit = 0
-        self._intervals: dict[Problem, _Interval] = {}
         # Alarms are kept lazily: an interval that starts over leaves its old alarm in the heap,
         # which finds out the true time when it goes off.
         self._alarms: list[tuple[int, int, Problem]] = []
+        self._order = count()
 
-    def look(self, graph: InteractionGraph, record: Record) -> Iterator[Problem]:
-        """Take a record into account; yield the problems whose interval it lets come due."""
+    def look(self, graph: InteractionGraph, record: Record) -> list[Problem]:
+        """Take a record into account; return the problems whose interval it lets come due."""
         if graph.t == 0:
             limits = graph.run.limits
             self._window = micros(self._window_s(limits))
             self._limit = micros(limits.activation_limit_s)
-        starts_over: tuple[Problem, ...] = ()
-        if graph.ended is not None and isinstance(record, End):
-            starts_over = graph.ended.problems if is_progress(graph.ended, record) else ()
-        for problem in sorted(graph.problems.touched, key=_number):
-            if problem.answered or not self._condition(problem):
-                self._intervals.pop(problem, None)
+        ended, due_now = graph.ended, []
+        starts_over = ended.problems if ended is not None and ended.is_progress else ()
+        for problem in graph.problems.touched:
+            if problem.is_over or not self._condition(problem):
+                problem.marks.pop(self, None)
                 continue
-            interval = self._intervals.get(problem)
+            interval: _Interval | None = problem.marks.get(self)
             if interval is None or problem in starts_over:
-                interval = self._intervals[problem] = _Interval(record.us)
+                interval = problem.marks[self] = _Interval(record.us)
             if not interval.is_raised:
                 due = self._due(problem, interval)
                 if due <= record.us:
                     interval.is_raised = True
-                    yield problem
+                    due_now.append(problem)
                 elif interval.alarm is None or due < interval.alarm:
                     interval.alarm = due
-                    heappush(self._alarms, (due, problem.number, problem))
+                    heappush(self._alarms, (due, next(self._order), problem))
+        return due_now
 
     def deadline(self) -> int | None:
         """The next moment at which an interval comes due if nothing happens before."""
         while self._alarms:
-            moment, number, problem = self._alarms[0]
-            interval = self._intervals.get(problem)
+            moment, _, problem = self._alarms[0]
+            interval: _Interval | None = problem.marks.get(self)
             if interval is not None and interval.alarm == moment and not interval.is_raised:
                 due = self._due(problem, interval)
                 if due == moment:
                     return moment
                 interval.alarm = due
-                heappush(self._alarms, (due, number, problem))
+                heappush(self._alarms, (due, next(self._order), problem))
             heappop(self._alarms)
         return None
 
-    def expire(self, us: int) -> Iterator[Problem]:
-        """Yield the problems whose interval comes due at `us`, as generated."""
+    def expire(self, us: int) -> list[Problem]:
+        """The problems whose interval comes due at `us`."""
+        due_now = []
         while self.deadline() == us:
             problem = heappop(self._alarms)[2]
-            self._intervals[problem].is_raised = True
-            yield problem
+            problem.marks[self].is_raised = True
+            due_now.append(problem)
+        return due_now
 
     def _due(self, problem: Problem, interval: _Interval) -> int:
         due = interval.start + self._window
@@ -123,34 +130,27 @@ class IdleDetector:
         self._evidence = evidence
         self._why = why
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> list[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
-        for problem in self._idle.look(graph, record):
-            yield self._finding(graph, problem, record.us)
+        problems = self._idle.look(graph, record)
+        return self._findings(graph, problems, record.us) if problems else []
 
     def deadline(self, graph: InteractionGraph) -> int | None:
         """The moment at which it is raised next if nothing happens before."""
         return self._idle.deadline()
 
-    def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
+    def expire(self, graph: InteractionGraph, us: int) -> list[Finding]:
         """Raise the pattern for every problem whose window has passed at `us`."""
-        for problem in self._idle.expire(us):
-            yield self._finding(graph, problem, us)
+        return self._findings(graph, self._idle.expire(us), us)
 
-    def _finding(self, graph: InteractionGraph, problem: Problem, us: int) -> Finding:
-        evidence = self._evidence(graph, problem)
-        return Finding(self.pattern, graph.t, us, problem.subject, evidence, why=self._why)
-
-
-def is_progress(activation: Activation, end: End) -> bool:
-    """Whether an activation ended with an output, or with a fate other than `delay`."""
-    named = {fate.event for fate in end.fates}
-    return (
-        bool(end.outputs)
-        or any(fate.fate != "delay" for fate in end.fates)
-        or any(e.by == SYSTEM and e.id not in named for e in activation.inputs)
-    )
-
-
-def _number(problem: Problem) -> int:
-    return problem.number
+    def _findings(self, graph: InteractionGraph, problems: list[Problem], us: int) -> list[Finding]:
+        """One for each event that poses one of the problems, as generated; or for the run."""
+        h = graph.history
+        subjects: list[tuple[dict[str, str], Problem]] = [({}, problem) for problem in problems]
+        if graph.run.session:
+            posed = sorted((n, i) for i, one in enumerate(problems) for n in one.sources)
+            subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
+        return [
+            Finding(self.pattern, graph.t, us, subject, self._evidence(graph, one), why=self._why)
+            for subject, one in subjects
+        ]
