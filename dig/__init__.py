@@ -4,8 +4,9 @@ The map of the package, from the inside out:
 
 - `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
 - `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
-  `dig.lineage`, `dig.problems`, `dig.views`: parts of the graph.
-- `dig.findings`: what detectors, healers and gates are. `dig.watch`: a graph with detectors.
+  `dig.lineage`, `dig.ranges`, `dig.problems`, `dig.views`: parts of the graph.
+- `dig.findings`: what detectors, healers and gates are. `dig.explain`: why a finding was raised.
+- `dig.watch`: a graph with detectors.
 - `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
   `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and out.
 - `dig.detectors`: the failure patterns and their healing.

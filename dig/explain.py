@@ -109,14 +109,14 @@ class Story:
         self._history = graph.history
         self._until = finding.t
 
-    def path_to(self, *ends: str, root: str | None = None) -> Path:
+    def path_to(self, *ends: str, to_root: bool = False) -> Path:
         """A causal path from outside to the first of some nodes, and on through the others.
 
         Args:
             *ends: An event or activation, then nodes that follow it, as the caller knows.
-            root: An activation that the path should begin at, if it can.
+            to_root: Begin at a root of it, not outside.
         """
-        nodes = [*self._back(ends[0], root), *ends]
+        nodes = [*self._back(ends[0], to_root), *ends]
         shown = list(self._shown(nodes))
         if len(shown) > MOST_STEPS:
             left_out = len(shown) - MOST_STEPS + 1
@@ -161,17 +161,16 @@ class Story:
         told = [self.last_seen(event) for event in events[:MOST_PATHS]]
         return cut(told, "; ", most=MOST_PATHS, of=len(events)) + "."
 
-    def _back(self, end: str, root: str | None) -> list[str]:
+    def _back(self, end: str, to_root: bool) -> list[str]:
         """The nodes before a node on a causal path from outside, or from a root."""
         h = self._history
-        target = None if root is None else h.activation(root)
         nodes: list[str] = []
         n, v = h.event(end), h.activation(end)
         while n is not None or v is not None:
             if v is not None:
-                if v == target or not 0 <= h.t_end[v] <= self._until:
+                if not 0 <= h.t_end[v] <= self._until or (to_root and h.root_number[v] >= 0):
                     break
-                n, v = self._input(v, target), None
+                n, v = self._input(v, to_root), None
                 if n is not None:
                     nodes.append(h.event_ids[n])
             else:
@@ -182,14 +181,13 @@ class Story:
                 nodes.append(h.activation_ids[v])
         return nodes[::-1]
 
-    def _input(self, v: int, target: int | None) -> int | None:
-        """An event that an activation consumed, on the way from a root if it can be."""
+    def _input(self, v: int, has_lineage: bool) -> int | None:
+        """The first event that an activation consumed; the first with roots, if that counts."""
         h = self._history
-        inputs = h.inputs(v)
-        for n in inputs:
-            if target is not None and target in (h.root_activations[r] for r in h.roots[n]):
+        for n in h.inputs(v):
+            if not has_lineage or (h.generator[n] >= 0 and h.inputs(h.generator[n])):
                 return n
-        return inputs[0] if inputs else None
+        return None
 
     def _shown(self, nodes: Iterable[str]) -> Iterator[str]:
         event = ""

@@ -121,7 +121,7 @@ class ClockDetector(Detector, Protocol):
     def deadline(self, graph: InteractionGraph) -> int | None:
         """The moment, in microseconds, at which it will have something to say if nothing comes.
 
-        It is asked after every record, and must not change between records.
+        It is asked after every record that the detector is shown, and must not change between.
         """
         ...
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import rules
 from .history import ACCEPTED, BOUNCED
-from .lineage import ancestors, answer, uncovered
+from .lineage import ancestors, answer, roots_of, roots_of_activation, sources_of, uncovered
+from .ranges import RangeSet
 from .records import Record
 from .rewrites import Rewrites
 from .state import Activation, Agent, Event, by_number
@@ -89,15 +90,27 @@ class InteractionGraph(Rewrites):
 
     def roots(self, name: str) -> frozenset[str]:
         """The roots of an event or of an ended activation, by id."""
-        h = self.history
-        n = h.event(name)
-        found = h.roots[n] if n is not None else h.roots_of_activation(self._activation(name))
-        return frozenset(h.activation_ids[h.root_activations[r]] for r in found)
+        return frozenset(self.root(number) for number in self.root_numbers(name))
+
+    def root_numbers(self, name: str) -> RangeSet:
+        """The roots of an event or of an ended activation, as numbers for `root`."""
+        event = self._live.get(name)
+        if event is not None:
+            return event.roots
+        n = self.history.event(name)
+        if n is not None:
+            return roots_of(self.history, n)
+        return roots_of_activation(self.history, self._activation(name))
+
+    def root(self, number: int) -> str:
+        """The activation that is the root with this number."""
+        return self.history.activation_ids[self.history.root_activations[number]]
 
     def sources(self, event: str) -> frozenset[str]:
         """The environment events with a causal path to an event, by id."""
         h = self.history
-        sources = h.sources[self.event(event).n]
+        live = self._live.get(event)
+        sources = live.sources if live is not None else sources_of(h, self._number(event))
         return frozenset(h.event_ids[h.source_events[s]] for s in sources)
 
     def ancestors(self, activation: str) -> frozenset[str]:
@@ -107,13 +120,13 @@ class InteractionGraph(Rewrites):
 
     def uncovered(self, event: str) -> list[str]:
         """The needed work that a final event, just generated, lost on the way, as generated."""
-        n = self.event(event).n
+        n = self._number(event)
         return [self.history.event_ids[e] for e in uncovered(self, n, answer(self, n))]
 
     def asked(self, event: str) -> tuple[str, ...]:
         """The events from outside that a final event answers and no other did, as generated."""
         h = self.history
-        sources = self.problems.asked(answer(self, self.event(event).n))
+        sources = self.problems.asked(answer(self, self._number(event)))
         return tuple(h.event_ids[h.source_events[s]] for s in sources)
 
     @property
@@ -146,6 +159,12 @@ class InteractionGraph(Rewrites):
 
         return GraphView(self).to_networkx()
 
+    def _number(self, event: str) -> int:
+        n = self.history.event(event)
+        if n is None:
+            raise KeyError(event)
+        return n
+
     def _activation(self, name: str) -> int:
         v = self.history.activation(name)
         if v is None:
@@ -153,4 +172,4 @@ class InteractionGraph(Rewrites):
         return v
 
     def _flags(self, event: str) -> int:
-        return self.history.flags[self.event(event).n]
+        return self.history.flags[self._number(event)]

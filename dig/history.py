@@ -13,14 +13,48 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .lineage import NOTHING, RangeSet
+from .ranges import RangeSet
 from .records import FATES, NOTICE, SYSTEM, Emit
 
 FROM_OUTSIDE, BY_SYSTEM = -1, -2
 NO_FATE = -1
 CONSUME = FATES.index("consume")
 
+_CHUNK = 1024
+
 FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED = 1, 2, 4, 8, 16
+
+
+class Names:
+    """A list of ids that only grows.
+
+    In tuples, because the garbage collector does not look into a tuple of strings: a list of a
+    million of them would cost it a pause each time.
+    """
+
+    __slots__ = ("_full", "_last")
+
+    def __init__(self) -> None:
+        self._full: list[tuple[str, ...]] = []
+        self._last: list[str] = []
+
+    def append(self, name: str) -> None:
+        """Add an id."""
+        self._last.append(name)
+        if len(self._last) == _CHUNK:
+            self._full.append(tuple(self._last))
+            self._last = []
+
+    def __len__(self) -> int:
+        return len(self._full) * _CHUNK + len(self._last)
+
+    def __getitem__(self, n: int) -> str:
+        chunk, place = divmod(n, _CHUNK)
+        return (self._full[chunk] if 0 <= chunk < len(self._full) else self._last)[place]
+
+    def __iter__(self) -> Iterator[str]:
+        for chunk in (*self._full, self._last):
+            yield from chunk
 
 
 class Edge(NamedTuple):
@@ -35,31 +69,30 @@ class History:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}  # id -> 2 * number, + 1 for an activation
-        self.event_ids: list[str] = []
-        self.activation_ids: list[str] = []
+        self.event_ids = Names()
+        self.activation_ids = Names()
         self.agents: dict[str, int] = {}
         self.agent_names: list[str] = []
         self.types: dict[str, int] = {}
         self.type_names: list[str] = []
         # Events.
-        self.generator = array("q")  # an activation, FROM_OUTSIDE or BY_SYSTEM
-        self.t_gen = array("q")
+        self.generator = array("i")  # an activation, FROM_OUTSIDE or BY_SYSTEM
+        self.t_gen = array("i")
         self.type_of = array("i")
         self.flags = bytearray()
-        self.roots: list[RangeSet] = []  # over root numbers
-        self.sources: list[RangeSet] = []  # over source numbers
-        self.root_activations = array("q")  # root number -> activation
-        self.source_events = array("q")  # source number -> environment event
+        self.root_activations = array("i")  # root number -> activation
+        self.source_events = array("i")  # source number -> environment event
         # Activations; the delivery edges of number v are at first_edge[v] : first_edge[v + 1].
         self.agent_of = array("i")
-        self.t_start = array("q")
-        self.t_end = array("q")  # -1: not ended
-        self.first_output = array("q")
-        self.output_count = array("q")
+        self.t_start = array("i")
+        self.t_end = array("i")  # -1: not ended
+        self.first_output = array("i")
+        self.output_count = array("i")
+        self.root_number = array("i")  # -1: not a root
         self.settled = bytearray()
         self.ended_by: dict[int, array[int]] = {}  # agent -> its ended activations, in order
-        self.first_edge = array("q", [0])
-        self.edge_event = array("q")
+        self.first_edge = array("i", [0])
+        self.edge_event = array("i")
         self.edge_fate = array("b")
         # An index for explanations, made up to where it is asked for.
         self._sightings: dict[int, array[int]] = {}
@@ -83,11 +116,10 @@ class History:
 
     # --- writing ---
 
-    def add_event(self, record: Emit, generator: int, roots: RangeSet, sources: RangeSet) -> int:
+    def add_event(self, record: Emit, generator: int) -> int:
         """Append an event; one from outside becomes a source of its own."""
         n = len(self.event_ids)
         if generator == FROM_OUTSIDE:
-            sources = RangeSet.single(len(self.source_events))
             self.source_events.append(n)
         self.numbers[record.event] = n << 1
         self.event_ids.append(record.event)
@@ -95,8 +127,6 @@ class History:
         self.t_gen.append(record.t)
         self.type_of.append(self._type(record.type))
         self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
-        self.roots.append(roots)
-        self.sources.append(sources)
         return n
 
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
@@ -109,6 +139,7 @@ class History:
         self.t_end.append(-1)
         self.first_output.append(0)
         self.output_count.append(0)
+        self.root_number.append(-1)
         self.settled.append(0)
         self.edge_event.extend(inputs)
         self.edge_fate.extend([NO_FATE] * len(inputs))
@@ -118,7 +149,7 @@ class History:
     def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
         """Write down an activation's end: a fate for each of its inputs, in their order."""
         self.t_end[v] = t
-        self.ended_by.setdefault(self.agent_of[v], array("q")).append(v)
+        self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
         self.first_output[v] = len(self.event_ids)
         self.output_count[v] = outputs
         self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
@@ -139,8 +170,9 @@ class History:
 
     def new_root(self, v: int) -> RangeSet:
         """The set of activation `v` alone, which is a root from now on."""
+        self.root_number[v] = len(self.root_activations)
         self.root_activations.append(v)
-        return RangeSet.single(len(self.root_activations) - 1)
+        return RangeSet.single(self.root_number[v])
 
     # --- reading ---
 
@@ -152,7 +184,7 @@ class History:
         """The unsettled activations that the agent of activation `v` ended before `v`."""
         agent = self.agent_of[v]
         ended = [w for w in self.ended_by.get(agent, ()) if not self.settled[w]]
-        self.ended_by[agent] = array("q", ended)  # what is settled is never asked for again
+        self.ended_by[agent] = array("i", ended)  # what is settled is never asked for again
         return [w for w in ended if w < v]
 
     def edges(self, v: int) -> Iterator[Edge]:
@@ -162,14 +194,15 @@ class History:
 
     def inputs(self, v: int) -> list[int]:
         """The events that activation `v` consumed, system events left out."""
-        generator = self.generator
-        return [e for e, f in self.edges(v) if f == CONSUME and generator[e] != BY_SYSTEM]
+        span, generator = slice(self.first_edge[v], self.first_edge[v + 1]), self.generator
+        edges = zip(self.edge_event[span], self.edge_fate[span], strict=True)
+        return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
 
     def sightings(self, n: int) -> Sequence[int]:
         """The activations that had event `n` in front of them, in order of their start."""
         for v in range(self._indexed, len(self.activation_ids)):
             for i in range(self.first_edge[v], self.first_edge[v + 1]):
-                self._sightings.setdefault(self.edge_event[i], array("q")).append(v)
+                self._sightings.setdefault(self.edge_event[i], array("i")).append(v)
         self._indexed = len(self.activation_ids)
         return self._sightings.get(n, ())
 
@@ -177,24 +210,6 @@ class History:
         """The events that activation `v` has generated up to now."""
         first = self.first_output[v]
         return range(first, min(first + self.output_count[v], len(self.event_ids)))
-
-    def is_generating(self, v: int) -> bool:
-        """Whether activation `v` is problem-generating (paper, section 4.4)."""
-        return 0 < len(self.inputs(v)) < self.output_count[v]
-
-    def roots_of_activation(self, v: int) -> RangeSet:
-        """The roots of an ended activation: a union over what it consumed, or itself."""
-        inputs = self.inputs(v)
-        roots = NOTHING
-        for e in inputs:
-            roots = roots.union(self.roots[e])
-        if roots or not inputs:
-            return roots
-        return RangeSet.single(self._root_number(v))
-
-    def _root_number(self, v: int) -> int:
-        # Root numbers grow in order of ends, so a search by activation is not a bisection.
-        return self.root_activations.index(v)
 
     def agent(self, v: int) -> str:
         """The name of the agent of activation `v`."""

@@ -1,14 +1,17 @@
-"""Lineage: sets of roots and sources, causal ancestry, and uncovered work.
+"""Lineage: roots, sources, causal ancestry, and the work that was lost on the way to an answer.
 
-An event carries the set of its roots and of its sources. Conversations that merge make these
-sets grow, by numbers that mostly follow each other, so a set is kept as ranges of numbers and
-shared between all events that have the same one.
+Live events carry their roots and sources (`dig.ranges`). For closed ones, which are hardly ever
+asked for, they are found again by walking back through the history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .history import FROM_OUTSIDE
+from .ranges import RangeSet
 
 if TYPE_CHECKING:
     from .graph import InteractionGraph
@@ -16,173 +19,131 @@ if TYPE_CHECKING:
     from .rewrites import Rewrites
 
 
-class RangeSet:
-    """An immutable set of whole numbers, kept as sorted ranges that neither meet nor overlap.
-
-    >>> one = RangeSet.single(1).union(RangeSet.single(2))
-    >>> list(one.union(RangeSet.single(7))), one.ranges
-    ([1, 2, 7], (1, 3))
-    """
-
-    __slots__ = ("ranges",)
-
-    def __init__(self, ranges: tuple[int, ...] = ()) -> None:
-        """Make a set of `ranges`: start, end (not included), start, end, ... in order."""
-        self.ranges = ranges
-
-    @classmethod
-    def single(cls, number: int) -> RangeSet:
-        """The set of one number."""
-        return cls((number, number + 1))
-
-    @classmethod
-    def of(cls, numbers: Iterable[int]) -> RangeSet:
-        """The set of some numbers, given in ascending order."""
-        ranges: list[int] = []
-        for number in numbers:
-            if ranges and ranges[-1] == number:
-                ranges[-1] += 1
-            else:
-                ranges += (number, number + 1)
-        return cls(tuple(ranges))
-
-    def __bool__(self) -> bool:
-        return bool(self.ranges)
-
-    def __iter__(self) -> Iterator[int]:
-        for i in range(0, len(self.ranges), 2):
-            yield from range(self.ranges[i], self.ranges[i + 1])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RangeSet) and self.ranges == other.ranges
-
-    def __hash__(self) -> int:
-        return hash(self.ranges)
-
-    def __repr__(self) -> str:
-        return f"RangeSet({self.ranges})"
-
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """Start and end (not included) of each range."""
-        return zip(self.ranges[::2], self.ranges[1::2], strict=True)
-
-    def minus(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in this set only."""
-        if self.ranges == other.ranges:
-            return NOTHING
-        left: list[int] = []
-        j = 0
-        for start, end in self.pairs():
-            while j < len(other.ranges) and other.ranges[j + 1] <= start:
-                j += 2
-            k = j
-            while k < len(other.ranges) and other.ranges[k] < end:
-                if start < other.ranges[k]:
-                    left += (start, other.ranges[k])
-                start = other.ranges[k + 1]
-                k += 2
-            if start < end:
-                left += (start, end)
-        return RangeSet(tuple(left))
-
-    def isdisjoint(self, other: RangeSet) -> bool:
-        """Whether no number is in both sets."""
-        a, b = self.ranges, other.ranges
-        if a == b:
-            return not a
-        i = j = 0
-        while i < len(a) and j < len(b):
-            if a[i + 1] <= b[j]:
-                i += 2
-            elif b[j + 1] <= a[i]:
-                j += 2
-            else:
-                return False
-        return True
-
-    def union(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in either set; one of the two itself, if it holds the other."""
-        a, b = self.ranges, other.ranges
-        if a == b or not b:
-            return self
-        if not a:
-            return other
-        merged: list[int] = []
-        pairs = [(a[i], a[i + 1]) for i in range(0, len(a), 2)]
-        pairs += [(b[i], b[i + 1]) for i in range(0, len(b), 2)]
-        for start, end in sorted(pairs):
-            if merged and start <= merged[-1]:
-                merged[-1] = max(merged[-1], end)
-            else:
-                merged += (start, end)
-        ranges = tuple(merged)
-        return self if ranges == a else other if ranges == b else RangeSet(ranges)
-
-
-NOTHING = RangeSet()
-
-
-def union(sets: Iterable[RangeSet]) -> RangeSet:
-    """The union of some sets; the very same object, where they are all alike."""
-    result = NOTHING
-    for one in sets:
-        if one is not result:
-            result = result.union(one)
-    return result
-
-
-class Answer(NamedTuple):
-    """What stands behind a final event.
-
-    `activations` is A of the semantics: the submitter, its ancestors and, where memory counts,
-    what its agent did before, with the ancestors of that. `consumed` are the events that they
-    consumed. Both are numbers in the graph's history.
-    """
-
-    activations: set[int]
-    consumed: set[int]
-
-
-def causes(history: History, activations: Iterable[int]) -> Answer:
-    """Walk back from some ended activations over all that they used, up to what is settled."""
-    seen: set[int] = set()
-    consumed: set[int] = set()
-    stack = [v for v in activations if not history.settled[v]]
-    while stack:
-        v = stack.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        for e in history.inputs(v):
-            if e not in consumed:
-                consumed.add(e)
-                g = history.generator[e]
-                if g >= 0 and not history.settled[g]:
-                    stack.append(g)
-    return Answer(seen, consumed)
-
-
 def ancestors(history: History, v: int) -> set[int]:
     """The activations with a causal path to activation `v`, settled ones too."""
+    return _walk(history, history.inputs(v))[0]
+
+
+def roots_of(history: History, n: int) -> RangeSet:
+    """The roots of event `n`, as root numbers."""
+    return _roots(history, [n])
+
+
+def roots_of_activation(history: History, v: int) -> RangeSet:
+    """The roots of an ended activation, as root numbers."""
+    own = history.root_number[v]
+    return RangeSet.single(own) if own >= 0 else _roots(history, history.inputs(v))
+
+
+def sources_of(history: History, n: int) -> RangeSet:
+    """The sources of event `n`, as source numbers."""
+    _, events = _walk(history, [n])
+    outside = sorted(e for e in events if history.generator[e] == FROM_OUTSIDE)
+    return RangeSet.of(bisect_left(history.source_events, e) for e in outside)
+
+
+def _roots(history: History, events: Iterable[int]) -> RangeSet:
+    behind, _ = _walk(history, events)
+    return RangeSet.of(sorted(r for v in behind if (r := history.root_number[v]) >= 0))
+
+
+def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
+    """All activations and events with a causal path to some events, with these."""
     seen: set[int] = set()
-    stack = [v]
+    used = set(events)
+    stack = [g for e in used if (g := history.generator[e]) >= 0]
     while stack:
-        for e in history.inputs(stack.pop()):
-            g = history.generator[e]
-            if g >= 0 and g not in seen:
-                seen.add(g)
-                stack.append(g)
-    return seen
+        v = stack.pop()
+        if v not in seen:
+            seen.add(v)
+            inputs = history.inputs(v)
+            used.update(inputs)
+            stack += [g for e in inputs if (g := history.generator[e]) >= 0 and g not in seen]
+    return seen, used
+
+
+class Answer:
+    """What stands behind a final event; all are numbers in the graph's history.
+
+    Attributes:
+        submitter: The activation that generated the event.
+        activations: A of the semantics: the submitter, its ancestors and, where memory counts,
+            what its agent did before, with the ancestors of that.
+        consumed: The events that they consumed.
+        outside: Those of them that came from outside.
+        parts: The work that problem-generating activations of them split off, and none consumed.
+    """
+
+    def __init__(self, submitter: int, counts_memory: bool) -> None:
+        """Begin with nothing; `answer` walks back."""
+        self.submitter = submitter
+        self.counts_memory = counts_memory
+        self.activations: set[int] = set()
+        self.consumed: set[int] = set()
+        self.outside: set[int] = set()
+        self.parts: set[int] = set()
+
+    def add(self, history: History, v: int) -> list[int]:
+        """Take an activation in; return the activations that generated what it consumed."""
+        self.activations.add(v)
+        inputs = history.inputs(v)
+        if 0 < len(inputs) < history.output_count[v]:
+            self.parts.update(
+                e for e in history.outputs(v) if history.is_work(e) and e not in self.consumed
+            )
+        before = []
+        for e in inputs:
+            if e not in self.consumed:
+                self.consumed.add(e)
+                self.parts.discard(e)
+                generator = history.generator[e]
+                if generator >= 0:
+                    before.append(generator)
+                elif generator == FROM_OUTSIDE:
+                    self.outside.add(e)
+        return before
+
+    def take_over(self, known: Answer) -> None:
+        """Take in all that stands behind an earlier answer, which is used up by it."""
+        for one in ("activations", "consumed", "outside", "parts"):
+            theirs: set[int] = getattr(known, one)
+            theirs |= getattr(self, one)
+            setattr(self, one, theirs)
+        self.parts -= self.consumed
 
 
 def answer(graph: Rewrites, event: int) -> Answer:
-    """What stands behind the final event with this number."""
-    history = graph.history
+    """What stands behind the final event with this number.
+
+    An agent whose answer came back builds its next one upon it: what was behind the latest
+    answer of a run is not walked through again.
+    """
+    history, known = graph.history, graph.latest_answer
     v = history.generator[event]
-    start = [v]
-    if graph.run.memory or not history.inputs(v):
-        start += history.ended_before(v)
-    return causes(history, start)
+    if known is not None and known.submitter == v:
+        return known
+    counts_memory = graph.run.memory or not history.inputs(v)
+    found = Answer(v, counts_memory)
+    stack = [v, *history.ended_before(v)] if counts_memory else [v]
+    while stack:
+        w = stack.pop()
+        if w in found.activations or history.settled[w]:
+            continue
+        if known is not None and w == known.submitter and _holds(history, known, found):
+            found.take_over(known)
+            known = None
+        else:
+            stack += found.add(history, w)
+    graph.latest_answer = found
+    return found
+
+
+def _holds(history: History, known: Answer, found: Answer) -> bool:
+    """Whether all behind a known answer is behind one that has its submitter behind it."""
+    if not known.counts_memory:
+        return True
+    agents = (history.agent_of[known.submitter], history.agent_of[found.submitter])
+    return found.counts_memory and agents[0] == agents[1]
 
 
 def uncovered(graph: InteractionGraph, event: int, behind: Answer) -> list[int]:
@@ -199,16 +160,12 @@ def uncovered(graph: InteractionGraph, event: int, behind: Answer) -> list[int]:
         (paper, section 4.4; the AND-join reading of a path from each part to the answer).
     """
     history = graph.history
-    needed = {
-        e
-        for v in behind.activations
-        if history.is_generating(v)
-        for e in history.outputs(v)
-        if history.is_work(e)
-    }
-    if graph.run.session:
-        asked = graph.problems.asked(behind)
-        needed = {e for e in needed if not history.sources[e].isdisjoint(asked)}
-    else:
+    needed = set(behind.parts)
+    if not graph.run.session:
         needed.update(e for e in history.source_events if history.is_work(e))
-    return sorted(e for e in needed - behind.consumed if not graph.is_open(e))
+        needed -= behind.consumed
+    lost = sorted(e for e in needed if not graph.is_open(e))
+    if graph.run.session and lost:
+        asked = graph.problems.asked(behind)
+        lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]
+    return lost

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from .history import FROM_OUTSIDE
-from .lineage import NOTHING, Answer, RangeSet, union
+from .lineage import Answer
+from .ranges import NOTHING, RangeSet, union
 
 if TYPE_CHECKING:
     from .history import History
@@ -193,9 +193,8 @@ class Problems:
 
     def asked(self, behind: Answer) -> RangeSet:
         """The sources that a final event answers, as far as they are not answered yet."""
-        history = self._history
-        outside = (e for e in sorted(behind.consumed) if history.generator[e] == FROM_OUTSIDE)
-        own = (history.sources[e].ranges[0] for e in outside)  # each is its own one source
+        events = self._history.source_events
+        own = (bisect_left(events, e) for e in sorted(behind.outside))
         return RangeSet.of(source for source in own if source not in self._answered)
 
     def settle(self, behind: Answer) -> None:

@@ -202,5 +202,8 @@ Record = (
     | FindingRow | HealRow | IncidentRow | Finish
 )  # fmt: skip
 
+CHANGING = (Run, Emit, Deliver, Start, End, Join, Leave, Redirect, Expire)
+"""The kinds from which the graph follows."""
+
 ASIDE = (FindingRow, HealRow, IncidentRow)
 """The kinds that tell what was seen and done; the graph follows from the others alone."""

@@ -11,8 +11,9 @@ from typing import cast
 
 from . import records
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE, History
-from .lineage import NOTHING, RangeSet, answer, union
+from .lineage import Answer, answer, roots_of, sources_of
 from .problems import BUFFERED, FLYING, Problems
+from .ranges import NOTHING, RangeSet, union
 from .records import FATES, SYSTEM, Fate, Record
 from .state import Activation, Agent, Event, by_number
 
@@ -32,6 +33,7 @@ class Rewrites:
         is_over: Whether a final event was accepted, and the run is no session.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
         findings: Logical time of every record of kind `finding`.
+        latest_answer: What stands behind the final event that was looked at last.
     """
 
     run: records.Run
@@ -46,6 +48,7 @@ class Rewrites:
         self.is_over = False
         self.awaited: list[str] = []
         self.findings: set[int] = set()
+        self.latest_answer: Answer | None = None
         self._emitter = -1
         self._lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
         self._agents: dict[str, Agent] = {}
@@ -64,7 +67,8 @@ class Rewrites:
             n = self.history.event(name)
             if n is None:
                 raise KeyError(name)
-            event = Event(self.history, name, n)
+            h = self.history
+            event = Event(h, name, n, roots_of(h, n), sources_of(h, n))
         return event
 
     def rewrite(self, record: Record) -> None:
@@ -89,13 +93,14 @@ class Rewrites:
     def _emit(self, record: records.Emit) -> None:
         h = self.history
         if record.by is None:
-            n = h.add_event(record, FROM_OUTSIDE, NOTHING, NOTHING)
+            sources = RangeSet.single(len(h.source_events))
+            event = Event(h, record.event, h.add_event(record, FROM_OUTSIDE), NOTHING, sources)
         elif record.by == SYSTEM:
-            n = h.add_event(record, BY_SYSTEM, NOTHING, NOTHING)
+            event = Event(h, record.event, h.add_event(record, BY_SYSTEM), NOTHING, NOTHING)
         else:
             self.awaited.pop()
-            n = h.add_event(record, self._emitter, *self._lineage)
-        event = Event(h, record.event, n)
+            n = h.add_event(record, self._emitter)
+            event = Event(h, record.event, n, *self._lineage)
         if record.by is None:
             self.problems.pose(event.work)
         self._live[event.id] = event
@@ -125,6 +130,7 @@ class Rewrites:
         self.problems.decide(event)
         if self.run.session:
             self.problems.settle(answer(self, event.n))
+            self.latest_answer = None  # something behind it may be settled now
         else:
             self.is_over = True
 
@@ -163,7 +169,7 @@ class Rewrites:
             for event, fate in zip(activation.inputs, fates, strict=True)
             if fate.fate == "consume" and event.by != SYSTEM
         ]
-        activation.consumed = [event.n for event in inputs]
+        activation.consumed = inputs
         roots = union(event.roots for event in inputs)
         if inputs and not roots:
             roots = self.history.new_root(activation.n)
@@ -252,7 +258,8 @@ class Rewrites:
                 self._live.pop(event.id, None)
 
     def _is_closed(self, event: Event) -> bool:
-        return not (event.copies or event.flight or event.cause)
+        is_undecided = event.final and not self.history.flags[event.n] & (ACCEPTED | BOUNCED)
+        return not (event.copies or event.flight or event.cause or is_undecided)
 
     def _revive(self, name: str) -> Event:
         """The live object of an event, made anew if the event was closed."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .history import CONSUMED, FINAL, History
 
 if TYPE_CHECKING:
-    from .lineage import RangeSet
     from .problems import Problem
+    from .ranges import RangeSet
 
 
 class Event:
@@ -40,7 +40,9 @@ class Event:
         "problems", "reroutes", "roots", "sources", "type", "work",
     )  # fmt: skip
 
-    def __init__(self, history: History, name: str, n: int) -> None:
+    def __init__(
+        self, history: History, name: str, n: int, roots: RangeSet, sources: RangeSet
+    ) -> None:
         flags = history.flags[n]
         self.id = name
         self.n = n
@@ -55,8 +57,8 @@ class Event:
         self.reroutes: list[str] = []
         self.discarded_by: dict[str, None] = {}
         self.place = 0
-        self.roots = history.roots[n]
-        self.sources = history.sources[n]
+        self.roots = roots
+        self.sources = sources
         self.problems: tuple[Problem, ...] = ()
 
 
@@ -66,7 +68,7 @@ class Activation:
     Attributes:
         id: Its id; n: its number in order of start; agent: whose it is.
         inputs: The events that it sees.
-        consumed: The numbers of those that it consumed, system events left out, once it ended.
+        consumed: Those that it consumed, system events left out, once it ended.
         is_progress: Whether it ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
         problems: The problems that it concerns.
@@ -78,7 +80,7 @@ class Activation:
         self.id = name
         self.agent = agent
         self.inputs = inputs
-        self.consumed: list[int] = []
+        self.consumed: list[Event] = []
         self.is_progress = False
         self.us_start = us_start
         self.n = -1

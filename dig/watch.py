@@ -22,6 +22,20 @@ Fault = Callable[[str, str], None]
 """Told of a detector's failure: which detector, and what happened."""
 
 
+class _Part:
+    """A detector at work."""
+
+    __slots__ = ("clock", "detector", "due", "faults", "kinds", "name")
+
+    def __init__(self, detector: Detector) -> None:
+        self.detector = detector
+        self.clock = detector if isinstance(detector, ClockDetector) else None
+        self.kinds: tuple[type, ...] | None = getattr(detector, "kinds", None)
+        self.name = str(getattr(detector, "pattern", type(detector).__name__))
+        self.due: int | None = None
+        self.faults = 0
+
+
 class Watch:
     """A graph, and the detectors that look at it after every record.
 
@@ -46,14 +60,12 @@ class Watch:
             limit_s: A detector that takes longer for one look is disabled after it returns.
         """
         self.graph = InteractionGraph()
-        self._detectors = list(detectors)
-        self._clocks = [d for d in detectors if isinstance(d, ClockDetector)]
-        self._interested: dict[type, tuple[Detector, ...]] = {}  # by kind of record, on demand
-        self._due: int | None = None  # the earliest deadline; it moves only with a record
+        self._parts = [_Part(detector) for detector in detectors]
+        self._interested: dict[type, list[_Part]] = {}  # by kind of record, on demand
+        self._due: int | None = None  # the earliest of all clocks
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
-        self._faults: dict[int, int] = {}
 
     def feed(self, record: Record) -> list[Finding]:
         """Apply a record; return what was due before it and what it raises, in order.
@@ -81,12 +93,14 @@ class Watch:
         kind = type(record)
         if kind in _UNSEEN:
             return found
-        interested = self._interested.get(kind)
-        if interested is None:
-            interested = tuple(d for d in self._detectors if kind in getattr(d, "kinds", (kind,)))
-            self._interested[kind] = interested
-        for detector in interested:
-            self._ask(detector, detector.detect, record, found)
+        parts = self._interested.get(kind)
+        if parts is None:
+            parts = [part for part in self._parts if part.kinds is None or kind in part.kinds]
+            self._interested[kind] = parts
+        for part in parts:
+            self._ask(part, part.detector.detect, record, found)
+            if part.clock is not None:
+                part.due = self._deadline_of(part)
         self._due = self._next_due()
         return found
 
@@ -95,12 +109,12 @@ class Watch:
         found: list[Finding] = []
         while self._due is not None and self._due <= us:
             due = self._due
-            for clock in tuple(self._clocks):
-                if clock in self._clocks and self._deadline_of(clock) == due:
-                    self._ask(clock, clock.expire, due, found)
-                    again = self._deadline_of(clock) if clock in self._clocks else None
-                    if again is not None and again <= due:
-                        self._fail(clock, "its deadline does not move on", at_once=True)
+            for part in tuple(self._parts):
+                if part.due == due and part.clock is not None:
+                    self._ask(part, part.clock.expire, due, found)
+                    part.due = self._deadline_of(part)
+                    if part.due is not None and part.due <= due:
+                        self._fail(part, "its deadline does not move on", at_once=True)
             self._due = self._next_due()
         return found
 
@@ -112,26 +126,25 @@ class Watch:
         if self.graph.is_over:
             return None
         earliest: int | None = None
-        for clock in self._clocks:  # a failing clock leaves this list by leaving a new one behind
-            due = self._deadline_of(clock)
+        for part in self._parts:
+            due = part.due
             if due is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
 
-    def _deadline_of(self, clock: ClockDetector) -> int | None:
+    def _deadline_of(self, part: _Part) -> int | None:
         try:
-            due = clock.deadline(self.graph)
+            due = part.clock.deadline(self.graph) if part.clock is not None else None
             if due is not None and type(due) is not int:
                 raise TypeError(f"{due!r} is no whole number of microseconds")
             return due
         except Exception as error:
-            self._fail(clock, f"its deadline raised {error!r}", at_once=True)
+            self._fail(part, f"its deadline raised {error!r}", at_once=True)
             return None
 
     def _ask(
-        self, detector: Detector, look: Callable[..., Iterable[Finding]], at: Any,
-        found: list[Finding],
-    ) -> None:  # fmt: skip
+        self, part: _Part, look: Callable[..., Iterable[Finding]], at: Any, found: list[Finding]
+    ) -> None:
         """Have a detector look, and add what it raises to `found`; all of it, or nothing."""
         start = self._stopwatch() if self._stopwatch else 0.0
         before = len(found)
@@ -141,20 +154,20 @@ class Watch:
                 found.append(finding)
         except Exception as error:  # a detector must never be able to stop a team
             del found[before:]
-            self._fail(detector, f"raised {error!r}")
+            self._fail(part, f"raised {error!r}")
             return
         if self._stopwatch and self._stopwatch() - start > self._limit_s:
-            self._fail(detector, f"took longer than {self._limit_s} s", at_once=True)
+            self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
 
-    def _fail(self, detector: Detector, what: str, *, at_once: bool = False) -> None:
-        count = self._faults[id(detector)] = self._faults.get(id(detector), 0) + 1
-        name = getattr(detector, "pattern", type(detector).__name__)
-        if at_once or count >= MOST_FAULTS:
-            self._detectors = [d for d in self._detectors if d is not detector]
-            self._clocks = [d for d in self._clocks if d is not detector]
+    def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
+        part.faults += 1
+        if (at_once or part.faults >= MOST_FAULTS) and part in self._parts:
+            # New lists: this may be in the middle of a walk through the old ones.
+            self._parts = [other for other in self._parts if other is not part]
             self._interested = {}
+            part.due = None
             what += "; it is disabled for the rest of the run"
-        self._on_fault(str(name), what)
+        self._on_fault(part.name, what)
 
 
 def _check(finding: Finding) -> None:

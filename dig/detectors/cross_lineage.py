@@ -6,7 +6,7 @@ when an activation consumes them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +14,7 @@ from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.plain import cut, name, names
+from dig.ranges import RangeSet
 from dig.records import Deliver, End, Record
 from dig.state import by_number
 
@@ -53,16 +54,20 @@ def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
     assert graph.ended is not None
     if len(graph.ended.consumed) < 2:
         return
-    h = graph.history
-    inputs = [n for n in sorted(graph.ended.consumed) if h.roots[n]]
-    if len({h.roots[n] for n in inputs}) < 2:
-        return
-    conflicts = [
-        [h.event_ids[a], h.event_ids[b]]
-        for a, b in combinations(inputs, 2)
-        if h.roots[a].isdisjoint(h.roots[b])
+    alike: dict[RangeSet, list[int]] = {}  # of few kinds, however many the inputs are
+    for event in graph.ended.consumed:
+        if event.roots:
+            alike.setdefault(event.roots, []).append(event.n)
+    pairs = [
+        (min(a, b), max(a, b))
+        for (some, those), (others, these) in combinations(alike.items(), 2)
+        if some.isdisjoint(others)
+        for a in those
+        for b in these
     ]
-    if conflicts:
+    if pairs:
+        ids = graph.history.event_ids
+        conflicts = [[ids[a], ids[b]] for a, b in sorted(pairs)]
         subject, evidence = {"activation": record.activation}, {"conflicts": conflicts}
         yield Finding("CLA", record.t, record.us, subject, evidence, "consumption", explain)
 
@@ -82,16 +87,11 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     conflicts = finding.evidence["conflicts"]
     onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
-    origins = [min(graph.roots(event), key=_number(graph)) for event in pair]
     story = Story(graph, finding)
+    one, other = (story.path_to(event, *onward, to_root=True) for event in pair)
     text = (
         f"{tell(finding.subject, finding.evidence)}. {name(pair[0])} goes back to "
-        f"{name(origins[0])}, {name(pair[1])} to {name(origins[1])}, "
+        f"{name(one.nodes[0])}, {name(pair[1])} to {name(other.nodes[0])}, "
         "and no activation is behind both."
     )
-    paths = (story.path_to(e, *onward, root=r) for e, r in zip(pair, origins, strict=True))
-    return Explanation(text, tuple(paths))
-
-
-def _number(graph: InteractionGraph) -> Callable[[str], int]:
-    return lambda activation: graph.history.activation(activation) or 0
+    return Explanation(text, (one, other))

@@ -7,6 +7,7 @@ as the system's, and never quotes what an agent wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from dig.findings import Create, Finding, Inject, Intervention, Reroute
@@ -183,13 +184,9 @@ def _into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Itera
 
 def _ancestry(graph: InteractionGraph, event: str) -> str:
     """The root activations of an event, with their agents."""
-    h = graph.history
-    roots = sorted(graph.roots(event))
-    shown = [
-        f"{quoted(root)} of {quoted(h.agent(v))}"
-        for root in roots[:MOST_QUOTED]
-        if (v := h.activation(root)) is not None
-    ]
+    h, roots = graph.history, graph.root_numbers(event)
+    first = [h.root_activations[number] for number in islice(roots, MOST_QUOTED)]
+    shown = [f"{quoted(h.activation_ids[v])} of {quoted(h.agent(v))}" for v in first]
     more = f" and {len(roots) - MOST_QUOTED} more" if len(roots) > MOST_QUOTED else ""
     return ", ".join(shown) + more
 

@@ -9,7 +9,7 @@ at the first moment, not before its start plus the window, at which no activatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
 
@@ -17,20 +17,23 @@ from dig.explain import Explanation
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.problems import Problem
-from dig.records import Limits, Record, micros
+from dig.records import CHANGING, Limits, Record, micros
 
 
 class _Interval:
-    __slots__ = ("alarm", "is_raised", "start")
+    """What is remembered about one problem."""
 
-    def __init__(self, start: int) -> None:
-        self.start = start
+    __slots__ = ("alarm", "due", "is_raised", "start")
+
+    def __init__(self) -> None:
+        self.start: int | None = None  # of the interval under way
         self.is_raised = False
-        self.alarm: int | None = None  # the earliest entry of it in the heap
+        self.due = 0  # when it was to be raised, at the latest look
+        self.alarm: int | None = None  # the time of its entry in the heap, if it has one
 
     def __copy__(self) -> _Interval:
-        other = _Interval(self.start)
-        other.is_raised = self.is_raised
+        other = _Interval()
+        other.start, other.is_raised, other.due = self.start, self.is_raised, self.due
         return other
 
 
@@ -45,8 +48,7 @@ class IdleWindow:
         self._window_s = window_s
         self._window = 0
         self._limit = 0
-        # Alarms are kept lazily: an interval that starts over leaves its old alarm in the heap,
-        # which finds out the true time when it goes off.
+        # When an interval starts over its alarm stays: it goes off too early, and is set anew.
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
 
@@ -59,34 +61,40 @@ class IdleWindow:
         ended, due_now = graph.ended, []
         starts_over = ended.problems if ended is not None and ended.is_progress else ()
         for problem in graph.problems.touched:
-            if problem.is_over or not self._condition(problem):
-                problem.marks.pop(self, None)
-                continue
             interval: _Interval | None = problem.marks.get(self)
-            if interval is None or problem in starts_over:
-                interval = problem.marks[self] = _Interval(record.us)
+            if problem.is_over or not self._condition(problem):
+                if interval is not None:
+                    interval.start = None
+                continue
+            if interval is None:
+                interval = problem.marks[self] = _Interval()
+            if interval.start is None or problem in starts_over:
+                interval.start = record.us
+                interval.is_raised = False
             if not interval.is_raised:
-                due = self._due(problem, interval)
-                if due <= record.us:
+                interval.due = self._due(problem, interval.start)
+                if interval.due <= record.us:
                     interval.is_raised = True
                     due_now.append(problem)
-                elif interval.alarm is None or due < interval.alarm:
-                    interval.alarm = due
-                    heappush(self._alarms, (due, next(self._order), problem))
+                elif interval.alarm is None or interval.due < interval.alarm:
+                    interval.alarm = interval.due
+                    heappush(self._alarms, (interval.due, next(self._order), problem))
         return due_now
 
     def deadline(self) -> int | None:
         """The next moment at which an interval comes due if nothing happens before."""
         while self._alarms:
             moment, _, problem = self._alarms[0]
-            interval: _Interval | None = problem.marks.get(self)
-            if interval is not None and interval.alarm == moment and not interval.is_raised:
-                due = self._due(problem, interval)
-                if due == moment:
-                    return moment
-                interval.alarm = due
-                heappush(self._alarms, (due, next(self._order), problem))
-            heappop(self._alarms)
+            interval: _Interval = problem.marks[self]
+            if interval.alarm != moment or interval.start is None or interval.is_raised:
+                if interval.alarm == moment:
+                    interval.alarm = None
+                heappop(self._alarms)
+            elif interval.due != moment:
+                interval.alarm = interval.due
+                heapreplace(self._alarms, (interval.due, next(self._order), problem))
+            else:
+                return moment
         return None
 
     def expire(self, us: int) -> list[Problem]:
@@ -94,12 +102,13 @@ class IdleWindow:
         due_now = []
         while self.deadline() == us:
             problem = heappop(self._alarms)[2]
-            problem.marks[self].is_raised = True
+            interval = problem.marks[self]
+            interval.is_raised, interval.alarm = True, None
             due_now.append(problem)
         return due_now
 
-    def _due(self, problem: Problem, interval: _Interval) -> int:
-        due = interval.start + self._window
+    def _due(self, problem: Problem, start: int) -> int:
+        due = start + self._window
         if problem.running:
             latest = next(reversed(problem.running.values()))
             due = max(due, latest.us_start + self._limit)
@@ -110,6 +119,7 @@ class IdleDetector:
     """A pattern that is raised when a condition has held for a whole idle window."""
 
     pattern: str
+    kinds = CHANGING
 
     def __init__(
         self,

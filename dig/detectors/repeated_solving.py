@@ -24,7 +24,7 @@ class RepeatedSolving:
 
     def __init__(self) -> None:
         """Begin with nothing solved."""
-        self._first = array("q")  # event -> the first activation that solved it, or -1
+        self._first = array("i")  # event -> the first activation that solved it, or -1
         self._further: dict[int, list[int]] = {}  # event -> the others, where there are any
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ class RepeatedSolving:
         assert isinstance(record, End)
         assert graph.ended is not None
         h, v = graph.history, graph.ended.n
-        inputs = sorted(graph.ended.consumed)
+        inputs = sorted(event.n for event in graph.ended.consumed)
         if not 0 < len(record.outputs) <= len(inputs):
             return
         missing = len(h.event_ids) - len(self._first)
