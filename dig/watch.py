@@ -25,10 +25,10 @@ Fault = Callable[[str, str], None]
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("clock", "detector", "due", "faults", "kinds", "name")
+    __slots__ = ("clock", "detect", "due", "faults", "kinds", "name")
 
     def __init__(self, detector: Detector) -> None:
-        self.detector = detector
+        self.detect = detector.detect
         self.clock = detector if isinstance(detector, ClockDetector) else None
         self.kinds: tuple[type, ...] | None = getattr(detector, "kinds", None)
         self.name = str(getattr(detector, "pattern", type(detector).__name__))
@@ -61,6 +61,7 @@ class Watch:
         """
         self.graph = InteractionGraph()
         self._parts = [_Part(detector) for detector in detectors]
+        self._clocks = [part for part in self._parts if part.clock is not None]
         self._interested: dict[type, list[_Part]] = {}  # by kind of record, on demand
         self._due: int | None = None  # the earliest of all clocks
         self._on_fault = on_fault
@@ -98,9 +99,9 @@ class Watch:
             parts = [part for part in self._parts if part.kinds is None or kind in part.kinds]
             self._interested[kind] = parts
         for part in parts:
-            self._ask(part, part.detector.detect, record, found)
+            self._ask(part, part.detect, record, found)
             if part.clock is not None:
-                part.due = self._deadline_of(part)
+                part.due = self._deadline_of(part, part.clock)
         self._due = self._next_due()
         return found
 
@@ -109,10 +110,10 @@ class Watch:
         found: list[Finding] = []
         while self._due is not None and self._due <= us:
             due = self._due
-            for part in tuple(self._parts):
+            for part in self._clocks:
                 if part.due == due and part.clock is not None:
                     self._ask(part, part.clock.expire, due, found)
-                    part.due = self._deadline_of(part)
+                    part.due = self._deadline_of(part, part.clock)
                     if part.due is not None and part.due <= due:
                         self._fail(part, "its deadline does not move on", at_once=True)
             self._due = self._next_due()
@@ -126,18 +127,18 @@ class Watch:
         if self.graph.is_over:
             return None
         earliest: int | None = None
-        for part in self._parts:
+        for part in self._clocks:
             due = part.due
             if due is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
 
-    def _deadline_of(self, part: _Part) -> int | None:
+    def _deadline_of(self, part: _Part, clock: ClockDetector) -> int | None:
         try:
-            due = part.clock.deadline(self.graph) if part.clock is not None else None
-            if due is not None and type(due) is not int:
-                raise TypeError(f"{due!r} is no whole number of microseconds")
-            return due
+            due = clock.deadline(self.graph)
+            if due is None or type(due) is int:
+                return due if part in self._parts else None
+            raise TypeError(f"{due!r} is no whole number of microseconds")
         except Exception as error:
             self._fail(part, f"its deadline raised {error!r}", at_once=True)
             return None
@@ -164,6 +165,7 @@ class Watch:
         if (at_once or part.faults >= MOST_FAULTS) and part in self._parts:
             # New lists: this may be in the middle of a walk through the old ones.
             self._parts = [other for other in self._parts if other is not part]
+            self._clocks = [other for other in self._clocks if other is not part]
             self._interested = {}
             part.due = None
             what += "; it is disabled for the rest of the run"

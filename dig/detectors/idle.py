@@ -8,7 +8,7 @@ at the first moment, not before its start plus the window, at which no activatio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
@@ -17,7 +17,7 @@ from dig.explain import Explanation
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.problems import Problem
-from dig.records import CHANGING, Limits, Record, micros
+from dig.records import CHANGING, Join, Limits, Record, micros
 
 
 class _Interval:
@@ -37,89 +37,11 @@ class _Interval:
         return other
 
 
-class IdleWindow:
-    """Follows one condition over all problems of a run."""
-
-    def __init__(
-        self, condition: Callable[[Problem], bool], window_s: Callable[[Limits], float]
-    ) -> None:
-        """Set up for a condition and the limit that holds its window."""
-        self._condition = condition
-        self._window_s = window_s
-        self._window = 0
-        self._limit = 0
-        # When an interval starts over its alarm stays: it goes off too early, and is set anew.
-        self._alarms: list[tuple[int, int, Problem]] = []
-        self._order = count()
-
-    def look(self, graph: InteractionGraph, record: Record) -> list[Problem]:
-        """Take a record into account; return the problems whose interval it lets come due."""
-        if graph.t == 0:
-            limits = graph.run.limits
-            self._window = micros(self._window_s(limits))
-            self._limit = micros(limits.activation_limit_s)
-        ended, due_now = graph.ended, []
-        starts_over = ended.problems if ended is not None and ended.is_progress else ()
-        for problem in graph.problems.touched:
-            interval: _Interval | None = problem.marks.get(self)
-            if problem.is_over or not self._condition(problem):
-                if interval is not None:
-                    interval.start = None
-                continue
-            if interval is None:
-                interval = problem.marks[self] = _Interval()
-            if interval.start is None or problem in starts_over:
-                interval.start = record.us
-                interval.is_raised = False
-            if not interval.is_raised:
-                interval.due = self._due(problem, interval.start)
-                if interval.due <= record.us:
-                    interval.is_raised = True
-                    due_now.append(problem)
-                elif interval.alarm is None or interval.due < interval.alarm:
-                    interval.alarm = interval.due
-                    heappush(self._alarms, (interval.due, next(self._order), problem))
-        return due_now
-
-    def deadline(self) -> int | None:
-        """The next moment at which an interval comes due if nothing happens before."""
-        while self._alarms:
-            moment, _, problem = self._alarms[0]
-            interval: _Interval = problem.marks[self]
-            if interval.alarm != moment or interval.start is None or interval.is_raised:
-                if interval.alarm == moment:
-                    interval.alarm = None
-                heappop(self._alarms)
-            elif interval.due != moment:
-                interval.alarm = interval.due
-                heapreplace(self._alarms, (interval.due, next(self._order), problem))
-            else:
-                return moment
-        return None
-
-    def expire(self, us: int) -> list[Problem]:
-        """The problems whose interval comes due at `us`."""
-        due_now = []
-        while self.deadline() == us:
-            problem = heappop(self._alarms)[2]
-            interval = problem.marks[self]
-            interval.is_raised, interval.alarm = True, None
-            due_now.append(problem)
-        return due_now
-
-    def _due(self, problem: Problem, start: int) -> int:
-        due = start + self._window
-        if problem.running:
-            latest = next(reversed(problem.running.values()))
-            due = max(due, latest.us_start + self._limit)
-        return due
-
-
 class IdleDetector:
     """A pattern that is raised when a condition has held for a whole idle window."""
 
     pattern: str
-    kinds = CHANGING
+    kinds = tuple(kind for kind in CHANGING if kind is not Join)
 
     def __init__(
         self,
@@ -136,22 +58,81 @@ class IdleDetector:
             evidence: What proves it, at the moment of raising.
             why: Explains a finding of it.
         """
-        self._idle = IdleWindow(condition, window_s)
+        self._condition = condition
+        self._window_s = window_s
         self._evidence = evidence
         self._why = why
+        self._window = 0
+        self._limit = 0
+        # When an interval starts over its alarm stays: it goes off too early, and is set anew.
+        self._alarms: list[tuple[int, int, Problem]] = []
+        self._order = count()
 
-    def detect(self, graph: InteractionGraph, record: Record) -> list[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
-        problems = self._idle.look(graph, record)
-        return self._findings(graph, problems, record.us) if problems else []
+        if graph.t == 0:
+            limits = graph.run.limits
+            self._window = micros(self._window_s(limits))
+            self._limit = micros(limits.activation_limit_s)
+        ended, us = graph.ended, record.us
+        starts_over = ended.problems if ended is not None and ended.is_progress else ()
+        due_now: list[Problem] = []
+        for problem in graph.problems.touched:
+            interval: _Interval | None = problem.marks.get(self)
+            if problem.is_over or not self._condition(problem):
+                if interval is not None:
+                    interval.start = None
+                continue
+            if interval is None:
+                interval = problem.marks[self] = _Interval()
+            if interval.start is None or problem in starts_over:
+                interval.start = us
+                interval.is_raised = False
+            if not interval.is_raised:
+                self._set(problem, interval)
+                if interval.due <= us:
+                    interval.is_raised = True
+                    due_now.append(problem)
+        return self._findings(graph, due_now, us) if due_now else ()
 
     def deadline(self, graph: InteractionGraph) -> int | None:
         """The moment at which it is raised next if nothing happens before."""
-        return self._idle.deadline()
+        alarms = self._alarms
+        while alarms:
+            moment, _, problem = alarms[0]
+            interval: _Interval = problem.marks[self]
+            if interval.alarm != moment or interval.start is None or interval.is_raised:
+                if interval.alarm == moment:
+                    interval.alarm = None
+                heappop(alarms)
+            elif interval.due != moment:
+                interval.alarm = interval.due
+                heapreplace(alarms, (interval.due, next(self._order), problem))
+            else:
+                return moment
+        return None
 
-    def expire(self, graph: InteractionGraph, us: int) -> list[Finding]:
+    def expire(self, graph: InteractionGraph, us: int) -> Sequence[Finding]:
         """Raise the pattern for every problem whose window has passed at `us`."""
-        return self._findings(graph, self._idle.expire(us), us)
+        due_now: list[Problem] = []
+        while self.deadline(graph) == us:
+            problem = heappop(self._alarms)[2]
+            interval = problem.marks[self]
+            interval.is_raised, interval.alarm = True, None
+            due_now.append(problem)
+        return self._findings(graph, due_now, us)
+
+    def _set(self, problem: Problem, interval: _Interval) -> None:
+        """Work out when an interval comes due, and see to it that there is an alarm by then."""
+        assert interval.start is not None
+        due = interval.start + self._window
+        if problem.running:
+            latest = next(reversed(problem.running.values()))
+            due = max(due, latest.us_start + self._limit)
+        interval.due = due
+        if interval.alarm is None or due < interval.alarm:
+            interval.alarm = due
+            heappush(self._alarms, (due, next(self._order), problem))
 
     def _findings(self, graph: InteractionGraph, problems: list[Problem], us: int) -> list[Finding]:
         """One for each event that poses one of the problems, as generated; or for the run."""

@@ -13,7 +13,7 @@ from dig.explain import Explanation, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.plain import name
-from dig.records import Record, micros
+from dig.records import Emit, End, Expire, Leave, Record, Redirect, micros
 from dig.state import Event, by_number
 
 
@@ -21,6 +21,7 @@ class OrphanedEvent:
     """Raises OE for an event that has been orphaned for `oe_window_s` without a break."""
 
     pattern = "OE"
+    kinds = (Emit, End, Leave, Redirect, Expire)
 
     def __init__(self) -> None:
         """Begin with no orphan."""
