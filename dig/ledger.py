@@ -176,7 +176,7 @@ class Ledger:
     def deliver(self, event: str, agent: str) -> None:
         """Put an event into a buffer."""
         self.write(records.Deliver(*self.stamp(), event, agent))
-        self.effect(Delivered(agent, self.post.pending(event, agent)))
+        self.effect(Delivered(agent, event))
         if self.graph.agents[agent].activation is None:
             self.wake(agent)
         else:

@@ -130,10 +130,10 @@ class DeliveryPolicy(Protocol):
 
 @frozen
 class Delivered:
-    """An event is in an agent's buffer now."""
+    """An event, by its id, is in an agent's buffer now; `Started` shows what it carries."""
 
     agent: str
-    event: Pending
+    event: str
 
 
 @frozen

@@ -181,14 +181,14 @@ def test_an_early_answer_bounces_with_a_note_beside_it() -> None:
     effects = stage.turn("a", out("b"))
     effects = stage.turn("a", answer({"n": 1}))
     assert of(Answered, effects) == []
-    [delivered] = of(Delivered, effects)
-    back = delivered.event
-    assert (delivered.agent, back.payload, back.final) == ("a", {"n": 1}, True)
-    [note] = back.notes
-    assert "`e2`" in note and "submit again" in note
+    assert of(Delivered, effects) == [Delivered("a", "e3")]
     assert stage.told()[-4:] == ["finding ET", "heal reroute e3", "redirect e3 to a",
                                  "deliver e3 to a"]  # fmt: skip
     assert not stage.monitor.is_over
+    [back] = stage.start("a").events
+    assert (back.payload, back.final) == ({"n": 1}, True)
+    [note] = back.notes
+    assert "`e2`" in note and "submit again" in note
 
 
 def early(stage: Stage) -> None:
@@ -251,8 +251,9 @@ def test_a_deadlock_note_lists_who_holds_what() -> None:
     stage.give("a")
     delivered = of(Delivered, stage.wait(10.0))
     assert [d.agent for d in delivered] == ["a", "b"]
-    assert delivered[0].event.sender == "system" and delivered[0].event.type == "system"
-    assert "holds `e1`" in delivered[0].event.payload
+    note = stage.start("b").events[0]
+    assert (note.id, note.sender, note.type) == (delivered[0].event, "system", "system")
+    assert "holds `e1`" in note.payload
 
 
 def test_deadlines_are_told_before_they_come() -> None:
@@ -401,7 +402,7 @@ def test_all_notes_about_an_event_go_with_one_delivery() -> None:
     stage = Stage("abc", detectors=[Sees(look)], healers={"P": Heals(heal), "Q": Heals(heal)})
     delivered = of(Delivered, stage.give("a"))
     assert [d.agent for d in delivered] == ["b"]
-    assert delivered[0].event.notes == ("P", "Q")
+    assert stage.start("b").events[0].notes == ("P", "Q")
     assert [row.action for row in rows(stage.sink, "heal")] == ["reroute", "inject"]
 
 

@@ -35,7 +35,7 @@ def account(stage: Stage) -> Account:
 
 
 def delivered(effects: Any) -> list[str]:
-    return [f"{effect.event.id} to {effect.agent}" for effect in of(Delivered, effects)]
+    return [f"{effect.event} to {effect.agent}" for effect in of(Delivered, effects)]
 
 
 def gated(*gates: Keeper, agents: str = "abc", **settings: Any) -> Stage:
@@ -80,7 +80,7 @@ def test_when_time_is_up_the_event_goes_and_what_was_agreed_is_done() -> None:
     assert delivered(stage.wait(4.9)) == []
     effects = stage.wait(0.1)
     assert delivered(effects) == ["e2 to c"]
-    assert of(Delivered, effects)[0].event.notes == ("nobody looked",)
+    assert stage.start("c").events[0].notes == ("nobody looked",)
     [incident] = rows(stage.sink, "incident")
     assert incident.detail == {"gate": "keeper", "event": "e2", "seconds": 5.0}
     account(stage)
@@ -132,7 +132,7 @@ def test_an_event_goes_when_all_its_gates_have_decided() -> None:
     assert stage.monitor.next_deadline() == 9.0
     effects = stage.wait(9.0)
     assert delivered(effects) == ["e2 to b"]
-    assert of(Delivered, effects)[0].event.notes == ("fine",)
+    assert stage.start("b").events[0].notes == ("fine",)
 
 
 def test_a_gate_may_keep_an_answer() -> None:
