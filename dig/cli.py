@@ -12,7 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -35,6 +37,17 @@ app = typer.Typer(
 
 Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),
+]
+Config = Annotated[
+    Path | None, typer.Option(help="A TOML file with thresholds in a table [thresholds].")
+]
+Further = Annotated[
+    list[str] | None,
+    typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
+]
 
 
 class Method(StrEnum):
@@ -93,6 +106,9 @@ def run(
         bool, typer.Option("--virtual", help="Run in virtual time: the same seed, the same bytes.")
     ] = False,
     runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
+    given: Given = None,
+    config: Config = None,
+    detector: Further = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -107,13 +123,27 @@ def run(
     from dig.traces.live import print_summary
     from dig.traces.words import summary
 
+    from .settings import Thresholds
+
     if task != "count-frequency":
         raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
     if not 0 < limit <= 1e9:
         raise SettingsError(f"a time limit of {limit:g} s makes no sense; try 120")
     if not 0 < speed <= 1000:
         raise SettingsError(f"a clock cannot go {speed:g} times as fast; try 1 to 1000")
-    spec = CountFrequencyRun(agents, size, seed, method.value, limit_s=limit)
+    thresholds = Thresholds.load(given or (), config)
+    spec = CountFrequencyRun(
+        agents,
+        size,
+        seed,
+        method.value,
+        limits=thresholds.limits,
+        limit_s=limit,
+        budget=thresholds.budget,
+        cooldown_s=thresholds.cooldown_s,
+        designate=thresholds.designate,
+        detectors=_further(detector),
+    )
     is_shown = not (quiet or as_json or virtual)
     with _watching(spec.names, spec.name, speed, is_shown) as follow:
         execution = execute(spec, runs, speed=None if virtual else speed, follow=follow)
@@ -127,24 +157,28 @@ def run(
 
 
 @app.command()
-def check(file: Trace, as_json: AsJson = False) -> None:
+def check(
+    file: Trace, given: Given = None, detector: Further = None, as_json: AsJson = False
+) -> None:
     """Look for failures in a stored trace, and explain each with the paths that prove it.
 
     Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
     """
-    from dig.detectors import standard
+    from dig.detectors import plugins, standard
     from dig.traces.reader import check_trace
     from dig.traces.words import explained
 
+    from .settings import Thresholds
     from .watch import Watch
 
     def report(detector: str, what: str) -> None:
         print(f"digmon: detector {detector}: {what}", file=sys.stderr)
 
-    watch = Watch(standard(), on_fault=report)
+    watch = Watch([*standard(), *plugins.detectors(_further(detector))], on_fault=report)
+    limits = partial(Thresholds.changed, given=given or ())
     found = [  # to the end, before anything is said of it
         json.dumps(finding.row()) if as_json else explained(finding, watch.graph)
-        for finding in check_trace(file, watch)
+        for finding in check_trace(file, watch, limits)
     ]
     for text in found:
         print(text)
@@ -183,6 +217,38 @@ def graph(
     else:
         for line in outline(view):
             print(line)
+
+
+@app.command()
+def thresholds(given: Given = None, config: Config = None, as_json: AsJson = False) -> None:
+    """Show what "a reasonable time" and "a reasonable number" are, and why.
+
+    Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
+    default, in this order.
+    """
+    from .settings import Thresholds
+
+    values = Thresholds.load(given or (), config)
+    if as_json:
+        print(values.model_dump_json())
+        return
+    for name, field in Thresholds.model_fields.items():
+        value = getattr(values, name)
+        default = "" if value == field.default else f"  (default {field.default})"
+        print(f"{name} = {json.dumps(value)}{default}")
+        print(indent(field.description or "", "    "), end="\n\n")
+
+
+def _further(named: Sequence[str] | None) -> tuple[str, ...]:
+    """The detectors besides the standard ones: installed ones, and those that are named.
+
+    A module in the current directory can be named, as with `python -m`.
+    """
+    from dig.detectors import plugins
+
+    if named and "" not in sys.path:
+        sys.path.insert(0, "")
+    return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
 
 
 @contextmanager

@@ -79,11 +79,15 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Reroute:
-    """Put a note beside the payload of a held event, and send it to others instead."""
+    """Put a note beside the payload of a held event, and send it to others instead.
+
+    It arrives after `in_s` seconds; until then it is on its way.
+    """
 
     event: str
     note: str
     to: tuple[str, ...]
+    in_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +135,24 @@ class ClockDetector(Detector, Protocol):
 
 
 class Healer(Protocol):
-    """Turns a finding into interventions; none, if there is nothing sensible to do."""
+    """Turns a finding into interventions; none, if there is nothing sensible to do.
+
+    A healer that has an attribute `cooldown_s` is not asked again about the same subject for so
+    many seconds: what it has said has not had time to work. One that has a method `prevent` is a
+    `Preventer` too.
+    """
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """What should be done about a finding, with the graph as it stands now."""
+        ...
+
+
+@runtime_checkable
+class Preventer(Protocol):
+    """Says something beforehand about an event that several agents are about to be given."""
+
+    def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
+        """The notes that should go with an event; there is no finding yet, and may never be."""
         ...
 
 

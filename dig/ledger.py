@@ -162,12 +162,15 @@ class Ledger:
         self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)
         self.held[name] = None
 
-    def redirect(self, event: str, to: tuple[str, ...]) -> None:
-        """Replace whom an event is on its way to, and hold it."""
+    def redirect(self, event: str, to: tuple[str, ...], *, hold: bool = True) -> None:
+        """Replace whom an event is on its way to, and hold it, unless it is to arrive later."""
         if self.graph.event(event).final:
             self.diverted.add(event)
         self.write(records.Redirect(*self.stamp(), event, to))
-        self.held[event] = None
+        if hold:
+            self.held[event] = None
+        else:
+            self.held.pop(event, None)
 
     def expire(self, event: str) -> None:
         """Call an event back for good."""

@@ -227,6 +227,8 @@ def check_decision(
             raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
         _check_names(f"the reroute of {fate.event!r}", fate.to)
     for output in outputs:
+        if not isinstance(output, Output):
+            raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
         if not isinstance(output.type, str) or not output.type:
             raise DecisionError(f"an event's type must be a name, not {output.type!r}")
         _check_names("an event's recipients", output.to)

@@ -96,9 +96,9 @@ class Monitor:
         """Begin a run; its first record goes to the sink at once."""
         ids = ids or Numbered()
         self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
-        self._treatment = Treatment(self._ledger, healers or {}, budget or Budget())
-        self._gates = Gates(self._ledger, self._treatment, gates)
         self._policies = Policies(self._ledger)
+        self._treatment = Treatment(self._ledger, self._policies, healers or {}, budget or Budget())
+        self._gates = Gates(self._ledger, self._treatment, gates)
         self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
         self.graph = self._ledger.graph
         names = tuple(agents)

@@ -81,6 +81,8 @@ class Release:
                 self._ledger.accept(event)
                 self._treatment.renew()
             return
+        if len(state.flight) > 1:
+            self._treatment.prevent(event)
         for agent in tuple(state.flight):
             lane = self._lanes.get(agent)
             if not lane:

@@ -11,27 +11,51 @@ from collections.abc import Iterable, Mapping
 from json import dumps
 from typing import TYPE_CHECKING
 
-from .findings import Budget, Create, Finding, Healer, Inject, Intervention, Reroute
-from .messages import Healed, are_names
-from .records import HealRow
+from .findings import (
+    Budget,
+    Create,
+    Finding,
+    Healer,
+    Inject,
+    Intervention,
+    Preventer,
+    Reroute,
+)
+from .messages import Healed, Situation, Step, are_names
+from .records import HealRow, micros
 
 if TYPE_CHECKING:
     from .ledger import Ledger
+    from .policies import Policies
+
+
+class _Arrive:
+    """The delivery policy of an event that healing sent elsewhere, for later."""
+
+    def step(self, now: Situation) -> Step:
+        """It arrives."""
+        return Step()
 
 
 class Treatment:
     """The healing of one run."""
 
-    def __init__(self, ledger: Ledger, healers: Mapping[str, Healer], budget: Budget) -> None:
+    def __init__(
+        self, ledger: Ledger, policies: Policies, healers: Mapping[str, Healer], budget: Budget
+    ) -> None:
         """Begin with the whole budget."""
         self._ledger = ledger
+        self._policies = policies
         self._healers = dict(healers)
+        self._preventers = {k: v for k, v in healers.items() if isinstance(v, Preventer)}
         self._budget = budget
         self._spent: Counter[str] = Counter()
+        self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
     def renew(self) -> None:
         """Begin the budget anew: in a session, the next problem has a right to it too."""
         self._spent.clear()
+        self._healed.clear()
 
     def treat(self, found: Iterable[tuple[int, Finding]]) -> None:
         """Heal some findings, each given with the record that tells of it."""
@@ -40,7 +64,7 @@ class Treatment:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
-            reason = self._spend(finding)
+            reason = self._spend(finding, getattr(healer, "cooldown_s", 0.0))
             if reason is not None:
                 self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
                 continue
@@ -59,11 +83,31 @@ class Treatment:
                 to = intervention.to if isinstance(intervention, Inject) else None
                 self._ledger.post.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
-                    self._ledger.redirect(event, intervention.to)
+                    self._send(intervention)
 
-    def _spend(self, finding: Finding) -> str | None:
+    def prevent(self, event: str) -> None:
+        """Have said about an event with several recipients what should be said beforehand."""
+        for pattern, healer in self._preventers.items():
+            try:
+                notes = list(healer.prevent(self._ledger.graph, event))
+                for note in notes:
+                    self.check(note)
+                    if not isinstance(note, Inject):
+                        raise TypeError(f"{note!r} is more than a note")
+            except Exception as error:  # a healer must never be able to stop a team
+                self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
+                continue
+            for note in notes:
+                detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
+                self._ledger.incident("prevented", detail)
+                self._ledger.post.add_note(note.event, note.note, note.to)
+
+    def _spend(self, finding: Finding, cooldown_s: float) -> str | None:
         """Take a finding out of the budget, or say why that cannot be."""
         subject = f"{finding.pattern} {dumps(finding.subject, sort_keys=True)}"
+        now, before = self._ledger.now, self._healed.get(subject)
+        if before is not None and now < before + micros(cooldown_s):
+            return f"it was healed less than {cooldown_s:g} s ago"
         limits = {
             "run": self._budget.per_run,
             f"pattern {finding.pattern}": self._budget.per_pattern,
@@ -73,6 +117,7 @@ class Treatment:
             if self._spent[what] >= most:
                 return f"the budget of {most} for this {what.split()[0]} is used up"
         self._spent.update(limits.keys())
+        self._healed[subject] = now
         return None
 
     def _ask(self, healer: Healer, finding: Finding) -> list[Intervention]:
@@ -89,7 +134,7 @@ class Treatment:
         """Refuse what is no intervention, or is about an event that nobody can be shown.
 
         Raises:
-            TypeError: It is none of the three, or its note is no text.
+            TypeError: It is none of the three, or its note is no text, or its time is none.
             ValueError: The event does not exist, or is used up.
         """
         if not isinstance(intervention, Inject | Reroute | Create):
@@ -99,6 +144,8 @@ class Treatment:
         for_all = isinstance(intervention, Inject) and intervention.to is None
         if not (for_all or are_names(intervention.to)):
             raise TypeError(f"{intervention.to!r} is no list of agents")
+        if isinstance(intervention, Reroute) and not 0 <= intervention.in_s < 1e9:
+            raise TypeError(f"{intervention.in_s!r} is no number of seconds")
         if not isinstance(intervention, Create) and intervention.event not in self._ledger.post:
             raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
 
@@ -124,8 +171,13 @@ class Treatment:
         else:
             self._write(HealRow(t, us, row, "reroute", what.event, what.to, what.note))
             self._ledger.post.add_note(what.event, what.note, None)
-            self._ledger.redirect(what.event, what.to)
+            self._send(what)
             moved.add(what.event)
+
+    def _send(self, what: Reroute) -> None:
+        self._ledger.redirect(what.event, what.to, hold=not what.in_s)
+        if what.in_s:
+            self._policies.plan(what.event, Step(then=_Arrive(), in_s=what.in_s))
 
     def _write(self, row: HealRow) -> None:
         self._ledger.write(row)

@@ -25,6 +25,8 @@ from .deadlock import Deadlock
 from .early_termination import EarlyTermination
 from .excessive_rerouting import ExcessiveRerouting
 from .healing import (
+    COOLDOWN_S,
+    DesignateHandler,
     HealCrossLineage,
     HealDeadlock,
     HealEarlyTermination,
@@ -38,9 +40,11 @@ from .orphaned_event import OrphanedEvent
 from .repeated_solving import RepeatedSolving
 
 __all__ = [
+    "COOLDOWN_S",
     "TELLERS",
     "CrossLineageAggregation",
     "Deadlock",
+    "DesignateHandler",
     "EarlyTermination",
     "ExcessiveRerouting",
     "HealCrossLineage",
@@ -82,14 +86,21 @@ def standard() -> list[Detector]:
     ]
 
 
-def standard_healers() -> dict[str, Healer]:
-    """A fresh healer for each pattern, by its name."""
+def standard_healers(
+    *, cooldown_s: float = COOLDOWN_S, designate: bool = False
+) -> dict[str, Healer]:
+    """A fresh healer for each pattern, by its name.
+
+    Args:
+        cooldown_s: Seconds before the same is said again where it could be said at once.
+        designate: Name a handler for work that several agents are given, to prevent RSP.
+    """
     return {
-        "ET": HealEarlyTermination(),
+        "ET": HealEarlyTermination(cooldown_s),
         "MC": HealMissingTermination(),
         "OE": HealOrphanedEvent(),
         "DL": HealDeadlock(),
-        "ER": HealExcessiveRerouting(),
+        "ER": HealExcessiveRerouting(cooldown_s),
         "CLA": HealCrossLineage(),
-        "RSP": HealRepeatedSolving(),
+        "RSP": DesignateHandler() if designate else HealRepeatedSolving(),
     }

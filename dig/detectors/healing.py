@@ -6,6 +6,7 @@ as the system's, and never quotes what an agent wrote.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -19,6 +20,8 @@ from .orphaned_event import LOST
 MOST_LISTED = 12
 MOST_QUOTED = 3
 MOST_CHARACTERS = 64
+COOLDOWN_S = 1.0
+LONGEST_S = 30.0
 
 
 def quoted(name: object) -> str:
@@ -37,11 +40,22 @@ def listed(names: Sequence[object]) -> str:
 
 
 class HealEarlyTermination:
-    """Bounces an early answer to its submitter, with the lists of what is missing."""
+    """Bounces an early answer to its submitter, with the lists of what is missing.
 
-    def __init__(self) -> None:
-        """Begin with no bounce remembered."""
+    A submitter that answers again at once, with the same work still missing, gets its answer back
+    only after a while, each time after a longer one: in a tight loop it would use up the budget
+    before the work it should wait for can be done.
+    """
+
+    def __init__(self, cooldown_s: float = COOLDOWN_S) -> None:
+        """Begin with no bounce remembered.
+
+        Args:
+            cooldown_s: After how many seconds the same is said a second time; doubled from then.
+        """
+        self._cooldown_s = cooldown_s
         self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
+        self._repeats: Counter[str] = Counter()  # submitter -> how often they were repeated
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""
@@ -53,12 +67,18 @@ class HealEarlyTermination:
             f"Not consumed by anybody yet: {listed(lists['unresolved'])}. "
             f"Lost on the way to this answer: {listed(lists['uncovered'])}. "
         )
-        stuck = self._said.get(submitter) == lists and not _can_move(graph, lists)
+        is_repeated = self._said.get(submitter) == lists
+        stuck = is_repeated and not _can_move(graph, lists)
         if submitter not in graph.agents or stuck:
             yield Inject(event, note + "It is accepted as it is.")
             return
         self._said[submitter] = lists
-        yield Reroute(event, note + "Take care of this work, then submit again.", (submitter,))
+        self._repeats[submitter] = self._repeats[submitter] + 1 if is_repeated else 0
+        note += "Take care of this work, then submit again."
+        yield Reroute(event, note, (submitter,), self._wait_s(self._repeats[submitter]))
+
+    def _wait_s(self, repeats: int) -> float:
+        return min(self._cooldown_s * 2 ** (repeats - 1), LONGEST_S) if repeats else 0.0
 
 
 def _can_move(graph: InteractionGraph, lists: dict[str, Any]) -> bool:
@@ -128,6 +148,14 @@ class HealOrphanedEvent:
 class HealExcessiveRerouting:
     """Puts beside the event who has passed it on."""
 
+    def __init__(self, cooldown_s: float = COOLDOWN_S) -> None:
+        """Set up.
+
+        Args:
+            cooldown_s: For how many seconds an event is not given a further note.
+        """
+        self.cooldown_s = cooldown_s
+
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the path."""
         path = finding.evidence["path"]
@@ -172,6 +200,27 @@ class HealRepeatedSolving:
         )
         note = f"Part of this may be there twice: {shared}. Count it once."
         yield from _into_outputs(graph, finding, note)
+
+
+class DesignateHandler(HealRepeatedSolving):
+    """Also names a handler for work that several agents are given: the least loaded of them.
+
+    The preventive form of healing RSP. It speaks before anything is wrong, and to agents that
+    might have shared the work well by themselves, so it is not in the standard set.
+    """
+
+    def prevent(self, graph: InteractionGraph, event: str) -> Iterator[Inject]:
+        """Tell the handler, and tell the others who it is."""
+        state = graph.event(event)
+        if not state.work:
+            return
+        present = [graph.agents[name] for name in state.flight]
+        handler = min(present, key=lambda agent: len(agent.buffer) + len(agent.incoming)).name
+        others = tuple(name for name in state.flight if name != handler)
+        told = f"{listed(others)} {'has' if len(others) == 1 else 'have'} it too, and will leave it"
+        yield Inject(event, f"You are to handle this event; {told} to you.", (handler,))
+        note = f"{quoted(handler)} is to handle this event: leave it to {quoted(handler)}."
+        yield Inject(event, note, others)
 
 
 def _into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Intervention]:

@@ -38,7 +38,7 @@ class PlannedGate(Protocol):
 
 def simulate(
     team: Mapping[str, Policy],
-    problem: Output | None = None,
+    problem: Any = None,
     *,
     setup: Setup | None = None,
     script: Iterable[Happening] = (),
@@ -49,7 +49,7 @@ def simulate(
 
     Args:
         team: The agents by name.
-        problem: The first event, at time zero.
+        problem: The first event, at time zero: an `Output`, or a payload for the first agent.
         setup: Everything else about the run; its seed also orders what is simultaneous.
         script: What happens from outside, besides.
         sink: Is given every record.
@@ -62,7 +62,8 @@ def simulate(
     for at, happening in script:
         simulation.plan(at, happening)
     if problem is not None:
-        simulation.plan(0.0, lambda monitor: monitor.inject(problem))
+        first = problem if isinstance(problem, Output) else Output(problem, (*team,)[:1], "problem")
+        simulation.plan(0.0, lambda monitor: monitor.inject(first))
     return simulation.run()
 
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
-from dig.detectors import standard, standard_healers
+from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
-from dig.findings import Budget
+from dig.findings import Budget, Healer
 from dig.ledger import Sink
 from dig.records import Limits
 from dig.runtime.agents import Thinking
@@ -41,6 +41,9 @@ class CountFrequencyRun:
         limits: The thresholds of the patterns.
         limit_s: Seconds after which the run is ended.
         budget: How much healing there may be.
+        cooldown_s: Seconds before healing says the same again.
+        designate: Whether work with several recipients gets a designated handler.
+        detectors: Further ones beside the standard set, as `module:object`.
         profile: The habits of the agents.
     """
 
@@ -51,6 +54,9 @@ class CountFrequencyRun:
     limits: Limits = field(default_factory=Limits)
     limit_s: float = 120.0
     budget: Budget = field(default_factory=Budget)
+    cooldown_s: float = COOLDOWN_S
+    designate: bool = False
+    detectors: tuple[str, ...] = ()
     profile: Profile = field(default_factory=Profile)
 
     def __post_init__(self) -> None:
@@ -97,13 +103,17 @@ class CountFrequencyRun:
             task=TASK,
             seed=self.seed,
             limits=self.limits,
-            detectors=standard,
-            healers=standard_healers if self.method == "dig" else None,
+            detectors=lambda: [*standard(), *plugins.detectors(self.detectors)],
+            healers=self._healers if self.method == "dig" else None,
             budget=self.budget,
             tools=task.tools(),
             limit_s=self.limit_s,
             speed=speed,
         )
+
+    def _healers(self) -> dict[str, Healer]:
+        ours = standard_healers(cooldown_s=self.cooldown_s, designate=self.designate)
+        return {**ours, **plugins.healers()}
 
     def bus(self, task: CountFrequency, sink: Sink, speed: float = 1.0) -> Bus:
         """The run in real time, `speed` times as fast; give it `problem`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import isinf
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from dig.codec import decode
 from dig.errors import RecordError, RuleError, TraceError
 from dig.findings import Finding
 from dig.graph import InteractionGraph
-from dig.records import Record
+from dig.records import Limits, Record, Run
 from dig.watch import Watch
 
 MOST_BYTES = 17 * 1024 * 1024
@@ -81,17 +82,22 @@ def read_graph(path: Path) -> InteractionGraph:
     return watch.graph
 
 
-def check_trace(path: Path, watch: Watch) -> Iterator[Finding]:
+def check_trace(
+    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+) -> Iterator[Finding]:
     """What detectors find in a stored trace, in order, each as soon as the graph has it.
 
     Args:
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
+        limits: Changes the thresholds that the trace was made with.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
     for number, record in enumerate(read_records(path), 1):
+        if isinstance(record, Run):
+            record = replace(record, limits=limits(record.limits))
         try:
             yield from watch.feed(record)
         except RuleError as error:

@@ -1,0 +1,59 @@
+"""Detectors and healers of a user's own, found by name.
+
+A package makes its detectors known by entry points of the group `dig.detectors`, and healers by
+the group `dig.healers`, where an entry point's name is the pattern that it heals:
+
+    [project.entry-points."dig.detectors"]
+    silent = "my_package.silent:Silent"
+
+Each is a class, or a function, that makes a fresh one without arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.findings import Detector, Healer
+
+DETECTORS = "dig.detectors"
+HEALERS = "dig.healers"
+
+
+def installed() -> tuple[str, ...]:
+    """The detectors that installed packages bring, as `module:object`, by name."""
+    return tuple(one.value for one in sorted(entry_points(group=DETECTORS)))
+
+
+def detectors(named: Iterable[str]) -> list[Detector]:
+    """A fresh detector for each `module:object`.
+
+    Raises:
+        SettingsError: One cannot be had; the message says which, and why.
+    """
+    return [_made(EntryPoint(one, one, DETECTORS), "detect") for one in named]
+
+
+def healers() -> dict[str, Healer]:
+    """A fresh healer for each pattern that installed packages heal.
+
+    Raises:
+        SettingsError: One cannot be had; the message says which, and why.
+    """
+    return {one.name: _made(one, "heal") for one in sorted(entry_points(group=HEALERS))}
+
+
+def _made(entry: EntryPoint, method: str) -> Any:
+    try:
+        make: Callable[[], Any] = entry.load()
+        made = make()
+    except Exception as error:  # whatever a user's module raises when it is imported
+        raise SettingsError(
+            f"{entry.value!r} cannot be had: {error!r}; name it as module:object, "
+            "something that makes a fresh one without arguments"
+        ) from None
+    if not callable(getattr(made, method, None)):
+        raise SettingsError(f"{entry.value!r} makes {made!r}, which has no method `{method}`")
+    return made

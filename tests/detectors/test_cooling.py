@@ -1,0 +1,172 @@
+"""Cool-downs, and handlers that are named beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dig.detectors import standard, standard_healers
+from dig.findings import Inject, Reroute
+from dig.messages import Answered, Delivered, Healed
+from dig.records import Fate
+from tests.helpers import Heals, Sees, Stage, answer, flag, of, out, rows
+
+
+def healing(**settings: Any) -> Stage:
+    stage: dict[str, Any] = {"detectors": standard(), "healers": standard_healers(), **settings}
+    return Stage("abc", **stage)
+
+
+def stubborn() -> Stage:
+    """Agent a answers early, again and again, while b is at work on e2."""
+    stage = healing()
+    stage.give("a")
+    stage.turn("a", out("b"))
+    stage.start("b")
+    return stage
+
+
+def test_an_answer_that_comes_again_at_once_comes_back_after_longer_and_longer() -> None:
+    """The first bounce is at once; each repetition waits twice as long as the one before."""
+    stage = stubborn()
+    stage.give("a")  # it has to be woken by something
+    assert of(Delivered, stage.turn("a", answer())) != []
+    for seconds in (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
+        effects = stage.turn("a", answer())
+        assert [healed.row.action for healed in of(Healed, effects)] == ["reroute"]
+        assert of(Delivered, effects) == []
+        assert stage.monitor.next_deadline() == stage.clock.now + seconds
+        assert of(Delivered, stage.wait(seconds - 0.001)) == []
+        assert [to.agent for to in of(Delivered, stage.wait(0.001))] == ["a"]
+
+
+def test_an_answer_with_other_work_missing_comes_back_at_once() -> None:
+    """What is said anew has not been said before."""
+    stage = stubborn()
+    stage.give("a")
+    stage.turn("a", answer())
+    stage.turn("a", answer())
+    stage.wait(1.0)
+    stage.give("c")  # one more event is open now
+    assert of(Delivered, stage.turn("a", answer())) != []
+
+
+def test_an_answer_on_its_way_back_goes_with_an_agent_that_leaves() -> None:
+    """Nothing is delivered to who is gone."""
+    stage = stubborn()
+    stage.give("a")
+    stage.turn("a", answer())
+    stage.turn("a", answer())
+    stage.monitor.leave("a")
+    assert of(Delivered, stage.wait(10.0)) == []
+
+
+def test_an_event_passed_on_in_a_loop_is_given_one_note_a_while() -> None:
+    """Within the cool-down further healing is refused, and takes nothing from the budget."""
+    stage = healing()
+    stage.give("a")
+    seen = []
+    for turn in range(7):
+        agent, other = "ab"[turn % 2], "ba"[turn % 2]
+        started = stage.start(agent)
+        effects = stage.monitor.end(started.activation, [Fate("e1", "reroute", (other,))])
+        seen.append([(healed.row.action, healed.row.reason) for healed in of(Healed, effects)])
+        stage.clock.now += 0.5
+    refused = [("refused", "it was healed less than 1 s ago")]
+    assert seen == [[], [], [], [("inject", None)], refused, [("inject", None)], refused]
+
+
+def test_a_healer_of_ones_own_can_have_a_cooldown() -> None:
+    """By subject: another one is healed at once."""
+
+    class Slow(Heals):
+        cooldown_s = 5.0
+
+    def look(graph: Any, record: Any) -> Any:
+        return [flag(record, "P", about=next(subjects))] if record.kind == "emit" else []
+
+    subjects = iter("xxyy")
+
+    stage = Stage("ab", detectors=[Sees(look)], healers={"P": Slow(lambda g, f: [])})
+    for _ in range(4):
+        stage.give("a")
+    reasons = [row.reason for row in rows(stage.sink, "heal")]
+    assert reasons == ["it was healed less than 5 s ago"] * 2
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_delay_that_is_none_is_refused(seconds: float) -> None:
+    """The healer has failed, and the event goes its way."""
+    late = Heals(lambda graph, finding: [Reroute("e1", "later", ("b",), seconds)])
+    sees = Sees(lambda graph, r: [flag(r, "P")] if r.kind == "emit" else [])
+    stage = Stage("ab", detectors=[sees], healers={"P": late})
+    assert of(Delivered, stage.give("a")) == [Delivered("a", "e1")]
+    assert "no number of seconds" in rows(stage.sink, "incident")[0].detail["what"]
+
+
+# -- prevention ---
+
+
+def designating() -> Stage:
+    return healing(healers=standard_healers(designate=True))
+
+
+def test_work_with_several_recipients_gets_the_least_loaded_as_its_handler() -> None:
+    """The handler and the others are told; it is written down; nobody else is bothered."""
+    stage = designating()
+    stage.give("a")
+    stage.give("abc")
+    one, two, three = (stage.start(agent).events[-1] for agent in "abc")
+    assert two.notes == (
+        "You are to handle this event; `a`, `c` have it too, and will leave it to you.",
+    )
+    assert one.notes == three.notes == ("`b` is to handle this event: leave it to `b`.",)
+    details = [row.detail for row in rows(stage.sink, "incident") if row.what == "prevented"]
+    assert [(d["event"], d["to"]) for d in details] == [("e2", ("b",)), ("e2", ("a", "c"))]
+
+
+def test_no_handler_is_named_for_one_recipient_or_for_a_notice() -> None:
+    """There is nothing to be solved twice."""
+    stage = designating()
+    stage.give("a")
+    stage.give("bc", type="notice")
+    assert rows(stage.sink, "incident") == []
+
+
+def test_nobody_is_designated_unless_it_is_asked_for() -> None:
+    """The preventive form is off by default."""
+    stage = healing()
+    stage.give("abc")
+    assert stage.start("a").events[0].notes == ()
+
+
+def test_a_preventer_that_fails_stops_nobody() -> None:
+    """What it raises, or does beyond a note, is an incident."""
+
+    class Wild(Heals):
+        def prevent(self, graph: Any, event: str) -> Any:
+            return [Inject(event, "hm"), Reroute(event, "no", ("c",))]
+
+    class Broken(Heals):
+        def prevent(self, graph: Any, event: str) -> Any:
+            raise ValueError("oh")
+
+    healers = {"P": Wild(lambda g, f: []), "Q": Broken(lambda g, f: [])}
+    stage = Stage("abc", healers=healers)
+    assert [to.agent for to in of(Delivered, stage.give("ab"))] == ["a", "b"]
+    assert [row.what for row in rows(stage.sink, "incident")] == ["failed", "failed"]
+    assert stage.start("a").events[0].notes == ()
+
+
+def test_with_healing_that_always_repeats_itself_a_run_still_ends() -> None:
+    """When the budget is used up the early answer is accepted, and the trace says so."""
+    stage = stubborn()
+    stage.give("a")
+    for _ in range(40):
+        effects = stage.turn("a", answer())
+        if of(Answered, effects):
+            break
+        stage.wait(30.0)
+    assert stage.monitor.is_over
+    assert rows(stage.sink, "heal")[-1].reason == "the budget of 30 for this pattern is used up"
