@@ -94,7 +94,7 @@ class InteractionGraph(Rewrites):
 
     def root_numbers(self, name: str) -> RangeSet:
         """The roots of an event or of an ended activation, as numbers for `root`."""
-        event = self._live.get(name)
+        event = self._live.get(name) or self._seen_last.get(name)
         if event is not None:
             return event.roots
         n = self.history.event(name)

@@ -50,6 +50,7 @@ class Rewrites:
         self.findings: set[int] = set()
         self.latest_answer: Answer | None = None
         self._emitter = -1
+        self._seen_last: dict[str, Event] = {}  # what the activation that ended last saw
         self._lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
         self._agents: dict[str, Agent] = {}
         self._activations: dict[str, Activation] = {}
@@ -62,7 +63,7 @@ class Rewrites:
         Raises:
             KeyError: No event has this id.
         """
-        event = self._live.get(name)
+        event = self._live.get(name) or self._seen_last.get(name)
         if event is None:
             n = self.history.event(name)
             if n is None:
@@ -161,6 +162,7 @@ class Rewrites:
         activation.is_progress = bool(record.outputs) or any(f.fate != "delay" for f in fates)
         self.problems.ended(activation)
         self.ended = activation
+        self._seen_last = {event.id: event for event in activation.inputs}
 
     def _inherit(self, activation: Activation, fates: list[Fate]) -> None:
         """What the outputs of an activation inherit: its roots and its sources."""
