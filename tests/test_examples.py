@@ -36,3 +36,22 @@ def test_hello_ends_with_the_whole_answer_after_one_early_one(
 def test_the_monitor_alone_answers() -> None:
     example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "monitor_only.py"))
     assert '"kind":"finish","outcome":"submitted"' in example["main"]()[-1]
+
+
+def test_a_detector_of_ones_own_finds_the_same_live_in_virtual_time_and_in_the_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "silent_agent.py"))
+    live, virtual, stored = example["main"]()
+    assert live == [*stored]
+    for found in (live, virtual):
+        silent = [(one["pattern"], one["subject"]) for one in found]
+        assert silent == [("SILENT", {"agent": "cyd"})] * 2
+    assert "SILENT about agent cyd; activations: 4" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
+def test_the_docs_show_the_detector_of_the_example() -> None:
+    page = (ROOT / "docs" / "detectors.md").read_text()
+    shown = re.findall(r"```python\n(class Silent.*?)```", page, re.DOTALL)[0]
+    assert shown in (ROOT / "examples" / "silent_agent.py").read_text()
