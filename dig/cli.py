@@ -127,23 +127,10 @@ def run(
 
     if task != "count-frequency":
         raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
-    if not 0 < limit <= 1e9:
-        raise SettingsError(f"a time limit of {limit:g} s makes no sense; try 120")
     if not 0 < speed <= 1000:
         raise SettingsError(f"a clock cannot go {speed:g} times as fast; try 1 to 1000")
-    thresholds = Thresholds.load(given or (), config)
-    spec = CountFrequencyRun(
-        agents,
-        size,
-        seed,
-        method.value,
-        limits=thresholds.limits,
-        limit_s=limit,
-        budget=thresholds.budget,
-        cooldown_s=thresholds.cooldown_s,
-        designate=thresholds.designate,
-        detectors=_further(detector),
-    )
+    chosen, further = Thresholds.load(given or (), config), _further(detector)
+    spec = CountFrequencyRun.of(chosen, agents, size, seed, method.value, limit, further)
     is_shown = not (quiet or as_json or virtual)
     with _watching(spec.names, spec.name, speed, is_shown) as follow:
         execution = execute(spec, runs, speed=None if virtual else speed, follow=follow)

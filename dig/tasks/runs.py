@@ -20,6 +20,7 @@ from dig.runtime.agents import Thinking
 from dig.runtime.bus import Bus
 from dig.runtime.host import Setup
 from dig.runtime.simulation import Simulation
+from dig.settings import MOST_SECONDS, Thresholds
 
 from .count_frequency import TASK, CountFrequency
 from .profile import Profile
@@ -69,8 +70,27 @@ class CountFrequencyRun:
             raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
         if self.method not in METHODS:
             raise SettingsError(f"there is no method {self.method!r}; try one of {METHODS}")
-        if not self.limit_s > 0:
-            raise SettingsError(f"a time limit of {self.limit_s} s leaves no time to run")
+        if not 0 < self.limit_s <= MOST_SECONDS:
+            raise SettingsError(f"a time limit of {self.limit_s:g} s makes no sense; try 120")
+
+    @classmethod
+    def of(
+        cls, chosen: Thresholds, agents: int, size: int, seed: int, method: Method,
+        limit_s: float, detectors: tuple[str, ...] = (),
+    ) -> CountFrequencyRun:  # fmt: skip
+        """The run with some thresholds; the arguments are the attributes."""
+        return cls(
+            agents,
+            size,
+            seed,
+            method,
+            chosen.limits,
+            limit_s,
+            chosen.budget,
+            chosen.cooldown_s,
+            chosen.designate,
+            detectors,
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
