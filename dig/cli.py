@@ -172,6 +172,8 @@ def check(
     if not as_json:
         count = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
         print(f"{count} in {watch.graph.t + 1} records of {safe_text(watch.graph.run.run, 60)}")
+        if watch.graph.finished is None:
+            print("The trace has no end: the run is going on, or was cut off.")
     raise typer.Exit(1 if found else 0)
 
 

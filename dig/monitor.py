@@ -22,7 +22,7 @@ from .ledger import Ledger, Sink
 from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
 from .plain import plain
 from .policies import Policies
-from .records import SYSTEM, Fate, Limits, Outcome
+from .records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .release import Release
 from .treatment import Treatment
 
@@ -251,8 +251,15 @@ class Monitor:
         return self._ledger.drain()
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
-        """End the run with its last record, whatever state it is in; twice does no harm."""
+        """End the run with its last record, whatever state it is in; twice does no harm.
+
+        Raises:
+            PayloadError: The answer or the usage is not plain JSON.
+            RequestError: There is no such outcome.
+        """
         ledger = self._ledger
+        if outcome not in OUTCOMES:
+            raise RequestError(f"{outcome!r} is no outcome; choose one of {', '.join(OUTCOMES)}")
         if ledger.can_write:
             answer, usage = plain(answer, "answer"), plain(usage, "usage")
             ledger.look_at_clock()

@@ -810,3 +810,17 @@ def test_in_a_session_each_problem_has_its_own_deadlock() -> None:
     assert [e.finding.subject for e in raised] == [{"event": "e1"}]
     raised = of(Raised, stage.wait(6.0))
     assert {"event": "e2"} in [e.finding.subject for e in raised]
+
+
+def test_a_run_ends_with_a_known_outcome() -> None:
+    """Nothing is written that no reader would take."""
+    stage = Stage("a")
+    with pytest.raises(RequestError, match="'won' is no outcome; choose one of submitted"):
+        stage.monitor.finish("won")  # type: ignore[arg-type]
+    assert len(stage.sink) == 1
+
+
+def test_what_is_no_output_is_refused() -> None:
+    """A payload alone says nothing about who should get it."""
+    with pytest.raises(DecisionError, match="'hello' is no Output; write Output"):
+        Stage("a").monitor.inject("hello")  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from dig.errors import DecisionError
+from dig.errors import DecisionError, SettingsError
 from dig.messages import DeliveryPolicy, Output, Pending
 from dig.plain import plain
 from dig.records import Fate, FateName
@@ -207,8 +207,16 @@ class FunctionAgent:
 
 
 def as_agent(agent: Agent | AgentFunction) -> Agent:
-    """An agent as it is, an async function made into one."""
-    return cast("Agent", agent) if hasattr(agent, "act") else FunctionAgent(cast("Any", agent))
+    """An agent as it is, an async function made into one.
+
+    Raises:
+        SettingsError: It is neither.
+    """
+    if hasattr(agent, "act"):
+        return cast("Agent", agent)
+    if not callable(agent):
+        raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")
+    return FunctionAgent(agent)
 
 
 def as_decision(value: object) -> Decision:

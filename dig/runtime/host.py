@@ -160,6 +160,7 @@ class Host:
         """
         agent = started.agent
         self._tally.failures[agent] += 1
+        self._tally.errors[agent] = error
         self._failures[agent] += 1
         again = self._failures[agent] <= self._setup.retries
         wait = self._setup.backoff_s * 2 ** (self._failures[agent] - 1) if again else None

@@ -46,6 +46,7 @@ class RunResult:
         findings: What was raised, in order.
         heals: How many interventions there were, by action.
         left: What was left at the end.
+        errors: The latest error of each agent that failed.
     """
 
     outcome: str
@@ -59,6 +60,7 @@ class RunResult:
     findings: tuple[Finding, ...]
     heals: dict[str, int]
     left: Left
+    errors: dict[str, str] = field(default_factory=dict)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
@@ -78,6 +80,7 @@ class Tally:
     findings: list[Finding] = field(default_factory=list)
     heals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, str] = field(default_factory=dict)
     answer: Any = None
 
     def count(self, effects: Iterable[Effect]) -> None:
@@ -105,6 +108,7 @@ class Tally:
             findings=tuple(self.findings),
             heals=dict(self.heals),
             left=left(graph),
+            errors=dict(self.errors),
         )
 
 

@@ -16,7 +16,7 @@ from dig.detectors import TELLERS
 from dig.explain import anything, value_text
 from dig.findings import Finding
 from dig.graph import InteractionGraph
-from dig.plain import MOST_LISTED, counted, name, names, one_line, safe_text
+from dig.plain import MOST_LISTED, counted, cut, name, names, one_line, safe_text
 from dig.records import FindingRow, HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 
@@ -140,7 +140,8 @@ def summary(
     rows += [
         ("time", seconds(round(result.seconds * 1_000_000))),
         ("activity", activity),
-        ("failures", _counts(result.failures)),
+        ("failed turns", _counts(result.failures)),
+        *_errors(result),
         ("findings", _counts(result.raised())),
         ("healing", _counts(result.heals)),
         *_left(result.left),
@@ -174,6 +175,11 @@ def _counts(counts: Mapping[str, int]) -> str:
     shown = ", ".join(f"{name(what)} {number:,}" for what, number in largest[:MOST_LISTED])
     more = sum(number for _, number in largest[MOST_LISTED:])
     return shown + (f", others {more:,}" if more else "")
+
+
+def _errors(result: RunResult) -> list[Row]:
+    told = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
+    return [("last errors", cut(told, "; ", most=3))] if told else []
 
 
 def _left(left: Left) -> list[Row]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dig import Fate, Limits, Monitor, Output, Pending
 from dig import records as kinds
-from dig.errors import DecisionError
+from dig.errors import DecisionError, SettingsError
 from dig.runtime import Bus, Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.agents import FunctionAgent, Thinking, as_agent, as_decision, shown
 from dig.runtime.delivery import Broadcast
@@ -235,3 +235,9 @@ def test_a_setup_makes_a_monitor_with_all_its_settings() -> None:
     monitor = setup.monitor(("a",), lambda: 0.0, sink, stopwatch=None)
     assert isinstance(monitor, Monitor)
     assert list(sink) == [kinds.Run(0, 0, "name", ("a",), "task", 7, True, True, limits)]
+
+
+def test_what_is_no_agent_is_refused_before_the_run() -> None:
+    """Not at its first activation, as one of many failures."""
+    with pytest.raises(SettingsError, match=r"'hello' is no agent: no async function"):
+        as_agent("hello")  # type: ignore[arg-type]

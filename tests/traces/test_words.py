@@ -157,7 +157,7 @@ def test_a_good_run_is_short_to_tell() -> None:
         "score": "RMSE 3.14",
         "time": "98.3 s",
         "activity": "1 activation, 2 events, 1,412 records",
-        "failures": "none",
+        "failed turns": "none",
         "findings": "none",
         "healing": "none",
         "left": "nothing: all work was consumed",
@@ -181,7 +181,7 @@ def test_a_bad_run_is_told_in_full() -> None:
     )  # fmt: skip
     assert rows["answer"] == "none"
     assert rows["score"] == "no valid answer: there is no answer"
-    assert rows["failures"] == "bob 3, ann 1"
+    assert rows["failed turns"] == "bob 3, ann 1"
     assert rows["findings"] == "ET 2"
     assert rows["healing"] == "refused 2, inject 1"
     assert rows["undelivered"] == "e7"
