@@ -1,5 +1,5 @@
 """`python -m dig` is the command `digmon`."""
 
-from .cli import main
+from dig.cli import main
 
 main()

@@ -118,7 +118,7 @@ class History:
 
     def add_event(self, record: Emit, generator: int) -> int:
         """Append an event; one from outside becomes a source of its own."""
-        n = len(self.event_ids)
+        n = len(self.generator)
         if generator == FROM_OUTSIDE:
             self.source_events.append(n)
         self.numbers[record.event] = n << 1
@@ -131,7 +131,7 @@ class History:
 
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
         """Append an activation with its inputs, whose fates are still open."""
-        v = len(self.activation_ids)
+        v = len(self.agent_of)
         self.numbers[name] = v << 1 | 1
         self.activation_ids.append(name)
         self.agent_of.append(self._agent(agent))
@@ -150,7 +150,7 @@ class History:
         """Write down an activation's end: a fate for each of its inputs, in their order."""
         self.t_end[v] = t
         self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
-        self.first_output[v] = len(self.event_ids)
+        self.first_output[v] = len(self.generator)
         self.output_count[v] = outputs
         self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
 
@@ -209,7 +209,7 @@ class History:
     def outputs(self, v: int) -> range:
         """The events that activation `v` has generated up to now."""
         first = self.first_output[v]
-        return range(first, min(first + self.output_count[v], len(self.event_ids)))
+        return range(first, min(first + self.output_count[v], len(self.generator)))
 
     def agent(self, v: int) -> str:
         """The name of the agent of activation `v`."""

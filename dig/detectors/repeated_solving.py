@@ -35,7 +35,7 @@ class RepeatedSolving:
         inputs = sorted(event.n for event in graph.ended.consumed)
         if not 0 < len(record.outputs) <= len(inputs):
             return
-        missing = len(h.event_ids) - len(self._first)
+        missing = len(h.generator) - len(self._first)
         self._first.extend([-1] * missing)
         names = h.activation_ids
         shared = [

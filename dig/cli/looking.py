@@ -1,0 +1,79 @@
+"""Commands that look at a stored trace: `digmon check`, `digmon graph`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from dig.errors import TraceError
+from dig.plain import safe_text
+
+from .app import app
+from .options import AsJson, Further, Given, Trace, further
+
+
+@app.command()
+def check(
+    file: Trace, given: Given = None, detector: Further = None, as_json: AsJson = False
+) -> None:
+    """Look for failures in a stored trace, and explain each with the paths that prove it.
+
+    Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
+    """
+    from dig.detectors import plugins, standard
+    from dig.settings import Thresholds
+    from dig.traces.reader import check_trace
+    from dig.traces.words import explained
+    from dig.watch import Watch
+
+    def report(detector: str, what: str) -> None:
+        print(f"digmon: detector {detector}: {what}", file=sys.stderr)
+
+    watch = Watch([*standard(), *plugins.detectors(further(detector))], on_fault=report)
+    limits = partial(Thresholds.changed, given=given or ())
+    found = [  # to the end, before anything is said of it
+        json.dumps(finding.row()) if as_json else explained(finding, watch.graph)
+        for finding in check_trace(file, watch, limits)
+    ]
+    for text in found:
+        print(text)
+    if not as_json:
+        count = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
+        print(f"{count} in {watch.graph.t + 1} records of {safe_text(watch.graph.run.run, 60)}")
+        if watch.graph.finished is None:
+            print("The trace has no end: the run is going on, or was cut off.")
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def graph(
+    file: Trace,
+    cleaned: Annotated[
+        bool, typer.Option("--cleaned", help="Only productive edges, and what they touch.")
+    ] = False,
+    at: Annotated[
+        int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the Dynamic Interaction Graph of a stored trace.
+
+    With --json as networkx node-link data, with the edges under the key `edges`.
+    """
+    from dig.traces.outline import outline
+    from dig.traces.reader import read_graph
+    from dig.views import GraphView
+
+    whole = read_graph(file)
+    if at is not None and at > whole.t:
+        raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")
+    view = GraphView(whole, at, cleaned)
+    if as_json:
+        print(json.dumps(view.node_link()))
+    else:
+        for line in outline(view):
+            print(line)

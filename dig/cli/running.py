@@ -1,0 +1,96 @@
+"""Commands that run a team: `digmon run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app
+from .options import AsJson, Config, Further, Given, further
+
+if TYPE_CHECKING:
+    from dig.ledger import Sink
+
+
+class Method(StrEnum):
+    """What is done about failures."""
+
+    mas = "mas"
+    dig = "dig"
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="What the team works on: count-frequency.")],
+    agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6,
+    size: Annotated[
+        int, typer.Option(min=2, max=10_000_000, help="How many elements the array has.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1,
+    method: Annotated[
+        Method, typer.Option(help="mas: only find failures. dig: heal them too.")
+    ] = Method.dig,
+    limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0,
+    speed: Annotated[
+        float, typer.Option(help="How many times faster than real time its clock goes.")
+    ] = 1.0,
+    virtual: Annotated[
+        bool, typer.Option("--virtual", help="Run in virtual time: the same seed, the same bytes.")
+    ] = False,
+    runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
+    given: Given = None,
+    config: Config = None,
+    detector: Further = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a team of simulated agents under the monitor, and keep its trace.
+
+    Exit status 0 if an answer was accepted, 1 if none was.
+    """
+    from rich.console import Console
+
+    from dig.settings import Thresholds
+    from dig.tasks.execute import INTERRUPTED, execute
+    from dig.tasks.runs import CountFrequencyRun
+    from dig.traces.live import print_summary
+    from dig.traces.words import summary
+
+    if task != "count-frequency":
+        raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
+    if not 0 < speed <= 1000:
+        raise SettingsError(f"a clock cannot go {speed:g} times as fast; try 1 to 1000")
+    chosen, besides = Thresholds.load(given or (), config), further(detector)
+    spec = CountFrequencyRun.of(chosen, agents, size, seed, method.value, limit, besides)
+    is_shown = not (quiet or as_json or virtual)
+    with _watching(spec.names, spec.name, speed, is_shown) as follow:
+        execution = execute(spec, runs, speed=None if virtual else speed, follow=follow)
+    if as_json:
+        print(json.dumps(execution.to_json()))
+    else:
+        print_summary(Console(), summary(execution.result, execution.score, execution.directory))
+    if execution.result.reason == INTERRUPTED:
+        raise typer.Exit(130)
+    raise typer.Exit(0 if execution.result.outcome == "submitted" else 1)
+
+
+@contextmanager
+def _watching(names: Sequence[str], title: str, speed: float, is_shown: bool) -> Iterator[Sink]:
+    """The live view, if it is to be shown, as something that follows the records of a run."""
+    if not is_shown:
+        yield lambda record: None
+        return
+    from rich.console import Console
+
+    from dig.traces.live import LiveView
+
+    with LiveView(Console(stderr=True), title=title, agents=names, speed=speed) as view:
+        yield view
