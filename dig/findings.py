@@ -81,7 +81,7 @@ class Inject:
 class Reroute:
     """Put a note beside the payload of a held event, and send it to others instead.
 
-    It arrives after `in_s` seconds; until then it is on its way.
+    It arrives after `in_s` seconds, or with the next event that does; until then it is on its way.
     """
 
     event: str

@@ -187,7 +187,8 @@ class Ledger:
 
     def accept(self, event: str) -> None:
         """Hand a final event to the environment."""
-        answered = Answered(event, self.post.payload(event), self.graph.asked(event))
+        shown = self.post.pending(event)
+        answered = Answered(event, shown.payload, self.graph.asked(event), shown.notes)
         self.write(records.Deliver(*self.stamp(), event, None))
         self.effect(answered)
         if self.graph.is_over:

@@ -182,11 +182,13 @@ class Answered:
         event: Its id.
         payload: The answer.
         problems: The events from outside that it answers, as generated.
+        notes: What the system wrote beside it.
     """
 
     event: str
     payload: Any
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @frozen

@@ -6,6 +6,7 @@ The policies themselves are in `dig.runtime.delivery`, or a user's own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
@@ -22,6 +23,14 @@ MOST_IN_A_ROW = 100
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, who is asked
 
 
+class _Arrive:
+    """The policy of an event that was put off."""
+
+    def step(self, now: Situation) -> Step:
+        """It arrives."""
+        return Step()
+
+
 class Policies:
     """What is left over of delivery policies, each waiting for its time."""
 
@@ -33,6 +42,7 @@ class Policies:
         self._counters: list[_Plan] = []  # when: in logical time
         self._begun = 0  # activations, when somebody last looked
         self._in_a_row: Counter[str] = Counter()  # how often they were asked since, by event
+        self._put_off: dict[str, list[str]] = {}  # agent -> what `put_off` keeps from it
 
     def ask(self, policy: DeliveryPolicy, now: Situation) -> Step:
         """Ask a policy; one that fails leaves things as they are."""
@@ -56,6 +66,19 @@ class Policies:
             else:
                 due = self._ledger.now + max(1, micros(part.in_s or 0))
                 heappush(self._timers, (due, next(self._order), event, part.then))
+
+    def put_off(self, event: str, to: Iterable[str], in_s: float) -> None:
+        """Let an event arrive later; together with whatever else arrives before, for its agent."""
+        self.plan(event, Step(then=_Arrive(), in_s=in_s))
+        for agent in to:
+            self._put_off.setdefault(agent, []).append(event)
+
+    def hurry(self, agent: str) -> None:
+        """Something has arrived at an agent: what was put off for it may come too."""
+        for event in self._put_off.pop(agent, ()):
+            if event in self._ledger.post:
+                self._forget(event)
+                self._ledger.held[event] = None
 
     def deadline(self, is_quiet: bool) -> int | None:
         """The moment at which one is asked, in microseconds; now, if nothing else can happen."""

@@ -6,8 +6,6 @@ dropped as soon as nobody can be shown it any more, so memory follows the work t
 
 from __future__ import annotations
 
-from typing import Any
-
 from .graph import InteractionGraph
 from .messages import Output, Pending
 from .plain import plain
@@ -43,10 +41,6 @@ class Postbox:
     def sender(self, event: str) -> str | None:
         """The agent that generated an event, ``None`` or ``"system"``."""
         return self._mail[event].sender
-
-    def payload(self, event: str) -> Any:
-        """What an event carries."""
-        return self._mail[event].payload
 
     def add_note(self, event: str, note: str, to: tuple[str, ...] | None) -> None:
         """Put a note beside an event's payload, for all or for some recipients."""

@@ -21,20 +21,12 @@ from .findings import (
     Preventer,
     Reroute,
 )
-from .messages import Healed, Situation, Step, are_names
+from .messages import Healed, are_names
 from .records import HealRow, micros
 
 if TYPE_CHECKING:
     from .ledger import Ledger
     from .policies import Policies
-
-
-class _Arrive:
-    """The delivery policy of an event that healing sent elsewhere, for later."""
-
-    def step(self, now: Situation) -> Step:
-        """It arrives."""
-        return Step()
 
 
 class Treatment:
@@ -177,7 +169,7 @@ class Treatment:
     def _send(self, what: Reroute) -> None:
         self._ledger.redirect(what.event, what.to, hold=not what.in_s)
         if what.in_s:
-            self._policies.plan(what.event, Step(then=_Arrive(), in_s=what.in_s))
+            self._policies.put_off(what.event, what.to, what.in_s)
 
     def _write(self, row: HealRow) -> None:
         self._ledger.write(row)

@@ -68,8 +68,8 @@ class HealEarlyTermination:
             f"Lost on the way to this answer: {listed(lists['uncovered'])}. "
         )
         is_repeated = self._said.get(submitter) == lists
-        stuck = is_repeated and not _can_move(graph, lists)
-        if submitter not in graph.agents or stuck:
+        is_there = submitter in graph.agents
+        if not is_there or (is_repeated and not _can_move(graph, submitter, lists)):
             yield Inject(event, note + "It is accepted as it is.")
             return
         self._said[submitter] = lists
@@ -81,8 +81,13 @@ class HealEarlyTermination:
         return min(self._cooldown_s * 2 ** (repeats - 1), LONGEST_S) if repeats else 0.0
 
 
-def _can_move(graph: InteractionGraph, lists: dict[str, Any]) -> bool:
-    """Whether a listed event is on its way, or in front of an agent that is at work."""
+def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
+    """Whether a listed event is on its way, or in front of an agent that is at work.
+
+    So is what its submitter was to take up with it: an answer that has not come back yet.
+    """
+    if any(event.final for event in graph.agents[submitter].incoming.values()):
+        return True
     events = [graph.event(e) for e in (*lists["unresolved"], *lists["uncovered"])]
     seen = {e.id for activation in graph.activations.values() for e in activation.inputs}
     return any(event.flight or event.id in seen for event in events)
@@ -112,8 +117,10 @@ class HealMissingTermination:
         last = finding.evidence["last"]
         v = None if last is None else graph.history.activation(last)
         agent = None if v is None else graph.history.agent(v)
+        problem = finding.subject.get("event")
+        to = f" to {quoted(problem)}" if problem else ""
         note = (
-            "All work is done or lost, and no answer has been submitted. "
+            f"All work is done or lost, and no answer{to} has been submitted. "
             "Submit the answer now, from what you have."
         )
         yield Create(note, (agent,) if agent in graph.agents and agent else tuple(graph.agents))
@@ -132,8 +139,12 @@ class HealOrphanedEvent:
         if event.cause is None:
             return  # somebody has it again
         generator = graph.history.sender(event.n)
-        why = LOST.get(event.cause, event.cause)
-        note = f"Nobody has consumed event {quoted(event.id)}, and nobody can any more: {why}. "
+        by = f" by {listed(list(event.discarded_by))}" if event.cause == "discarded" else ""
+        sender = f" from {quoted(generator)}" if generator else ""
+        note = (
+            f"Nobody has consumed event {quoted(event.id)} ({quoted(event.type)}{sender}), "
+            f"and nobody can any more: {LOST.get(event.cause, event.cause)}{by}. "
+        )
         if generator not in graph.agents or generator is None:
             yield Create(note + "If it matters, do its part again.", tuple(graph.agents))
         elif event.cause != "discarded":
@@ -195,11 +206,20 @@ class HealRepeatedSolving:
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject what may be repeated into the activation's outputs."""
         shared = "; ".join(
-            f"{quoted(item['event'])}, used before by {listed(item['activations'][:MOST_QUOTED])}"
+            f"{quoted(item['event'])}, of which {_made(graph, item['activations'])} before"
             for item in finding.evidence["shared"][:MOST_QUOTED]
         )
         note = f"Part of this may be there twice: {shared}. Count it once."
         yield from _into_outputs(graph, finding, note)
+
+
+def _made(graph: InteractionGraph, activations: Sequence[str]) -> str:
+    """Who made what, in some activations."""
+    h = graph.history
+    known = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
+    made = [(h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in known if v is not None]
+    shown = " and ".join(f"{quoted(agent)} made {listed(events)}" for agent, events in made)
+    return f"{shown} and others more" if len(activations) > len(made) else shown
 
 
 class DesignateHandler(HealRepeatedSolving):

@@ -47,6 +47,7 @@ class RunResult:
         heals: How many interventions there were, by action.
         left: What was left at the end.
         errors: The latest error of each agent that failed.
+        notes: What the system wrote beside the accepted answer.
     """
 
     outcome: str
@@ -61,6 +62,7 @@ class RunResult:
     heals: dict[str, int]
     left: Left
     errors: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
@@ -82,6 +84,7 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     errors: dict[str, str] = field(default_factory=dict)
     answer: Any = None
+    notes: tuple[str, ...] = ()
 
     def count(self, effects: Iterable[Effect]) -> None:
         """Take some effects into account."""
@@ -91,7 +94,7 @@ class Tally:
             elif isinstance(effect, Healed):
                 self.heals[effect.row.action] += 1
             elif isinstance(effect, Answered):
-                self.answer = effect.payload
+                self.answer, self.notes = effect.payload, effect.notes
 
     def result(self, graph: InteractionGraph, reason: str) -> RunResult:
         """The result of a run whose graph this is."""
@@ -109,6 +112,7 @@ class Tally:
             heals=dict(self.heals),
             left=left(graph),
             errors=dict(self.errors),
+            notes=self.notes,
         )
 
 

@@ -132,6 +132,7 @@ def summary(
     rows = [
         ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
         ("answer", _answer(result.answer)),
+        *(("note on it", one_line(note)) for note in result.notes),
     ]
     if score is not None:
         rows.append(("score", _score(score)))

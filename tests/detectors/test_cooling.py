@@ -10,7 +10,7 @@ from dig.detectors import standard, standard_healers
 from dig.findings import Inject, Reroute
 from dig.messages import Answered, Delivered, Healed
 from dig.records import Fate
-from tests.helpers import Heals, Sees, Stage, answer, flag, of, out, rows
+from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows
 
 
 def healing(**settings: Any) -> Stage:
@@ -60,6 +60,28 @@ def test_an_answer_on_its_way_back_goes_with_an_agent_that_leaves() -> None:
     stage.turn("a", answer())
     stage.monitor.leave("a")
     assert of(Delivered, stage.wait(10.0)) == []
+
+
+def test_an_answer_on_its_way_back_comes_with_whatever_comes_before() -> None:
+    """What its submitter waited for may be there: it must not be without its own answer then."""
+    stage = stubborn()
+    stage.give("a")
+    stage.turn("a", answer())
+    stage.turn("a", answer("again"))
+    assert [to.event for to in of(Delivered, stage.give("a"))] == ["e6", "e5"]
+    assert [event.payload for event in stage.start("a").events] == ["?", "again"]
+    assert stage.monitor.next_deadline() == CALM.dl_window_s
+
+
+def test_an_answer_is_not_taken_while_an_earlier_one_is_on_its_way_back() -> None:
+    """Its submitter may still put the two together."""
+    stage = stubborn()
+    stage.give("a")
+    stage.turn("a", answer())
+    stage.turn("a", answer())
+    [busy] = stage.graph.activations
+    stage.monitor.end(busy)  # b waits: nothing that is listed can move any more
+    assert of(Answered, stage.turn("a", answer())) == []
 
 
 def test_an_event_passed_on_in_a_loop_is_given_one_note_a_while() -> None:
@@ -170,3 +192,13 @@ def test_with_healing_that_always_repeats_itself_a_run_still_ends() -> None:
         stage.wait(30.0)
     assert stage.monitor.is_over
     assert rows(stage.sink, "heal")[-1].reason == "the budget of 30 for this pattern is used up"
+
+
+def test_what_was_said_about_an_answer_that_is_accepted_goes_with_it() -> None:
+    """Nobody else is shown it any more."""
+    stage = healing()
+    stage.give("a")
+    stage.give("b")
+    assert of(Answered, stage.turn("a", answer())) == []
+    [answered] = of(Answered, stage.turn("a", answer()))
+    assert answered.notes[0].endswith("It is accepted as it is.")
