@@ -9,6 +9,7 @@ stand where an invalid one would go unnoticed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +35,7 @@ def micros(seconds: float) -> int:
 class State:
     """What is true after the rows up to one logical time.
 
-    Derived values are cached, which is safe because only `of` ever replays a row.
+    Derived values are cached, which is safe because a state replays no row once it is handed out.
 
     Attributes:
         row: The last row that was replayed.
@@ -75,6 +76,25 @@ class State:
         for row in rows:
             if at is None or row["t"] <= at:
                 state._replay(row)
+        return state
+
+    @classmethod
+    def each(cls, rows: Iterable[Row]) -> list[State]:
+        """The states after each of the rows, every one a copy of the last and one row more."""
+        states = [cls()]
+        for row in rows:
+            state = states[-1]._copy()
+            state._replay(row)
+            states.append(state)
+        return states[1:]
+
+    def _copy(self) -> State:
+        """The same state once more, without what was derived from it."""
+        state = State()
+        for name in vars(state):
+            setattr(state, name, copy(getattr(self, name)))
+        state.buffers = {agent: list(events) for agent, events in self.buffers.items()}
+        state.flight = {event: set(agents) for event, agents in self.flight.items()}
         return state
 
     # -- replay: one method for each kind of row that changes something ---
@@ -250,10 +270,13 @@ class State:
     @cached_property
     def _productive(self) -> nx.DiGraph[str]:
         """All nodes, and the edges of which causal paths are made."""
-        graph = self.graph.copy()
-        for source, target, about in self.graph.edges(data=True):
-            if about["kind"] == "delivery" and about.get("fate") != "consume":
-                graph.remove_edge(source, target)
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from([*self.emits, *self.starts])
+        for activation in self.ends:
+            used = [e for e, fate in self.fates(activation).items() if fate == "consume"]
+            graph.add_edges_from((event, activation) for event in used)
+        made = [(row["by"], e) for e, row in self.emits.items() if self.is_agent_made(e)]
+        graph.add_edges_from(made)
         return graph
 
     # -- what the patterns speak of ---

@@ -45,7 +45,11 @@ def findings(rows: list[Row], patterns: Container[str] = PATTERNS) -> list[dict[
     Returns:
         The objects that a check of the trace must print.
     """
-    states = [State.of(rows, at=row["t"]) for row in rows]
+    return findings_of(State.each(rows), patterns)
+
+
+def findings_of(states: list[State], patterns: Container[str] = PATTERNS) -> list[dict[str, Any]]:
+    """The findings of a trace whose states after each row are there already."""
     found = [*_of_windows(states), *_of_records(states)]
     generated = states[-1].emits if states else {}
 

@@ -17,6 +17,22 @@ GHOSTS = ["ghost", "Phantom 2"]  # named as recipients only, never there
 SIDE_KINDS = ("finding", "heal", "incident")
 TYPES = ["problem", "solution", "raw_data", "message", "notice", "system", "my own"]
 TYPE_WEIGHTS = [8, 8, 4, 4, 4, 1, 2]
+MOODS = {"respond": 9, "submit": 4, "wait": 3, "reroute": 3, "discard": 1, "mix": 5, "fail": 1}
+
+# Corners that a trace reaches only if it does more of something than others do. Each has one
+# habit: the steps and moods named here are that many times as likely in it, and an activation
+# keeps the others waiting `patience` times as long.
+CALM = dict.fromkeys(("redirect", "expire", "join", "leave", "side", "start_empty"), 0.2)
+HABITS: dict[str, dict[str, float]] = {
+    "none": {},
+    "merge": CALM | {"respond": 4, "hub": 2.5, "pose": 2, "reroute": 0.2, "deliver": 2},
+    "pass on": CALM | {"reroute": 6, "respond": 0.3},
+    "answer": CALM | {"submit": 3, "accept": 9, "pose": 2, "hub": 2, "deliver": 2},
+    "lose and find": {"discard": 8, "redirect": 5, "expire": 3, "note": 2},
+    "come and go": {"leave": 3, "join": 5, "submit": 4},
+    "linger": {"end": 0.2, "start": 0.6, "leave": 4, "wait": 2, "patience": 4},
+}
+HABIT_WEIGHTS = [6, 3, 2, 3, 2, 2, 2]
 
 
 class Model:
@@ -62,6 +78,12 @@ class Model:
     def idle(self) -> list[str]:
         """The agents that may be started."""
         return [agent for agent in self.buffers if agent not in self.busy]
+
+    @property
+    def lost(self) -> list[str]:
+        """The events that are nowhere any more, consumed or not."""
+        held = {event for buffer in self.buffers.values() for event in buffer}
+        return [e for e, to in self.flight.items() if not (to or e in held or e in self.finals)]
 
     @property
     def waiting_finals(self) -> list[str]:
@@ -192,6 +214,7 @@ class _Writer:
         self.spans: list[int] = []
         self.submits = False
         self.hub = ""
+        self.habit = HABITS[rng.choices(list(HABITS), HABIT_WEIGHTS)[0]]
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -232,6 +255,7 @@ class _Writer:
         keys = {key: value for key, value in keys.items() if value or self.chance(0.5)}
         windows = ["mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s"]
         limits: Row = {key: self.rng.randint(1, 5) * self.scale / 1e6 for key in windows}
+        limits["activation_limit_s"] *= self.habit.get("patience", 1)
         limits["reroute_limit"] = self.rng.randint(0, 3)
         limits["coverage"] = self.chance(0.75) if coverage is None else coverage
         if coverage is None and self.chance(0.2):
@@ -269,7 +293,8 @@ class _Writer:
             (self.bounce, 1.5 if model.waiting_finals and model.buffers else 0),
             (self.accept, (2 if late else 0.1) if model.waiting_finals else 0),
         ]
-        return rng.choices([o[0] for o in options], [o[1] for o in options])[0]()
+        weights = [weight * self.habit.get(do.__name__, 1) for do, weight in options]
+        rng.choices([do for do, _ in options], weights)[0]()
 
     def close(self) -> None:
         """Ends the file: properly, at any record, or with outputs still owed."""
@@ -293,7 +318,11 @@ class _Writer:
         here = list(self.model.buffers)
         wanted = self.rng.choice([0, 1, 1, 1, 2, 2, 3, 6])
         names = self.rng.sample(here, min(wanted, len(here)))
-        if self.hub in here and self.hub not in names and self.chance(0.35):
+        if (
+            self.hub in here
+            and self.hub not in names
+            and self.chance(0.35 * self.habit.get("hub", 1))
+        ):
             names.append(self.hub)
         if me is not None and me not in names and self.chance(0.15):
             names.append(me)
@@ -351,8 +380,8 @@ class _Writer:
     def end(self) -> None:
         agent, activation = self.rng.choice(list(self.model.busy.items()))
         inputs = self.model.inputs[activation]
-        moods = ["respond", "submit", "wait", "reroute", "discard", "mix", "fail"]
-        mood = self.rng.choices(moods, [9, 4, 3, 3, 1, 5, 1])[0]
+        weights = [weight * self.habit.get(mood, 1) for mood, weight in MOODS.items()]
+        mood = self.rng.choices(list(MOODS), weights)[0]
         if mood == "wait" or (mood == "fail" and self.chance(0.7)):
             fates = [self.fate(e, agent, "delay") for e in inputs if self.chance(0.5)]
         else:
@@ -378,16 +407,18 @@ class _Writer:
 
     def join(self) -> None:
         """An agent that comes back, or a new one."""
-        fresh = [f"new {n}" for n in range(9)]
+        fresh = [f"new {n}" for n in range(99)]
         fresh = [a for a in fresh if a not in self.model.buffers and a not in self.model.absent]
         self.add("join", agent=self.rng.choice(self.model.absent * 3 + fresh[:2]))
 
     def leave(self) -> None:
-        self.add("leave", agent=self.rng.choice([*self.model.buffers, *self.model.busy]))
+        busy = list(self.model.busy)
+        self.add("leave", agent=self.rng.choice([*self.model.buffers, *busy, *busy]))
 
     def redirect(self) -> None:
         flying = [e for e, to in self.model.flight.items() if to]
-        self.add("redirect", event=self._pick(flying), to=self.to())
+        likely = self.model.lost if self.chance(0.35) else flying
+        self.add("redirect", event=self._pick(likely), to=self.to())
 
     def expire(self) -> None:
         self.add("expire", event=self._pick([e for e, to in self.model.flight.items() if to]))

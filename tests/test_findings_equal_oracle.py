@@ -1,14 +1,14 @@
 """What the detectors find in random traces is what the definition says, and in its order.
 
-A pattern is compared as soon as `standard()` has a detector for it.
+More of the same: `make campaign`.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -19,98 +19,66 @@ from dig.detectors import standard
 from dig.findings import Finding
 from dig.watch import Watch
 
+from .comparison import Comparison, compare, find, numbered_trace
+from .features import FEATURES
 from .histories import arrive, deliver, emit, end, row, start, trace, turn
 from .oracle import Row
-from .oracle_findings import PATTERNS, findings
+from .oracle_findings import PATTERNS
+from .oracle_findings import findings as expected
 from .random_traces import random_trace
 from .strategies import traces
 
-COVERED = [p for p in PATTERNS if p in {detector.pattern for detector in standard()}]
+CHUNKS, SIZE = 10, 200
+COUNTED = 5  # so many chunks are enough to tell that the traces are worth something
 
-VARIANTS: list[dict[str, bool]] = [
-    {},  # all left to chance
-    {"session": False, "memory": False},
-    {"session": False, "memory": True},
-    {"session": True, "memory": False},
-    {"session": True, "memory": True},
-    {"coverage": False},
-]
-LENGTHS = [12, 25, 40, 60]
-ROUNDS = 15
+KINDS = ("ET", "MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "RSP")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One trace, what the oracle finds in it, and what the detectors find."""
-
-    name: str
-    session: bool
-    expected: list[Row]
-    found: list[Row]
+@cache
+def comparisons(chunk: int) -> list[Comparison]:
+    """Traces of all kinds and lengths, the same on every machine."""
+    numbers = range(chunk * SIZE, (chunk + 1) * SIZE)
+    return [compare(numbered_trace(number)) for number in numbers]
 
 
-def find(rows: list[Row]) -> list[Row]:
-    """What the standard detectors find, row after row."""
-    faults: list[tuple[str, str]] = []
-    watch = Watch(standard(), on_fault=lambda *fault: faults.append(fault))
-    found: list[Finding] = []
-    for one in rows:
-        found += watch.feed(decode(one))
-    assert faults == []
-    return [finding.row() for finding in found]
+def counted() -> list[Comparison]:
+    return list(chain.from_iterable(map(comparisons, range(COUNTED))))
 
 
-def expected(rows: list[Row]) -> list[Row]:
-    return findings(rows, patterns=COVERED)
+def test_every_pattern_has_a_detector() -> None:
+    """The patterns of the oracle and those of `standard()` are the same, in the same order."""
+    assert tuple(detector.pattern for detector in standard()) == PATTERNS
 
 
-@pytest.fixture(scope="module")
-def cases() -> list[Case]:
-    """Traces of all variants and lengths, the same on every machine."""
-    made = []
-    for seed in range(ROUNDS):
-        for number, variant in enumerate(VARIANTS):
-            for length in LENGTHS:
-                name = f"variant {number}, length {length}, seed {seed}"
-                rows = random_trace(random.Random(name), length=length, **variant)
-                session = rows[0].get("session", False)
-                made.append(Case(name, session, expected(rows), find(rows)))
-    return made
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_is_found_is_what_the_oracle_finds(chunk: int) -> None:
+    """Subject, stage, evidence, both times and the order of all findings are the oracle's."""
+    for number, seen in enumerate(comparisons(chunk), chunk * SIZE):
+        assert seen.agree, f"python -m tests.campaign --seed {number} --count 1"
 
 
-def only(rows: list[Row], pattern: str) -> list[Row]:
-    return [one for one in rows if one["pattern"] == pattern]
-
-
-@pytest.mark.parametrize("pattern", COVERED)
-def test_a_pattern_is_found_where_it_is_and_nowhere_else(pattern: str, cases: list[Case]) -> None:
-    """Subject, stage, evidence and both times of each finding are the oracle's."""
-    for case in cases:
-        assert only(case.found, pattern) == only(case.expected, pattern), case.name
-
-
-def test_findings_of_all_patterns_come_in_the_order_of_the_oracle(cases: list[Case]) -> None:
-    """By moment, then by record, then in the order of the table, then by subject."""
-    for case in cases:
-        assert case.found == case.expected, case.name
-
-
-@pytest.mark.parametrize("pattern", COVERED)
-@pytest.mark.parametrize("session", [False, True], ids=["run", "session"])
-def test_the_traces_hold_the_pattern_often(pattern: str, session: bool, cases: list[Case]) -> None:
+def test_both_kinds_of_run_hold_every_pattern_often() -> None:
     """The comparison is about something: no pattern is rare in the traces compared."""
-    raised = Counter(
-        one["pattern"] for case in cases if case.session == session for one in case.expected
-    )
-    assert raised[pattern] >= 10
+    raised = Counter((seen.session, kind) for seen in counted() for kind in seen.kinds)
+    rare = {(session, kind) for session in (False, True) for kind in KINDS
+            if raised[session, kind] < 5}  # fmt: skip
+    assert not rare
 
 
-def test_evidence_holds_what_random_traces_should_reach(cases: list[Case]) -> None:
-    """Both lists of ET are filled at times, and deadlocks have more than one agent in them."""
-    found: list[Any] = [one["evidence"] for case in cases for one in case.found]
-    assert sum(bool(e.get("unresolved")) for e in found) > 10
-    assert sum(bool(e.get("uncovered")) for e in found) > 10
-    assert sum(len(e.get("waiting", ())) > 1 for e in found) > 10
+def test_the_traces_visit_every_corner() -> None:
+    """Each feature that may matter to a detector is in several of the traces compared."""
+    had = Counter(chain.from_iterable(seen.features for seen in counted()))
+    assert {name: had[name] for name in FEATURES if had[name] < 3} == {}
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("session", [False, True])
+def test_findings_equal_the_oracles_in_long_traces(session: bool, memory: bool) -> None:
+    """What only a longer history has: many answers, long lineages, events used again late."""
+    for seed in range(6):
+        rng = random.Random(f"long {seed}")
+        rows = random_trace(rng, length=150, session=session, memory=memory)
+        assert compare(rows).agree, f"seed {seed}"
 
 
 @given(traces())

@@ -88,29 +88,27 @@ def picture(graph: nx.DiGraph[str]) -> tuple[dict[str, Any], dict[Any, Any]]:
 def test_the_state_is_the_oracles_after_every_record(rows: list[Row]) -> None:
     """Buffers, flights, fates, R(t), orphans, lineage, sources: all as defined, at any time."""
     graph = InteractionGraph()
-    for t, one in enumerate(rows):
+    for one, expected in zip(rows, State.each(rows), strict=True):
         graph.apply(decode(one))
-        assert seen_by_graph(graph) == seen_by_oracle(State.of(rows, at=t)), f"after record {t}"
+        assert seen_by_graph(graph) == seen_by_oracle(expected), f"after record {one['t']}"
 
 
 @given(traces(most=40))
 def test_the_pictures_are_the_oracles_after_every_record(rows: list[Row]) -> None:
     """The graph as it stands, raw and cleaned, has the oracle's nodes, edges and labels."""
     graph = InteractionGraph()
-    for t, one in enumerate(rows):
+    for one, expected in zip(rows, State.each(rows), strict=True):
         graph.apply(decode(one))
-        expected = State.of(rows, at=t)
-        assert picture(graph.to_networkx()) == picture(expected.graph), f"after record {t}"
+        assert picture(graph.to_networkx()) == picture(expected.graph), f"after record {one['t']}"
         cleaned = graph.cleaned().to_networkx()
-        assert picture(cleaned) == picture(expected.cleaned()), f"cleaned, after record {t}"
+        assert picture(cleaned) == picture(expected.cleaned()), f"cleaned, {one['t']}"
 
 
 @given(traces(most=40))
 def test_a_whole_graph_remembers_how_it_stood_after_every_record(rows: list[Row]) -> None:
     """`at(t)`, raw and cleaned, forgets what came after the record at `t`."""
     graph = graph_of(rows)
-    for t in range(len(rows)):
-        expected = State.of(rows, at=t)
+    for t, expected in enumerate(State.each(rows)):
         assert picture(graph.at(t).to_networkx()) == picture(expected.graph), f"at({t})"
         cleaned = graph.at(t).cleaned().to_networkx()
         assert picture(cleaned) == picture(expected.cleaned()), f"at({t}), cleaned"

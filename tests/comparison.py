@@ -1,0 +1,87 @@
+"""What the detectors find in a trace, beside what the oracle finds in it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dig.codec import decode
+from dig.detectors import standard
+from dig.findings import Finding
+from dig.watch import Watch
+
+from .features import features
+from .oracle import Row, State
+from .oracle_findings import findings_of
+from .random_traces import random_trace
+
+LENGTHS = [12, 25, 40, 60]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One trace, what the oracle finds in it, and what the detectors find or fail with.
+
+    Attributes:
+        session: Whether it is a session.
+        expected: The findings of the oracle, as `digmon check` prints them.
+        found: Those of the detectors.
+        fault: What a detector or the graph raised, if one did.
+        features: The corners that the trace visits (`FEATURES`).
+    """
+
+    session: bool
+    expected: list[Row]
+    found: list[Row]
+    fault: str | None
+    features: list[str]
+
+    @property
+    def agree(self) -> bool:
+        """Whether the findings are equal: evidence, times and order included."""
+        return self.fault is None and self.found == self.expected
+
+    @property
+    def kinds(self) -> Iterator[str]:
+        """The pattern of each finding, with its stage."""
+        return (" ".join(filter(None, (f["pattern"], f["stage"]))) for f in self.expected)
+
+    def difference(self) -> str:
+        """The first place at which they are not equal, for people."""
+        if self.fault is not None:
+            return self.fault
+        for place in range(max(len(self.expected), len(self.found))):
+            mine, its = self.expected[place : place + 1], self.found[place : place + 1]
+            if mine != its:
+                return f"finding {place}\n  by the oracle:   {mine}\n  by the detectors: {its}"
+        return "none"
+
+
+def numbered_trace(number: int) -> list[Row]:
+    """The random trace with this number, the same on every machine."""
+    rng = random.Random(number)
+    return random_trace(rng, length=rng.choice(LENGTHS))
+
+
+def find(rows: list[Row]) -> list[Row]:
+    """What the standard detectors find, row after row."""
+    faults: list[tuple[str, str]] = []
+    watch = Watch(standard(), on_fault=lambda *fault: faults.append(fault))
+    found: list[Finding] = []
+    for one in rows:
+        found += watch.feed(decode(one))
+    assert faults == []
+    return [finding.row() for finding in found]
+
+
+def compare(rows: list[Row]) -> Comparison:
+    """Has both look at a trace."""
+    states = State.each(rows)
+    expected = findings_of(states)
+    found, fault = [], None
+    try:
+        found = find(rows)
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+    return Comparison(states[-1].session, expected, found, fault, features(states, expected))

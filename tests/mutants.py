@@ -1,0 +1,138 @@
+"""`make mutants`: does the suite notice the bugs of `planted.py`?
+
+    python -m tests.mutants [NAME ...] [--jobs 2]
+
+Each bug is planted in a copy of the project, on which a quick part of the suite then has to fail.
+Exit status 0: all are caught, 1: some survive, 2: wrong arguments, 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .planted import MUTANTS, Mutant
+
+ROOT = Path(__file__).parents[1]
+SELECTION = (
+    "tests/test_findings_equal_oracle.py",
+    "tests/test_lineage.py",
+    "tests/test_monitor.py",
+    "tests/test_graph.py",
+)
+LONGEST_S = 600
+
+
+class Misfit(Exception):
+    """The text of a mutant does not stand in its file exactly once."""
+
+
+def planted(mutant: Mutant) -> str:
+    """The file of a mutant with the bug in it.
+
+    Raises:
+        Misfit: It cannot be planted.
+    """
+    source = (ROOT / "dig" / mutant.file).read_text(encoding="utf-8")
+    count = source.count(mutant.text)
+    if count != 1:
+        raise Misfit(f"{mutant.name}: its text stands {count} times in dig/{mutant.file}")
+    return source.replace(mutant.text, mutant.new)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the suite said to one copy of the project."""
+
+    passed: bool
+    caught_by: str
+    seconds: float
+
+
+def trial(mutant: Mutant | None) -> Trial:
+    """Runs the selection over a copy of the project with one bug in it, or with none."""
+    begun = time.monotonic()
+    with TemporaryDirectory(prefix="mutant-") as folder:
+        for name in ("dig", "tests", "examples"):
+            shutil.copytree(ROOT / name, Path(folder, name))
+        shutil.copy2(ROOT / "pyproject.toml", folder)
+        if mutant is not None:
+            Path(folder, "dig", mutant.file).write_text(planted(mutant), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, *SELECTION],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": folder},
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+        )
+    told = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"pytest could not run:\n{done.stdout}{done.stderr}")
+    return Trial(not done.returncode, told[1] if told else "?", time.monotonic() - begun)
+
+
+def run(mutants: Sequence[Mutant], jobs: int) -> list[Mutant]:
+    """Tries the mutants, telling of each; returns those that survive."""
+    survivors = []
+    with ThreadPoolExecutor(jobs) as pool:
+        trials = {pool.submit(trial, mutant): mutant for mutant in mutants}
+        try:
+            for done in as_completed(trials):
+                mutant, seen = trials[done], done.result()
+                word = "SURVIVED" if seen.passed else "caught"
+                by = mutant.breaks if seen.passed else f"by {seen.caught_by}"
+                print(f"{word:<9}{mutant.name:<26}{seen.seconds:5.1f} s  {by}", flush=True)
+                survivors += [mutant] if seen.passed else []
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return survivors
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m tests.mutants", description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which ones (all)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
+    options = parser.parse_args(argv)
+    unknown = sorted(set(options.names) - {mutant.name for mutant in MUTANTS})
+    if unknown:
+        known = ", ".join(mutant.name for mutant in MUTANTS)
+        parser.error(f"there is no {', '.join(unknown)}; known are: {known}")
+    if options.jobs < 1:
+        parser.error("jobs must be above 0")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = arguments(argv)
+    mutants = [m for m in MUTANTS if not options.names or m.name in options.names]
+    try:
+        for mutant in mutants:
+            planted(mutant)
+        if not trial(None).passed:
+            sys.exit("mutants: the suite fails without any bug planted; mend that first")
+        survivors = run(mutants, options.jobs)
+    except Misfit as error:
+        sys.exit(f"mutants: {error}; fit the entry in tests/planted.py to the code")
+    except KeyboardInterrupt:
+        return 130
+    print(f"{len(mutants) - len(survivors)} of {len(mutants)} caught")
+    for mutant in survivors:
+        print(f"{mutant.name}: {mutant.breaks}")
+    return int(bool(survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

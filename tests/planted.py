@@ -1,0 +1,448 @@
+"""Bugs to plant in dig, each of which the suite must notice (`make mutants`).
+
+A text must stand exactly once in its file. Where a change of dig moves it, fit the entry to the
+new code; take one out only if what it breaks cannot be broken any more, and say so in the commit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """A bug: where `text` stands in a file below dig/, `new` stands instead."""
+
+    name: str
+    file: str
+    text: str
+    new: str
+    breaks: str
+
+
+CLA = "detectors/cross_lineage.py"
+DL = "detectors/deadlock.py"
+ER = "detectors/excessive_rerouting.py"
+ET = "detectors/early_termination.py"
+IDLE = "detectors/idle.py"
+MC = "detectors/missing_termination.py"
+OE = "detectors/orphaned_event.py"
+RSP = "detectors/repeated_solving.py"
+
+MUTANTS = [
+    # -- CLA ---
+    Mutant(
+        "cla-no-lineage", CLA,
+        "if not event.roots:", "if event.roots is None:",
+        "what has no lineage is compared at delivery",
+    ),
+    Mutant(
+        "cla-no-lineage-consumed", CLA,
+        "if h.roots[n]]", "if h.event_ids[n]]",
+        "what has no lineage is compared at consumption",
+    ),
+    Mutant(
+        "cla-different-roots", CLA,
+        "and roots.isdisjoint(event.roots)", "and roots != event.roots",
+        "lineages that differ count as disjoint",
+    ),
+    Mutant(
+        "cla-three-inputs", CLA,
+        "if len(graph.ended.consumed) < 2:", "if len(graph.ended.consumed) < 3:",
+        "two inputs are too few to be looked at",
+    ),
+    Mutant(
+        "cla-three-lineages", CLA,
+        "for n in inputs}) < 2:", "for n in inputs}) <= 2:",
+        "two lineages are too few to be looked at",
+    ),
+    Mutant(
+        "cla-neighbours", CLA,
+        "in combinations(inputs, 2)", "in zip(inputs, inputs[1:])",
+        "only inputs generated one after the other are compared",
+    ),
+    Mutant(
+        "cla-order-delivered", CLA,
+        "sorted(conflicts, key=by_number)", "conflicts",
+        "conflicts stand in the order of the buffer",
+    ),
+    Mutant(
+        "cla-order-consumed", CLA,
+        "for n in sorted(graph.ended.consumed)", "for n in graph.ended.consumed",
+        "pairs stand in the order of the buffer",
+    ),
+    # -- DL and MC ---
+    Mutant(
+        "dl-in-flight", DL,
+        "problem.buffered > 0 and problem.flying == 0", "problem.buffered > 0",
+        "work on its way does not prevent a deadlock",
+    ),
+    Mutant(
+        "dl-order", DL,
+        "sorted(problem.open.values(), key=by_number)", "problem.open.values()",
+        "waiting events stand in the order in which they came to be open",
+    ),
+    Mutant(
+        "dl-idle-agents", DL,
+        "for agent, events in waiting.items() if events}", "for agent, events in waiting.items()}",
+        "agents that hold nothing are listed too",
+    ),
+    Mutant(
+        "mc-answer-under-way", MC,
+        " and not problem.submitted", "",
+        "an answer that is under way is not waited for",
+    ),
+    Mutant(
+        "mc-no-problem", MC,
+        "problem.is_posed and ", "",
+        "a run without a problem misses its end",
+    ),
+    Mutant(
+        "mc-open-work", MC,
+        "not problem.open and ", "",
+        "open work does not prevent it",
+    ),
+    # -- idle windows ---
+    Mutant(
+        "idle-progress", IDLE,
+        "if interval is None or problem in starts_over:", "if interval is None:",
+        "progress does not start an interval over",
+    ),
+    Mutant(
+        "idle-no-alarm", IDLE,
+        "elif interval.alarm is None or due < interval.alarm:", "elif interval.alarm is None:",
+        "an alarm is not set anew where it comes due earlier",
+    ),
+    Mutant(
+        "idle-early", IDLE,
+        "if due == moment:", "if due >= moment:",
+        "an alarm goes off although its time has moved on",
+    ),
+    Mutant(
+        "idle-oldest", IDLE,
+        "next(reversed(problem.running.values()))", "next(iter(problem.running.values()))",
+        "only the activation that began first is waited for",
+    ),
+    Mutant(
+        "idle-no-limit", IDLE,
+        "latest.us_start + self._limit)", "latest.us_start)",
+        "an activation in progress holds nothing back",
+    ),
+    Mutant(
+        "idle-again", IDLE,
+        "interval.is_raised = True\n                    yield problem", "yield problem",
+        "what an end raises is raised again in the same interval",
+    ),
+    Mutant(
+        "idle-at-the-end", IDLE,
+        "if due <= record.us:", "if due < record.us:",
+        "what is due exactly at the end that makes it possible waits for the next record",
+    ),
+    Mutant(
+        "idle-answered", IDLE,
+        "if problem.answered or not self._condition(problem):", "if not self._condition(problem):",
+        "a problem that was answered is still looked at",
+    ),
+    Mutant(
+        "idle-note-read", IDLE,
+        "or any(e.by == SYSTEM and e.id not in named for e in activation.inputs)", "or False",
+        "to read a note by default is no progress",
+    ),
+    Mutant(
+        "idle-output", IDLE,
+        "bool(end.outputs)\n        or any", "any",
+        "an output alone is no progress",
+    ),
+    # -- OE ---
+    Mutant(
+        "oe-once", OE,
+        "self._raised.discard(event.id)", "pass",
+        "an event that is orphaned again is not raised again",
+    ),
+    Mutant(
+        "oe-again", OE,
+        " and event.id not in self._raised:", ":",
+        "an orphan is raised again whenever it is touched",
+    ),
+    Mutant(
+        "oe-unbroken", OE,
+        "self._due.pop(event.id, None)", "pass",
+        "an interval is not broken by a new recipient",
+    ),
+    Mutant(
+        "oe-old-alarm", OE,
+        "if self._due.get(event.id) == due:", "if event.id in self._due:",
+        "the alarm of a broken interval goes off for the next one",
+    ),
+    Mutant(
+        "oe-rearmed", OE,
+        "elif event.id not in self._due and event.id", "elif event.id",
+        "whatever touches an orphan starts its interval over",
+    ),
+    Mutant(
+        "oe-order", OE,
+        "sorted(ready, key=by_number)", "ready",
+        "orphans of one moment stand in the order of their loss",
+    ),
+    Mutant(
+        "oe-window", OE,
+        "micros(graph.run.limits.oe_window_s)", "micros(graph.run.limits.dl_window_s)",
+        "the window of another pattern is used",
+    ),
+    # -- ER ---
+    Mutant(
+        "er-limit", ER,
+        "> graph.run.limits.reroute_limit", ">= graph.run.limits.reroute_limit",
+        "one reroute fewer is too many",
+    ),
+    Mutant(
+        "er-no-work", ER,
+        "if event.work and len", "if len",
+        "notices, notes and answers count",
+    ),
+    Mutant(
+        "er-order", ER,
+        "in sorted(rerouted, key=by_number)", "in rerouted",
+        "events stand in the order in which the decision names them",
+    ),
+    # -- ET and coverage ---
+    Mutant(
+        "et-uncovered", ET,
+        "if unresolved or lost:", "if unresolved:",
+        "work that was lost is no reason by itself",
+    ),
+    Mutant(
+        "et-other-problems", ET,
+        "open_events = [e for e in open_events if not e.sources.isdisjoint(asked)]", "pass",
+        "in a session open work on other problems counts too",
+    ),
+    Mutant(
+        "et-coverage-off", ET,
+        "if graph.run.limits.coverage else []", "",
+        "coverage is looked at although it is off",
+    ),
+    Mutant(
+        "answer-note-alone", "lineage.py",
+        "if graph.run.memory or not history.inputs(v):", "if graph.run.memory:",
+        "an answer on a note alone rests on nothing",
+    ),
+    Mutant(
+        "answer-settled", "lineage.py",
+        "if g >= 0 and not history.settled[g]:", "if g >= 0:",
+        "what is settled stands behind a later answer too",
+    ),
+    Mutant(
+        "coverage-any-output", "lineage.py",
+        "        if history.is_generating(v)\n", "",
+        "the outputs of activations that split nothing are needed",
+    ),
+    Mutant(
+        "coverage-no-work", "lineage.py",
+        "        for e in history.outputs(v)\n        if history.is_work(e)\n",
+        "        for e in history.outputs(v)\n",
+        "notices among the parts are needed",
+    ),
+    Mutant(
+        "coverage-open", "lineage.py",
+        "for e in needed - behind.consumed if not graph.is_open(e))",
+        "for e in needed - behind.consumed)",
+        "open work is listed as lost too",
+    ),
+    # -- sets of roots and sources ---
+    Mutant(
+        "ranges-meet", "lineage.py",
+        "if a[i + 1] <= b[j]:", "if a[i + 1] < b[j]:",
+        "ranges that only meet overlap",
+    ),
+    Mutant(
+        "ranges-inside", "lineage.py",
+        "merged[-1] = max(merged[-1], end)", "merged[-1] = end",
+        "a range inside another cuts it off",
+    ),
+    Mutant(
+        "ranges-canonical", "lineage.py",
+        "if merged and start <= merged[-1]:", "if merged and start < merged[-1]:",
+        "ranges that meet stay apart, so that equal sets differ",
+    ),
+    Mutant(
+        "union-dropped", "lineage.py",
+        "result = result.union(one)", "result = one",
+        "a union is its last set",
+    ),
+    # -- problems ---
+    Mutant(
+        "asked-answered", "problems.py",
+        "for source in own if source not in self._answered)", "for source in own)",
+        "what was answered is asked again",
+    ),
+    Mutant(
+        "settled-not", "problems.py",
+        "self._history.settled[v] = 1", "pass",
+        "nothing is ever settled",
+    ),
+    Mutant(
+        "bounced-pending", "problems.py",
+        "problem.submitted.pop(event.id, None)", "pass",
+        "an answer that was bounced or accepted stays under way",
+    ),
+    Mutant(
+        "last-cut-off", "problems.py",
+        "if has_ended:\n                problem.last", "if True:\n                problem.last",
+        "an activation that a leave cut off counts as the last that ended",
+    ),
+    # -- rewrites ---
+    Mutant(
+        "roots-of-first", "rewrites.py",
+        "roots = union(event.roots for event in inputs)",
+        "roots = union(event.roots for event in inputs[:1])",
+        "an activation inherits the roots of its first input only",
+    ),
+    Mutant(
+        "roots-always-new", "rewrites.py",
+        "if inputs and not roots:", "if inputs:",
+        "every activation is a root",
+    ),
+    Mutant(
+        "roots-of-nothing", "rewrites.py",
+        "if inputs and not roots:", "if not roots:",
+        "an activation without inputs is a root",
+    ),
+    Mutant(
+        "sources-of-first", "rewrites.py",
+        "(roots, union(event.sources for event in inputs))",
+        "(roots, union(event.sources for event in inputs[:1]))",
+        "an output concerns what the first input concerns",
+    ),
+    Mutant(
+        "sources-of-notices", "rewrites.py",
+        "(roots, union(event.sources for event in inputs))",
+        "(roots, union(event.sources for event in inputs if event.work))",
+        "what a notice concerns is forgotten",
+    ),
+    Mutant(
+        "notes-are-inputs", "rewrites.py",
+        'if fate.fate == "consume" and event.by != SYSTEM', 'if fate.fate == "consume"',
+        "a note counts as an input",
+    ),
+    Mutant(
+        "cause-not-kept", "rewrites.py",
+        "elif event.cause is None:\n                event.cause = cause",
+        "else:\n                event.cause = cause or event.cause",
+        "an orphan takes the cause of the latest record",
+    ),
+    Mutant(
+        "sent-to-holders", "rewrites.py",
+        "if agent is not None and name not in event.copies:", "if agent is not None:",
+        "an event is on its way to those who hold it",
+    ),
+    Mutant(
+        "ghosts-in-flight", "rewrites.py",
+        "            event.flight.pop(agent.name, None)\n", "",
+        "what was on its way to an agent that left is still on its way",
+    ),
+    Mutant(
+        "redirect-adds", "rewrites.py",
+        "        self._land(event)\n        self._send(event, record.to)",
+        "        self._send(event, record.to)",
+        "a redirect adds recipients instead of replacing them",
+    ),
+    Mutant(
+        "expired-as-unsent", "rewrites.py",
+        'self._place(event, "expired")', 'self._place(event, "no_recipient")',
+        "what has expired is told to have had no recipient",
+    ),
+    Mutant(
+        "reroutes-of-consumed", "rewrites.py",
+        "            event.reroutes = []\n", "",
+        "reroutes of what was consumed elsewhere are still counted",
+    ),
+    Mutant(
+        "revived-concerns-nothing", "rewrites.py",
+        "= self.event(name)\n            event.problems = self.problems.concerned(event.sources)",
+        "= self.event(name)",
+        "an event that is named again after it was closed concerns nothing",
+    ),
+    Mutant(
+        "notice-poses", "rewrites.py",
+        "if record.by is None and event.work:", "if record.by is None:",
+        "a notice from outside is a problem",
+    ),
+    # -- history ---
+    Mutant(
+        "splits-into-as-many", "history.py",
+        "0 < len(self.inputs(v)) < self.output_count[v]",
+        "0 < len(self.inputs(v)) <= self.output_count[v]",
+        "an activation with as many outputs as inputs splits",
+    ),
+    Mutant(
+        "splits-nothing", "history.py",
+        "0 < len(self.inputs(v)) < self.output_count[v]",
+        "len(self.inputs(v)) < self.output_count[v]",
+        "an activation without inputs splits",
+    ),
+    Mutant(
+        "remembers-the-future", "history.py",
+        "return [w for w in ended if w < v]", "return ended",
+        "what an agent did after its answer stands behind it when it is accepted",
+    ),
+    Mutant(
+        "notes-are-work", "history.py",
+        "return self.generator[n] != BY_SYSTEM and not", "return not",
+        "a note is work",
+    ),
+    Mutant(
+        "notes-behind-answers", "history.py",
+        "if f == CONSUME and generator[e] != BY_SYSTEM]", "if f == CONSUME]",
+        "an activation on a note alone has an input",
+    ),
+    # -- RSP ---
+    Mutant(
+        "rsp-as-many", RSP,
+        "<= len(inputs):", "< len(inputs):",
+        "an activation with as many outputs as inputs does not reduce",
+    ),
+    Mutant(
+        "rsp-no-output", RSP,
+        "if not 0 < len(record.outputs) <=", "if not 0 <= len(record.outputs) <=",
+        "an activation without an output repeats something",
+    ),
+    Mutant(
+        "rsp-first-only", RSP,
+        "[first, *self._further.get(n, ())]", "[first]",
+        "only the first that solved it is named",
+    ),
+    Mutant(
+        "rsp-order", RSP,
+        "inputs = sorted(graph.ended.consumed)", "inputs = graph.ended.consumed",
+        "events stand in the order of the buffer",
+    ),
+    Mutant(
+        "rsp-forgets", RSP,
+        "        for n in inputs:\n            self._remember(n, v)",
+        "        for n in inputs if not shared else ():\n            self._remember(n, v)",
+        "who repeats something is not remembered as one that solved it",
+    ),
+    # -- watch ---
+    Mutant(
+        "watch-deadline", "watch.py",
+        "while self._due is not None and self._due <= us:",
+        "while self._due is not None and self._due < us:",
+        "a record that stands exactly at a deadline comes before it",
+    ),
+    Mutant(
+        "watch-over", "watch.py",
+        "if self.graph.is_over:", "if self.graph.finished:",
+        "windows are looked at after the answer that ends a run",
+    ),
+    Mutant(
+        "watch-latest", "watch.py",
+        "if due is not None and (earliest is None or due < earliest):",
+        "if due is not None and (earliest is None or due > earliest):",
+        "the latest deadline is waited for instead of the earliest",
+    ),
+    Mutant(
+        "watch-late", "watch.py",
+        "found = self.advance(record.us)\n        self.graph.apply(record)\n        return found",
+        "self.graph.apply(record)\n        return self.advance(record.us)",
+        "what was due before a record is raised after it",
+    ),
+]  # fmt: skip
