@@ -15,8 +15,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,13 +38,13 @@ class Misfit(Exception):
     """The text of a mutant does not stand in its file exactly once."""
 
 
-def planted(mutant: Mutant) -> str:
-    """The file of a mutant with the bug in it.
+def planted(mutant: Mutant, root: Path = ROOT) -> str:
+    """The file of a mutant below `root` with the bug in it.
 
     Raises:
         Misfit: It cannot be planted.
     """
-    source = (ROOT / "dig" / mutant.file).read_text(encoding="utf-8")
+    source = (root / "dig" / mutant.file).read_text(encoding="utf-8")
     count = source.count(mutant.text)
     if count != 1:
         raise Misfit(f"{mutant.name}: its text stands {count} times in dig/{mutant.file}")
@@ -59,20 +60,27 @@ class Trial:
     seconds: float
 
 
-def trial(mutant: Mutant | None) -> Trial:
-    """Runs the selection over a copy of the project with one bug in it, or with none."""
-    begun = time.monotonic()
+@contextmanager
+def copied(root: Path) -> Iterator[Path]:
+    """A copy of what the suite needs of the project, while it is in use."""
     with TemporaryDirectory(prefix="mutant-") as folder:
         for name in ("dig", "tests", "examples"):
-            shutil.copytree(ROOT / name, Path(folder, name))
-        shutil.copy2(ROOT / "pyproject.toml", folder)
+            shutil.copytree(root / name, Path(folder, name))
+        shutil.copy2(root / "pyproject.toml", folder)
+        yield Path(folder)
+
+
+def trial(root: Path, mutant: Mutant | None) -> Trial:
+    """Runs the selection over a copy of the project with one bug in it, or with none."""
+    begun = time.monotonic()
+    with copied(root) as folder:
         if mutant is not None:
-            Path(folder, "dig", mutant.file).write_text(planted(mutant), encoding="utf-8")
+            (folder / "dig" / mutant.file).write_text(planted(mutant, root), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         done = subprocess.run(
             [*command, *SELECTION],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": folder},
+            env=os.environ | {"PYTHONPATH": str(folder)},
             capture_output=True,
             text=True,
             timeout=LONGEST_S,
@@ -83,11 +91,11 @@ def trial(mutant: Mutant | None) -> Trial:
     return Trial(not done.returncode, told[1] if told else "?", time.monotonic() - begun)
 
 
-def run(mutants: Sequence[Mutant], jobs: int) -> list[Mutant]:
+def run(root: Path, mutants: Sequence[Mutant], jobs: int) -> list[Mutant]:
     """Tries the mutants, telling of each; returns those that survive."""
     survivors = []
     with ThreadPoolExecutor(jobs) as pool:
-        trials = {pool.submit(trial, mutant): mutant for mutant in mutants}
+        trials = {pool.submit(trial, root, mutant): mutant for mutant in mutants}
         try:
             for done in as_completed(trials):
                 mutant, seen = trials[done], done.result()
@@ -119,11 +127,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
     mutants = [m for m in MUTANTS if not options.names or m.name in options.names]
     try:
-        for mutant in mutants:
-            planted(mutant)
-        if not trial(None).passed:
-            sys.exit("mutants: the suite fails without any bug planted; mend that first")
-        survivors = run(mutants, options.jobs)
+        with copied(ROOT) as root:  # so that the project may change meanwhile
+            for mutant in mutants:
+                planted(mutant, root)
+            if not trial(root, None).passed:
+                sys.exit("mutants: the suite fails without any bug planted; mend that first")
+            survivors = run(root, mutants, options.jobs)
     except Misfit as error:
         sys.exit(f"mutants: {error}; fit the entry in tests/planted.py to the code")
     except KeyboardInterrupt:

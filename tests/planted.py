@@ -129,28 +129,23 @@ MUTANTS = [
     ),
     Mutant(
         "idle-again", IDLE,
-        "interval.is_raised = True\n                    yield problem", "yield problem",
+        "interval.is_raised = True\n                    due_now", "due_now",
         "what an end raises is raised again in the same interval",
+    ),
+    Mutant(
+        "idle-answered", IDLE,
+        "if problem.is_over or not self._condition(problem):", "if not self._condition(problem):",
+        "a problem that was answered is still looked at",
+    ),
+    Mutant(
+        "idle-parted-raised", IDLE,
+        "        other.is_raised = self.is_raised\n", "",
+        "what was raised is raised again about a problem that is parted from others",
     ),
     Mutant(
         "idle-at-the-end", IDLE,
         "if due <= record.us:", "if due < record.us:",
         "what is due exactly at the end that makes it possible waits for the next record",
-    ),
-    Mutant(
-        "idle-answered", IDLE,
-        "if problem.answered or not self._condition(problem):", "if not self._condition(problem):",
-        "a problem that was answered is still looked at",
-    ),
-    Mutant(
-        "idle-note-read", IDLE,
-        "or any(e.by == SYSTEM and e.id not in named for e in activation.inputs)", "or False",
-        "to read a note by default is no progress",
-    ),
-    Mutant(
-        "idle-output", IDLE,
-        "bool(end.outputs)\n        or any", "any",
-        "an output alone is no progress",
     ),
     # -- OE ---
     Mutant(
@@ -212,8 +207,15 @@ MUTANTS = [
     ),
     Mutant(
         "et-other-problems", ET,
-        "open_events = [e for e in open_events if not e.sources.isdisjoint(asked)]", "pass",
+        "open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)",
+        "open_events = graph.open_events()",
         "in a session open work on other problems counts too",
+    ),
+    Mutant(
+        "et-order", ET,
+        "sorted(graph.problems.open_events(asked).values(), key=by_number)",
+        "list(graph.problems.open_events(asked).values())",
+        "in a session open work stands in the order of the problems",
     ),
     Mutant(
         "et-coverage-off", ET,
@@ -264,6 +266,12 @@ MUTANTS = [
         "ranges that meet stay apart, so that equal sets differ",
     ),
     Mutant(
+        "minus-empty", "lineage.py",
+        "                if start < other.ranges[k]:",
+        "                if start <= other.ranges[k]:",
+        "a difference has empty ranges",
+    ),
+    Mutant(
         "union-dropped", "lineage.py",
         "result = result.union(one)", "result = one",
         "a union is its last set",
@@ -285,9 +293,67 @@ MUTANTS = [
         "an answer that was bounced or accepted stays under way",
     ),
     Mutant(
-        "last-cut-off", "problems.py",
-        "if has_ended:\n                problem.last", "if True:\n                problem.last",
-        "an activation that a leave cut off counts as the last that ended",
+        "parted-marks", "problems.py",
+        "        other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}\n",
+        "",
+        "a problem that is parted from others begins its windows anew",
+    ),
+    Mutant(
+        "parted-untouched", "problems.py",
+        "                self._enter(other)\n                self.touched[other] = None\n",
+        "                self._enter(other)\n",
+        "a problem that is parted from others is not looked at",
+    ),
+    Mutant(
+        "parted-not", "problems.py",
+        "            if others:\n", "            if False:\n",
+        "what concerns one of several problems concerns all that were like it",
+    ),
+    Mutant(
+        "merged-unlike", "problems.py",
+        "if other.is_like(problem)), None)", "if True), None)",
+        "problems that an activation concerns become one, like or not",
+    ),
+    Mutant(
+        "merged-other-last", "problems.py",
+        "            and self.last == other.last\n", "",
+        "problems are alike on which different activations worked last",
+    ),
+    Mutant(
+        "merged-other-running", "problems.py",
+        "            and self.running.keys() == other.running.keys()\n", "",
+        "problems are alike on which different activations are at work",
+    ),
+    Mutant(
+        "merged-other-submitted", "problems.py",
+        "            and self.submitted.keys() == other.submitted.keys()\n", "",
+        "problems are alike that have different answers under way",
+    ),
+    Mutant(
+        "merged-other-open", "problems.py",
+        "            and self.open.keys() == other.open.keys()\n", "",
+        "problems are alike that have different open work",
+    ),
+    Mutant(
+        "merged-without-progress", "problems.py",
+        "if activation.is_progress and len(activation.problems) > 1:",
+        "if len(activation.problems) > 1:",
+        "problems become one although their windows began at different times",
+    ),
+    Mutant(
+        "merged-twice", "problems.py",
+        "            problem.is_over = True\n            for one in", "            for one in",
+        "a problem that became part of another is still looked at",
+    ),
+    Mutant(
+        "notice-poses", "problems.py",
+        "problem.is_posed |= is_work", "problem.is_posed = True",
+        "a notice from outside is a problem",
+    ),
+    Mutant(
+        "notice-poses-in-session", "problems.py",
+        "problem = Problem(sources, is_work)", "problem = Problem(sources, True)",
+        "in a session a notice from outside is a problem",
     ),
     # -- rewrites ---
     Mutant(
@@ -356,15 +422,19 @@ MUTANTS = [
         "reroutes of what was consumed elsewhere are still counted",
     ),
     Mutant(
-        "revived-concerns-nothing", "rewrites.py",
-        "= self.event(name)\n            event.problems = self.problems.concerned(event.sources)",
-        "= self.event(name)",
-        "an event that is named again after it was closed concerns nothing",
+        "cut-off-is-an-end", "rewrites.py",
+        "self.problems.cut_off(self._activations", "self.problems.ended(self._activations",
+        "an activation that a leave cuts off counts as one that ended",
     ),
     Mutant(
-        "notice-poses", "rewrites.py",
-        "if record.by is None and event.work:", "if record.by is None:",
-        "a notice from outside is a problem",
+        "note-read", "rewrites.py",
+        'any(f.fate != "delay" for f in fates)', 'any(f.fate != "delay" for f in record.fates)',
+        "to read a note by default is no progress",
+    ),
+    Mutant(
+        "output-alone", "rewrites.py",
+        "activation.is_progress = bool(record.outputs) or any", "activation.is_progress = any",
+        "an output alone is no progress",
     ),
     # -- history ---
     Mutant(

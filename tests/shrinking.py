@@ -44,6 +44,8 @@ def mended(rows: list[Row]) -> list[Row]:
     """What of some rows of a trace is a trace again: the rest is renumbered, or left out."""
     graph = InteractionGraph()
     emitted = {row["event"] for row in rows if row["kind"] == "emit"}
+    for end in [row for row in rows if row["kind"] == "end"][-1:]:
+        emitted.update(end["outputs"])  # the last ones may be owed
     numbers: dict[int, int] = {}
     kept: list[Row] = []
     for row in rows:

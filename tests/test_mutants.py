@@ -1,0 +1,109 @@
+"""The planted bugs: each fits the code as it is, and the harness tells the caught from the rest.
+
+That the suite catches all of them is shown by `make mutants`.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dig.detectors import standard
+from dig.findings import Detector
+
+from . import mutants
+from .comparison import find, numbered_trace
+from .mutants import ROOT, Misfit, Trial, main, planted
+from .planted import MUTANTS, Mutant
+
+IN_PROCESS = ("cla-neighbours", "dl-order", "er-limit", "et-uncovered", "oe-old-alarm",
+              "rsp-forgets")  # fmt: skip
+
+
+def mutant(name: str) -> Mutant:
+    return next(m for m in MUTANTS if m.name == name)
+
+
+@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+def test_a_mutant_fits_the_code(one: Mutant) -> None:
+    """Its text stands in its file exactly once, and what comes of it is another program."""
+    source = (ROOT / "dig" / one.file).read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(planted(one))) != ast.dump(ast.parse(source))
+
+
+def test_the_mutants_are_many_and_each_is_named_once() -> None:
+    """They break all parts that findings depend on."""
+    assert len(MUTANTS) >= 25
+    assert len({one.name for one in MUTANTS}) == len(MUTANTS)
+    assert len({one.breaks for one in MUTANTS}) == len(MUTANTS)
+    assert {one.file for one in MUTANTS} >= {
+        *(f"detectors/{path.name}" for path in (ROOT / "dig" / "detectors").glob("*.py")
+          if path.name not in ("__init__.py", "healing.py", "limits.py", "preventing.py")),
+        "history.py", "lineage.py", "problems.py", "rewrites.py", "watch.py",
+    }  # fmt: skip
+
+
+def detectors(one: Mutant) -> list[Detector]:
+    """The standard detectors, that of the mutant with its bug."""
+    module = ModuleType("dig.detectors.mutant")
+    module.__package__ = "dig.detectors"
+    exec(compile(planted(one), one.name, "exec"), vars(module))
+    own: dict[str, type[Detector]] = {
+        vars(value)["pattern"]: value
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__
+    }
+    assert len(own) == 1
+    return [own[d.pattern]() if d.pattern in own else d for d in standard()]
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_random_traces_show_a_bug_in_a_detector(name: str) -> None:
+    """Within the traces that the suite compares with the oracle, the findings differ."""
+    traces = map(numbered_trace, range(2000))
+    assert any(find(rows, detectors(mutant(name))) != find(rows) for rows in traces)
+
+
+def test_survivors_are_named_and_make_it_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the suite does not notice is told with what it breaks; exit status 1."""
+    outcomes = {None: True, "er-limit": False, "er-order": True}
+
+    def trial(root: Path, one: Mutant | None) -> Trial:
+        return Trial(outcomes[one and one.name], "tests/test_x.py::test_y", 0.5)
+
+    monkeypatch.setattr(mutants, "trial", trial)
+    assert main(["er-limit"]) == 0
+    assert main(["er-limit", "er-order"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["caught", "er-limit", "0.5", "s", "by", "tests/test_x.py::test_y"]
+    assert lines[-2:] == ["1 of 2 caught", f"er-order: {mutant('er-order').breaks}"]
+
+
+def test_nothing_is_tried_where_the_suite_fails_anyway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite that fails without a bug would seem to catch everything."""
+    monkeypatch.setattr(mutants, "trial", lambda root, one: Trial(False, "", 0.0))
+    with pytest.raises(SystemExit, match="fails without any bug"):
+        main(["er-limit"])
+
+
+def test_a_mutant_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says which one, and what to do."""
+    odd = Mutant("odd", "watch.py", "no such text", "", "nothing")
+    monkeypatch.setattr(mutants, "MUTANTS", [odd])
+    with pytest.raises(Misfit, match=r"odd: its text stands 0 times in dig/watch\.py"):
+        planted(odd)
+    with pytest.raises(SystemExit, match=r"odd: .*tests/planted\.py"):
+        main([])
+
+
+def test_an_unknown_name_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, with the names that there are."""
+    with pytest.raises(SystemExit) as ended:
+        main(["nonsense"])
+    assert ended.value.code == 2
+    assert "there is no nonsense; known are: " in capsys.readouterr().err
