@@ -8,14 +8,18 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 # submits too early, and is healed.
 SPEED ?= 10
 
+# Which random traces the campaign looks at: COUNT of them, from number SEED on.
+SEED ?= 0
+COUNT ?= 100000
+
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check campaign mutants bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
 	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 25 --speed $(SPEED)
@@ -29,11 +33,17 @@ check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 
+campaign: .venv/.dev-stamp  ## Hold the detectors against an oracle (COUNT=100000 SEED=0)
+	@$(BIN)/python -m tests.campaign --seed $(SEED) --count $(COUNT)
+
+mutants: .venv/.dev-stamp  ## Plant bugs, and see whether the tests notice
+	@$(BIN)/python -m tests.mutants
+
 bench: .venv/.run-stamp  ## Measure
 	@$(BIN)/python -m bench
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.

@@ -168,7 +168,10 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         seed=seed,
         session=draws.chance(0.2, "session"),
         memory=draws.chance(0.3, "memory"),
-        limits=Limits(0.6, 0.4, 0.5, activation_limit_s=5.0),
+        limits=Limits(
+            0.6, 0.4, 0.5, activation_limit_s=5.0,
+            reroute_limit=draws.choice((0, 1, 2), "reroute limit"),
+        ),
         detectors=standard,
         healers=standard_healers if heal else None,
         gates=gates,
@@ -177,7 +180,7 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         activation_timeout_s=0.95,
         retries=1,
         backoff_s=0.3,
-    )
+    )  # fmt: skip
     script = _script(draws, agents) if interference else ()
     to = tuple(n for k, n in enumerate(agents) if draws.chance(0.5, "to", k)) or agents[:1]
     problem = Output("go", tuple(to), "problem")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import combinations, pairwise
 from typing import Any
 
 from .oracle import Row, State, micros
@@ -32,6 +33,11 @@ class Seen:
     def at(self, kind: str) -> Iterator[tuple[State, State, Row]]:
         """The states before and after each record of a kind, and the record."""
         return ((was, now, now.row) for was, now in self.steps if now.row["kind"] == kind)
+
+    @cached_property
+    def alike(self) -> list[set[frozenset[str]]]:
+        """For each state of a session the pairs of problems of which all is about both."""
+        return [_alike(state) for state in self.states] if self.last.session else []
 
     @property
     def last(self) -> State:
@@ -161,6 +167,32 @@ def _side_by_side(seen: Seen) -> bool:
     for state in seen.states:
         pending = [state.sources[e] - state.answered for e in state.open_events()]
         if any(not one & other for one in pending if one for other in pending if other):
+            return True
+    return False
+
+
+def _about(state: State) -> dict[str, frozenset[str]]:
+    """For each unanswered problem of a session what is going on about it."""
+    going = {e: state.sources[e] for e in state.open_events()}
+    going |= {v: state.concerns(v) for v in state.running.values()}
+    outside = [e for e in state.emits if state.is_environment(e)]
+    return {
+        problem: frozenset(one for one, sources in going.items() if problem in sources)
+        for problem in outside
+        if problem not in state.answered
+    }
+
+
+def _alike(state: State) -> set[frozenset[str]]:
+    pairs = combinations(((p, things) for p, things in _about(state).items() if things), 2)
+    return {frozenset((p, q)) for (p, mine), (q, its) in pairs if mine == its}
+
+
+def _parted(seen: Seen) -> bool:
+    """Of two problems that were alike, something concerns only one."""
+    for (before, after), now in zip(pairwise(seen.alike), seen.states[1:], strict=False):
+        about = _about(now) if before - after else {}
+        if any(p in about and q in about and about[p] != about[q] for p, q in before):
             return True
     return False
 
@@ -327,6 +359,8 @@ FEATURES: dict[str, Callable[[Seen], bool]] = {
     ),
     "several problems": lambda seen: sum(map(seen.last.is_environment, seen.last.emits)) > 1,
     "problems side by side": _side_by_side,
+    "problems alike": lambda seen: any(seen.alike),
+    "problems alike, then parted": _parted,
     "lineages merge": _merges,
     "consumed twice": _twice_consumed,
     "note read by default": _unnamed_note,

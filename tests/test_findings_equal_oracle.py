@@ -133,3 +133,17 @@ def test_who_leaves_holds_nothing_back_any_more(session: bool) -> None:
     )
     assert find(rows) == expected(rows)
     assert [(one["pattern"], one["t"], one["ts"]) for one in find(rows)] == [("DL", 5, 4.0)]
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_an_end_exactly_at_the_deadline_makes_it_pass_there_and_then(session: bool) -> None:
+    """The activation in progress was all that held it back: nothing has to come after its end."""
+    rows = trace(
+        arrive(0, "e", None, "ab"),
+        start(1, "v", "a", "e"),
+        end(2, "v"),
+        limits={"dl_window_s": 2},
+        session=session,
+    )
+    assert find(rows) == expected(rows)
+    assert [(one["pattern"], one["t"], one["ts"]) for one in find(rows)] == [("DL", 5, 2.0)]
