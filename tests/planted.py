@@ -37,7 +37,8 @@ MUTANTS = [
     ),
     Mutant(
         "cla-no-lineage-consumed", CLA,
-        "if h.roots[n]]", "if h.event_ids[n]]",
+        "        if event.roots:\n            alike",
+        "        if event.roots is not None:\n            alike",
         "what has no lineage is compared at consumption",
     ),
     Mutant(
@@ -51,14 +52,14 @@ MUTANTS = [
         "two inputs are too few to be looked at",
     ),
     Mutant(
-        "cla-three-lineages", CLA,
-        "for n in inputs}) < 2:", "for n in inputs}) <= 2:",
-        "two lineages are too few to be looked at",
+        "cla-one-of-a-kind", CLA,
+        "for a in those", "for a in those[:1]",
+        "of inputs with the same roots only one is compared",
     ),
     Mutant(
         "cla-neighbours", CLA,
-        "in combinations(inputs, 2)", "in zip(inputs, inputs[1:])",
-        "only inputs generated one after the other are compared",
+        "in combinations(alike.items(), 2)", "in zip(alike.items(), [*alike.items()][1:])",
+        "only lineages that were delivered one after the other are compared",
     ),
     Mutant(
         "cla-order-delivered", CLA,
@@ -67,8 +68,13 @@ MUTANTS = [
     ),
     Mutant(
         "cla-order-consumed", CLA,
-        "for n in sorted(graph.ended.consumed)", "for n in graph.ended.consumed",
+        "for a, b in sorted(pairs)]", "for a, b in pairs]",
         "pairs stand in the order of the buffer",
+    ),
+    Mutant(
+        "cla-order-in-pair", CLA,
+        "(min(a, b), max(a, b))", "(a, b)",
+        "in a pair the event stands first that was delivered first",
     ),
     # -- DL and MC ---
     Mutant(
@@ -104,17 +110,18 @@ MUTANTS = [
     # -- idle windows ---
     Mutant(
         "idle-progress", IDLE,
-        "if interval is None or problem in starts_over:", "if interval is None:",
+        "if interval.start is None or problem in starts_over:", "if interval.start is None:",
         "progress does not start an interval over",
     ),
     Mutant(
         "idle-no-alarm", IDLE,
-        "elif interval.alarm is None or due < interval.alarm:", "elif interval.alarm is None:",
+        "elif interval.alarm is None or interval.due < interval.alarm:",
+        "elif interval.alarm is None:",
         "an alarm is not set anew where it comes due earlier",
     ),
     Mutant(
         "idle-early", IDLE,
-        "if due == moment:", "if due >= moment:",
+        "elif interval.due != moment:", "elif interval.due < moment:",
         "an alarm goes off although its time has moved on",
     ),
     Mutant(
@@ -139,13 +146,29 @@ MUTANTS = [
     ),
     Mutant(
         "idle-parted-raised", IDLE,
-        "        other.is_raised = self.is_raised\n", "",
+        "= self.start, self.is_raised, self.due", "= self.start, False, self.due",
         "what was raised is raised again about a problem that is parted from others",
     ),
     Mutant(
         "idle-at-the-end", IDLE,
-        "if due <= record.us:", "if due < record.us:",
+        "if interval.due <= record.us:", "if interval.due < record.us:",
         "what is due exactly at the end that makes it possible waits for the next record",
+    ),
+    Mutant(
+        "idle-alarm-used-up", IDLE,
+        "interval.is_raised, interval.alarm = True, None", "interval.is_raised = True",
+        "an alarm that went off is never set again",
+    ),
+    Mutant(
+        "idle-alarm-dropped", IDLE,
+        "                if interval.alarm == moment:\n                    interval.alarm = None\n",
+        "",
+        "an alarm that came up in vain is never set again",
+    ),
+    Mutant(
+        "idle-once", IDLE,
+        "                interval.is_raised = False\n", "",
+        "a problem is raised once, however many intervals it has",
     ),
     # -- OE ---
     Mutant(
@@ -224,55 +247,74 @@ MUTANTS = [
     ),
     Mutant(
         "answer-note-alone", "lineage.py",
-        "if graph.run.memory or not history.inputs(v):", "if graph.run.memory:",
+        "counts_memory = graph.run.memory or not history.inputs(v)",
+        "counts_memory = graph.run.memory",
         "an answer on a note alone rests on nothing",
     ),
     Mutant(
-        "answer-settled", "lineage.py",
-        "if g >= 0 and not history.settled[g]:", "if g >= 0:",
-        "what is settled stands behind a later answer too",
-    ),
-    Mutant(
         "coverage-any-output", "lineage.py",
-        "        if history.is_generating(v)\n", "",
+        "if 0 < len(inputs) < history.output_count[v]:", "if 0 < len(inputs):",
         "the outputs of activations that split nothing are needed",
     ),
     Mutant(
         "coverage-no-work", "lineage.py",
-        "        for e in history.outputs(v)\n        if history.is_work(e)\n",
-        "        for e in history.outputs(v)\n",
+        "if history.is_work(e) and e not in self.consumed", "if e not in self.consumed",
         "notices among the parts are needed",
     ),
     Mutant(
         "coverage-open", "lineage.py",
-        "for e in needed - behind.consumed if not graph.is_open(e))",
-        "for e in needed - behind.consumed)",
+        "lost = sorted(e for e in needed if not graph.is_open(e))", "lost = sorted(needed)",
         "open work is listed as lost too",
+    ),
+    Mutant(
+        "coverage-used", "lineage.py",
+        "self.parts.discard(e)", "pass",
+        "a part that was used by one activation and made by an earlier known one is lost",
+    ),
+    Mutant(
+        "coverage-other-problems", "lineage.py",
+        "lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]", "pass",
+        "in a session lost work on other problems counts too",
+    ),
+    Mutant(
+        "answer-stale", "rewrites.py",
+        "            self.latest_answer = None", "            pass",
+        "what stood behind the last answer is not looked at anew when it is settled",
+    ),
+    Mutant(
+        "answer-of-another", "lineage.py",
+        "return found.counts_memory and agents[0] == agents[1]", "return True",
+        "what one agent remembers stands behind the answer of another",
+    ),
+    Mutant(
+        "answer-taken-over", "lineage.py",
+        "        self.parts -= self.consumed\n", "",
+        "a part that a later answer uses stays lost",
     ),
     # -- sets of roots and sources ---
     Mutant(
-        "ranges-meet", "lineage.py",
+        "ranges-meet", "ranges.py",
         "if a[i + 1] <= b[j]:", "if a[i + 1] < b[j]:",
         "ranges that only meet overlap",
     ),
     Mutant(
-        "ranges-inside", "lineage.py",
+        "ranges-inside", "ranges.py",
         "merged[-1] = max(merged[-1], end)", "merged[-1] = end",
         "a range inside another cuts it off",
     ),
     Mutant(
-        "ranges-canonical", "lineage.py",
+        "ranges-canonical", "ranges.py",
         "if merged and start <= merged[-1]:", "if merged and start < merged[-1]:",
         "ranges that meet stay apart, so that equal sets differ",
     ),
     Mutant(
-        "minus-empty", "lineage.py",
+        "minus-empty", "ranges.py",
         "                if start < other.ranges[k]:",
         "                if start <= other.ranges[k]:",
         "a difference has empty ranges",
     ),
     Mutant(
-        "union-dropped", "lineage.py",
+        "union-dropped", "ranges.py",
         "result = result.union(one)", "result = one",
         "a union is its last set",
     ),
@@ -422,6 +464,18 @@ MUTANTS = [
         "reroutes of what was consumed elsewhere are still counted",
     ),
     Mutant(
+        "revived-no-roots", "rewrites.py",
+        "Event(h, name, n, roots_of(h, n), sources_of(h, n))",
+        "Event(h, name, n, NOTHING, sources_of(h, n))",
+        "an event that is named again after it was closed has no roots",
+    ),
+    Mutant(
+        "revived-no-sources", "rewrites.py",
+        "Event(h, name, n, roots_of(h, n), sources_of(h, n))",
+        "Event(h, name, n, roots_of(h, n), NOTHING)",
+        "an event that is named again after it was closed concerns nothing",
+    ),
+    Mutant(
         "cut-off-is-an-end", "rewrites.py",
         "self.problems.cut_off(self._activations", "self.problems.ended(self._activations",
         "an activation that a leave cuts off counts as one that ended",
@@ -438,15 +492,15 @@ MUTANTS = [
     ),
     # -- history ---
     Mutant(
-        "splits-into-as-many", "history.py",
-        "0 < len(self.inputs(v)) < self.output_count[v]",
-        "0 < len(self.inputs(v)) <= self.output_count[v]",
+        "splits-into-as-many", "lineage.py",
+        "if 0 < len(inputs) < history.output_count[v]:",
+        "if 0 < len(inputs) <= history.output_count[v]:",
         "an activation with as many outputs as inputs splits",
     ),
     Mutant(
-        "splits-nothing", "history.py",
-        "0 < len(self.inputs(v)) < self.output_count[v]",
-        "len(self.inputs(v)) < self.output_count[v]",
+        "splits-nothing", "lineage.py",
+        "if 0 < len(inputs) < history.output_count[v]:",
+        "if len(inputs) < history.output_count[v]:",
         "an activation without inputs splits",
     ),
     Mutant(
@@ -461,7 +515,7 @@ MUTANTS = [
     ),
     Mutant(
         "notes-behind-answers", "history.py",
-        "if f == CONSUME and generator[e] != BY_SYSTEM]", "if f == CONSUME]",
+        "if fate == CONSUME and generator[e] != BY_SYSTEM]", "if fate == CONSUME]",
         "an activation on a note alone has an input",
     ),
     # -- RSP ---
@@ -482,7 +536,8 @@ MUTANTS = [
     ),
     Mutant(
         "rsp-order", RSP,
-        "inputs = sorted(graph.ended.consumed)", "inputs = graph.ended.consumed",
+        "inputs = sorted(event.n for event in graph.ended.consumed)",
+        "inputs = [event.n for event in graph.ended.consumed]",
         "events stand in the order of the buffer",
     ),
     Mutant(
