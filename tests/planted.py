@@ -277,9 +277,9 @@ MUTANTS = [
         "in a session lost work on other problems counts too",
     ),
     Mutant(
-        "answer-stale", "rewrites.py",
-        "            self.latest_answer = None", "            pass",
-        "what stood behind the last answer is not looked at anew when it is settled",
+        "answer-settled", "lineage.py",
+        "if w in found.activations or history.settled[w]:", "if w in found.activations:",
+        "what is settled stands behind a later answer too",
     ),
     Mutant(
         "answer-of-another", "lineage.py",
@@ -355,11 +355,6 @@ MUTANTS = [
         "merged-unlike", "problems.py",
         "if other.is_like(problem)), None)", "if True), None)",
         "problems that an activation concerns become one, like or not",
-    ),
-    Mutant(
-        "merged-other-last", "problems.py",
-        "            and self.last == other.last\n", "",
-        "problems are alike on which different activations worked last",
     ),
     Mutant(
         "merged-other-running", "problems.py",

@@ -21,7 +21,7 @@ from dig.watch import Watch
 
 from .comparison import Comparison, compare, find, numbered_trace
 from .features import FEATURES
-from .histories import arrive, deliver, emit, end, row, start, trace, turn
+from .histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from .oracle import Row
 from .oracle_findings import PATTERNS
 from .oracle_findings import findings as expected
@@ -147,3 +147,40 @@ def test_an_end_exactly_at_the_deadline_makes_it_pass_there_and_then(session: bo
     )
     assert find(rows) == expected(rows)
     assert [(one["pattern"], one["t"], one["ts"]) for one in find(rows)] == [("DL", 5, 2.0)]
+
+
+def test_an_answer_built_on_one_from_memory_does_not_share_that_memory() -> None:
+    """What `a` did before counts for its answer on a note alone, and not for that of `b`."""
+    rows = trace(
+        arrive(0, "e", None, "a"),
+        turn(1, "v1", "a", e="consume"),
+        arrive(2, "s", "system", "a", "system"),
+        turn(3, "v2", "a", "f1", s="consume"),
+        final(3, "f1", "v2"),
+        row(3, "redirect", event="f1", to=["b"]),
+        deliver(3, "f1", "b"),
+        turn(4, "v3", "b", "f2", f1="consume"),
+        final(4, "f2", "v3"),
+    )
+    assert find(rows) == expected(rows)
+    assert [(one["pattern"], one["subject"]["event"]) for one in find(rows)] == [("ET", "f2")]
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_a_second_answer_that_uses_what_the_first_left_out_is_no_early_one(session: bool) -> None:
+    """The part that was missing behind the first answer is not held against the second."""
+    rows = trace(
+        arrive(0, "e", None, "a"),
+        turn(1, "v", "a", "x y", e="consume"),
+        [emit(1, "x", "v", "b"), emit(1, "y", "v", "b")],
+        deliver(1, "x", "b"),
+        turn(2, "w1", "b", "f1", x="consume"),
+        final(2, "f1", "w1"),
+        row(2, "redirect", event="f1", to=["b"]),
+        [deliver(2, "f1", "b"), deliver(2, "y", "b")],
+        turn(3, "w2", "b", "f2", f1="consume", y="consume"),
+        final(3, "f2", "w2"),
+        session=session,
+    )
+    assert find(rows) == expected(rows)
+    assert [(one["pattern"], one["subject"]["event"]) for one in find(rows)] == [("ET", "f1")]

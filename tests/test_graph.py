@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dig.codec import decode
 from dig.errors import RecordError, RuleError
 from dig.graph import InteractionGraph
+from dig.lineage import answer
 from dig.state import Event
 
 from .histories import arrive, deliver, emit, end, final, row, start, trace, turn
@@ -135,17 +136,23 @@ def test_ancestors_are_the_activations_with_a_causal_path(rows: list[Row]) -> No
         assert graph.ancestors(v) == before & set(activations)
 
 
+def behind(graph: InteractionGraph, final: str) -> set[str]:
+    found = answer(graph, graph.event(final).n)
+    return {graph.history.activation_ids[v] for v in found.activations}
+
+
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_a_final_event_lost_and_answers_what_the_oracle_says(
     seed: int, session: bool, memory: bool
 ) -> None:
-    """`uncovered` and `asked` of a final event that was just generated are as defined."""
+    """What stands behind one that was just generated, `uncovered` and `asked` are as defined."""
     rows = random_trace(random.Random(seed), session=session, memory=memory)
     graph = InteractionGraph()
     for t, one in enumerate(rows):
         graph.apply(decode(one))
         if one["kind"] == "emit" and one["final"]:
             state, event = State.of(rows, at=t), one["event"]
+            assert behind(graph, event) == state.behind(event)
             assert graph.uncovered(event) == state.uncovered(event)
             if session:
                 assert list(graph.asked(event)) == state.by_generation(state.aims(event))
