@@ -115,8 +115,8 @@ MUTANTS = [
     ),
     Mutant(
         "idle-no-alarm", IDLE,
-        "elif interval.alarm is None or interval.due < interval.alarm:",
-        "elif interval.alarm is None:",
+        "if interval.alarm is None or due < interval.alarm:",
+        "if interval.alarm is None:",
         "an alarm is not set anew where it comes due earlier",
     ),
     Mutant(
@@ -151,7 +151,7 @@ MUTANTS = [
     ),
     Mutant(
         "idle-at-the-end", IDLE,
-        "if interval.due <= record.us:", "if interval.due < record.us:",
+        "if interval.due <= us:", "if interval.due < us:",
         "what is due exactly at the end that makes it possible waits for the next record",
     ),
     Mutant(
