@@ -184,3 +184,42 @@ def test_a_second_answer_that_uses_what_the_first_left_out_is_no_early_one(sessi
     )
     assert find(rows) == expected(rows)
     assert [(one["pattern"], one["subject"]["event"]) for one in find(rows)] == [("ET", "f1")]
+
+
+def test_waiting_before_what_concerns_two_problems_leaves_each_its_own_window() -> None:
+    """Nothing is open about either, the same agent looked last: still one began to wait later."""
+    rows = trace(
+        [*arrive(0, "e1", None, "a"), *arrive(0, "e2", None, "ab")],
+        turn(1, "v1", "b", "y", e2="consume"),
+        arrive(1, "y", "v1", "b"),
+        turn(1, "v2", "a", "n", e1="consume", e2="consume"),
+        arrive(1, "n", "v2", "c", "notice"),
+        turn(3, "v3", "b", y="discard"),
+        turn(4, "v4", "c", n="delay"),
+        row(9, "incident", what="x", detail=None),
+        limits={"mc_window_s": 5},
+        session=True,
+    )
+    missing = [one for one in find(rows) if one["pattern"] == "MC"]
+    assert find(rows) == expected(rows)
+    assert [(one["subject"]["event"], one["ts"]) for one in missing] == [("e1", 6.0), ("e2", 8.0)]
+
+
+def test_what_an_agent_does_after_its_answer_is_not_settled_with_it() -> None:
+    """Memory goes back from an answer, whenever it is accepted."""
+    rows = trace(
+        [*arrive(0, "e1", None, "a"), *arrive(0, "e3", None, "b")],
+        turn(1, "v1", "a", "f1", e1="consume"),
+        final(1, "f1", "v1"),
+        arrive(2, "e2", None, "a"),
+        turn(2, "v2", "a", e2="consume"),
+        turn(2, "v3", "b", "f3", e3="consume"),
+        final(2, "f3", "v3"),
+        [deliver(3, "f1", None), deliver(3, "f3", None)],
+        row(9, "incident", what="x", detail=None),
+        limits={"mc_window_s": 5},
+        session=True,
+        memory=True,
+    )
+    assert find(rows) == expected(rows)
+    assert [(one["pattern"], one["subject"]["event"]) for one in find(rows)] == [("MC", "e2")]
