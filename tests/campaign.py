@@ -68,7 +68,11 @@ def look(numbers: Sequence[int]) -> Tally:
     tally = Tally()
     for number in numbers:
         rows = numbered_trace(number)
-        seen = compare(rows)
+        try:
+            seen = compare(rows)
+        except Exception as error:  # the oracle is at fault
+            error.add_note(f"in random trace {number}")
+            raise
         tally.traces += 1
         tally.findings += len(seen.expected)
         tally.patterns.update(set(seen.kinds))
