@@ -138,8 +138,9 @@ class Healer(Protocol):
     """Turns a finding into interventions; none, if there is nothing sensible to do.
 
     A healer that has an attribute `cooldown_s` is not asked again about the same subject for so
-    many seconds: what it has said has not had time to work. One that has a method `prevent` is a
-    `Preventer` too.
+    many seconds: what it has said has not had time to work. One with a method `about(finding)`
+    says by it what counts as the same for the budget, where a subject does not say enough. One
+    that has a method `prevent` is a `Preventer` too.
     """
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:

@@ -207,6 +207,7 @@ class Monitor:
         self._ledger.write(records.Leave(*self._ledger.stamp(), agent))
         self._ledger.ready.pop(agent, None)
         self._release.forget(agent)
+        self._policies.abandon(agent)
         return self._leave_call()
 
     def redirect(self, event: str, to: Sequence[str]) -> list[Effect]:

@@ -80,6 +80,14 @@ class Policies:
                 self._forget(event)
                 self._ledger.held[event] = None
 
+    def abandon(self, agent: str) -> None:
+        """An agent has left: nothing comes to it any more, and an answer of its is as it is."""
+        for event in self._put_off.pop(agent, ()):
+            if event in self._ledger.post:
+                self._forget(event)
+                self._ledger.diverted.discard(event)
+                self._ledger.held[event] = None
+
     def deadline(self, is_quiet: bool) -> int | None:
         """The moment at which one is asked, in microseconds; now, if nothing else can happen."""
         self._forget_settled()

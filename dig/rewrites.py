@@ -11,7 +11,7 @@ from typing import cast
 
 from . import records
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE, History
-from .lineage import Answer, answer, roots_of, sources_of
+from .lineage import Answer, answer
 from .problems import BUFFERED, FLYING, Problems
 from .ranges import NOTHING, RangeSet, union
 from .records import FATES, SYSTEM, Fate, Record
@@ -68,8 +68,7 @@ class Rewrites:
             n = self.history.event(name)
             if n is None:
                 raise KeyError(name)
-            h = self.history
-            event = Event(h, name, n, roots_of(h, n), sources_of(h, n))
+            event = Event(self.history, name, n)
         return event
 
     def rewrite(self, record: Record) -> None:
@@ -94,14 +93,16 @@ class Rewrites:
     def _emit(self, record: records.Emit) -> None:
         h = self.history
         if record.by is None:
-            sources = RangeSet.single(len(h.source_events))
-            event = Event(h, record.event, h.add_event(record, FROM_OUTSIDE), NOTHING, sources)
+            lineage = NOTHING, RangeSet.single(len(h.source_events))
+            n = h.add_event(record, FROM_OUTSIDE)
         elif record.by == SYSTEM:
-            event = Event(h, record.event, h.add_event(record, BY_SYSTEM), NOTHING, NOTHING)
+            lineage = NOTHING, NOTHING
+            n = h.add_event(record, BY_SYSTEM)
         else:
             self.awaited.pop()
+            lineage = self._lineage
             n = h.add_event(record, self._emitter)
-            event = Event(h, record.event, n, *self._lineage)
+        event = Event(h, record.event, n, lineage)
         if record.by is None:
             self.problems.pose(event.work)
         self._live[event.id] = event

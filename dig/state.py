@@ -5,9 +5,10 @@ Closed history is numbers in arrays (`dig.history`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .history import CONSUMED, FINAL, History
+from .lineage import roots_of, sources_of
 
 if TYPE_CHECKING:
     from .problems import Problem
@@ -36,12 +37,15 @@ class Event:
     """
 
     __slots__ = (
-        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "n", "place",
-        "problems", "reroutes", "roots", "sources", "type", "work",
+        "_history", "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id",
+        "n", "place", "problems", "reroutes", "roots", "sources", "type", "work",
     )  # fmt: skip
 
+    roots: RangeSet
+    sources: RangeSet
+
     def __init__(
-        self, history: History, name: str, n: int, roots: RangeSet, sources: RangeSet
+        self, history: History, name: str, n: int, lineage: tuple[RangeSet, RangeSet] | None = None
     ) -> None:
         flags = history.flags[n]
         self.id = name
@@ -57,9 +61,21 @@ class Event:
         self.reroutes: list[str] = []
         self.discarded_by: dict[str, None] = {}
         self.place = 0
-        self.roots = roots
-        self.sources = sources
+        if lineage is not None:
+            self.roots, self.sources = lineage
+        else:
+            self._history = history
         self.problems: tuple[Problem, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        # A closed event is asked for its lineage only seldom, and it takes a walk to find it.
+        if name == "roots":
+            self.roots = roots_of(self._history, self.n)
+            return self.roots
+        if name == "sources":
+            self.sources = sources_of(self._history, self.n)
+            return self.sources
+        raise AttributeError(name)
 
 
 class Activation:

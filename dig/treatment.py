@@ -56,7 +56,7 @@ class Treatment:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
-            reason = self._spend(finding, getattr(healer, "cooldown_s", 0.0))
+            reason = self._spend(finding, healer)
             if reason is not None:
                 self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
                 continue
@@ -94,9 +94,10 @@ class Treatment:
                 self._ledger.incident("prevented", detail)
                 self._ledger.post.add_note(note.event, note.note, note.to)
 
-    def _spend(self, finding: Finding, cooldown_s: float) -> str | None:
+    def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding out of the budget, or say why that cannot be."""
-        subject = f"{finding.pattern} {dumps(finding.subject, sort_keys=True)}"
+        cooldown_s: float = getattr(healer, "cooldown_s", 0.0)
+        subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._ledger.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
             return f"it was healed less than {cooldown_s:g} s ago"
@@ -111,6 +112,15 @@ class Treatment:
         self._spent.update(limits.keys())
         self._healed[subject] = now
         return None
+
+    def _about(self, finding: Finding, healer: Healer) -> str:
+        """What a finding is about, as text that is the same for the same."""
+        about = None
+        try:
+            about = healer.about(finding) if hasattr(healer, "about") else None
+        except Exception as error:  # a healer must never be able to stop a team
+            self._ledger.fault(f"healer of {finding.pattern}", f"raised {error!r}")
+        return dumps([finding.subject, about], sort_keys=True, default=repr)
 
     def _ask(self, healer: Healer, finding: Finding) -> list[Intervention]:
         try:

@@ -1,42 +1,23 @@
 """Healing: what is done about each pattern (paper, section 5).
 
-A note is a template of ours with ids in it, quoted and cut; it stands beside a payload, marked
-as the system's, and never quotes what an agent wrote.
+A note is a template of ours (`notes`) that stands beside a payload, marked as the system's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
+from json import dumps
 from typing import Any
 
 from dig.findings import Create, Finding, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
-from dig.plain import safe_text
 
+from .notes import MOST_LISTED, MOST_QUOTED, ancestries, ancestry, described, listed, made, quoted
 from .orphaned_event import LOST
 
-MOST_LISTED = 12
-MOST_QUOTED = 3
-MOST_CHARACTERS = 64
 COOLDOWN_S = 1.0
 LONGEST_S = 30.0
-
-
-def quoted(name: object) -> str:
-    """An id or an agent's name as a note shows it."""
-    shown = safe_text(name, MOST_CHARACTERS).replace("`", "'")
-    return f"`{shown}`"
-
-
-def listed(names: Sequence[object]) -> str:
-    """Some ids as a note lists them, cut where there are many."""
-    if not names:
-        return "nothing"
-    shown = ", ".join(quoted(name) for name in names[:MOST_LISTED])
-    more = len(names) - MOST_LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 class HealEarlyTermination:
@@ -55,7 +36,7 @@ class HealEarlyTermination:
         """
         self._cooldown_s = cooldown_s
         self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
-        self._repeats: Counter[str] = Counter()  # submitter -> how often they were repeated
+        self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""
@@ -64,8 +45,8 @@ class HealEarlyTermination:
         lists = finding.evidence
         note = (
             "This answer was submitted while work is missing from it. "
-            f"Not consumed by anybody yet: {listed(lists['unresolved'])}. "
-            f"Lost on the way to this answer: {listed(lists['uncovered'])}. "
+            f"Not consumed by anybody yet: {described(graph, lists['unresolved'])}. "
+            f"Lost on the way to this answer: {described(graph, lists['uncovered'])}. "
         )
         is_repeated = self._said.get(submitter) == lists
         is_there = submitter in graph.agents
@@ -73,11 +54,13 @@ class HealEarlyTermination:
             yield Inject(event, note + "It is accepted as it is.")
             return
         self._said[submitter] = lists
-        self._repeats[submitter] = self._repeats[submitter] + 1 if is_repeated else 0
         note += "Take care of this work, then submit again."
-        yield Reroute(event, note, (submitter,), self._wait_s(self._repeats[submitter]))
+        yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
 
-    def _wait_s(self, repeats: int) -> float:
+    def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
+        said = (submitter, dumps(lists))
+        self._bounces[said] += 1
+        repeats = self._bounces[said] - 1
         return min(self._cooldown_s * 2 ** (repeats - 1), LONGEST_S) if repeats else 0.0
 
 
@@ -95,6 +78,10 @@ def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) ->
 
 class HealDeadlock:
     """Wakes all agents with a list of who holds what."""
+
+    def about(self, finding: Finding) -> object:
+        """Who holds what: a deadlock about other work is another one."""
+        return finding.evidence["waiting"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create one system event for everybody who is present."""
@@ -139,11 +126,9 @@ class HealOrphanedEvent:
         if event.cause is None:
             return  # somebody has it again
         generator = graph.history.sender(event.n)
-        by = f" by {listed(list(event.discarded_by))}" if event.cause == "discarded" else ""
-        sender = f" from {quoted(generator)}" if generator else ""
         note = (
-            f"Nobody has consumed event {quoted(event.id)} ({quoted(event.type)}{sender}), "
-            f"and nobody can any more: {LOST.get(event.cause, event.cause)}{by}. "
+            f"Nobody has consumed event {described(graph, [event.id])}, "
+            f"and nobody can any more: {LOST.get(event.cause, event.cause)}. "
         )
         if generator not in graph.agents or generator is None:
             yield Create(note + "If it matters, do its part again.", tuple(graph.agents))
@@ -186,14 +171,14 @@ class HealCrossLineage:
         if finding.stage == "delivery":
             event = finding.subject["event"]
             note = (
-                f"This event comes from {_ancestry(graph, event)}. In front of you lies what "
-                f"has no origin in common with it: {_ancestries(graph, conflicts)}. "
+                f"This event comes from {ancestry(graph, event)}. In front of you lies what "
+                f"has no origin in common with it: {ancestries(graph, conflicts)}. "
                 "Put them together only if they belong together."
             )
             yield Inject(event, note, (finding.subject["agent"],))
             return
         pairs = "; ".join(
-            f"{quoted(a)} from {_ancestry(graph, a)} with {quoted(b)} from {_ancestry(graph, b)}"
+            f"{quoted(a)} from {ancestry(graph, a)} with {quoted(b)} from {ancestry(graph, b)}"
             for a, b in conflicts[:MOST_QUOTED]
         )
         note = f"This was made by putting together what has no origin in common: {pairs}."
@@ -206,20 +191,11 @@ class HealRepeatedSolving:
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject what may be repeated into the activation's outputs."""
         shared = "; ".join(
-            f"{quoted(item['event'])}, of which {_made(graph, item['activations'])} before"
+            f"{quoted(item['event'])}, of which {made(graph, item['activations'])} before"
             for item in finding.evidence["shared"][:MOST_QUOTED]
         )
         note = f"Part of this may be there twice: {shared}. Count it once."
         yield from _into_outputs(graph, finding, note)
-
-
-def _made(graph: InteractionGraph, activations: Sequence[str]) -> str:
-    """Who made what, in some activations."""
-    h = graph.history
-    known = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
-    made = [(h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in known if v is not None]
-    shown = " and ".join(f"{quoted(agent)} made {listed(events)}" for agent, events in made)
-    return f"{shown} and others more" if len(activations) > len(made) else shown
 
 
 class DesignateHandler(HealRepeatedSolving):
@@ -249,18 +225,3 @@ def _into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Itera
         event = graph.event(graph.history.event_ids[n])
         if event.flight or event.final or event.cause:
             yield Inject(event.id, note)
-
-
-def _ancestry(graph: InteractionGraph, event: str) -> str:
-    """The root activations of an event, with their agents."""
-    h, roots = graph.history, graph.root_numbers(event)
-    first = [h.root_activations[number] for number in islice(roots, MOST_QUOTED)]
-    shown = [f"{quoted(h.activation_ids[v])} of {quoted(h.agent(v))}" for v in first]
-    more = f" and {len(roots) - MOST_QUOTED} more" if len(roots) > MOST_QUOTED else ""
-    return ", ".join(shown) + more
-
-
-def _ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
-    shown = "; ".join(f"{quoted(e)} from {_ancestry(graph, e)}" for e in events[:MOST_QUOTED])
-    more = f"; and {len(events) - MOST_QUOTED} more" if len(events) > MOST_QUOTED else ""
-    return shown + more

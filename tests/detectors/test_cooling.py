@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dig.detectors import standard, standard_healers
-from dig.findings import Inject, Reroute
+from dig.detectors import HealEarlyTermination, standard, standard_healers
+from dig.findings import Finding, Inject, Reroute
 from dig.messages import Answered, Delivered, Healed
-from dig.records import Fate
+from dig.records import Fate, Limits
 from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows
 
 
@@ -52,14 +52,41 @@ def test_an_answer_with_other_work_missing_comes_back_at_once() -> None:
     assert of(Delivered, stage.turn("a", answer())) != []
 
 
-def test_an_answer_on_its_way_back_goes_with_an_agent_that_leaves() -> None:
-    """Nothing is delivered to who is gone."""
+def test_an_answer_on_its_way_back_to_an_agent_that_leaves_is_accepted_as_it_is() -> None:
+    """As if its submitter had been gone already; it must not be lost in silence."""
     stage = stubborn()
     stage.give("a")
     stage.turn("a", answer())
+    stage.turn("a", answer("again"))
+    [answered] = of(Answered, stage.monitor.leave("a"))
+    assert answered.payload == "again"
+    assert stage.monitor.is_over
+
+
+def test_two_early_answers_in_turns_are_put_off_like_one() -> None:
+    """What counts is that the same was said to the same agent before, not that it was said last."""
+    stage = stubborn()
+    stage.give("c")
+    stage.give("a")
     stage.turn("a", answer())
-    stage.monitor.leave("a")
-    assert of(Delivered, stage.wait(10.0)) == []
+    heal = HealEarlyTermination().heal
+    lists = [{"unresolved": events, "uncovered": []} for events in (["e2"], ["e3"])]
+    findings = [Finding("ET", 0, 0, {"event": "e5"}, lists[turn % 2]) for turn in range(6)]
+    waits = [next(iter(heal(stage.graph, finding))) for finding in findings]
+    assert [one.in_s for one in waits if isinstance(one, Reroute)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_deadlocks_about_different_work_have_budgets_of_their_own() -> None:
+    """Each may be healed three times, and all together as often as their pattern may."""
+    stage = healing(limits=Limits(dl_window_s=10.0))
+    told = []
+    for _ in range(5):
+        stage.give("a")
+        effects = stage.wait(10.0)
+        told += [healed.row.action for healed in of(Healed, effects)]
+        for agent in "abc":  # they read the note, and do what they held
+            stage.turn(agent)
+    assert told == ["create"] * 5
 
 
 def test_an_answer_on_its_way_back_comes_with_whatever_comes_before() -> None:
