@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_IN_A_ROW = 100
 """How often policies are asked about an event while nothing else happens."""
 
+LEFT = "The agent that was to get this back has left: it is taken as it is."
+
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, who is asked
 
 
@@ -86,6 +88,7 @@ class Policies:
             if event in self._ledger.post:
                 self._forget(event)
                 self._ledger.diverted.discard(event)
+                self._ledger.post.add_note(event, LEFT, None)
                 self._ledger.held[event] = None
 
     def deadline(self, is_quiet: bool) -> int | None:

@@ -99,11 +99,12 @@ class Problems:
         self._whole = None if session else (Problem(),)
         # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
         self._ranges: list[tuple[int, int, Problem]] = []
-        self._answered: set[int] = set()  # source numbers
+        self._answered = bytearray()  # source number -> whether it is answered
         self.touched: dict[Problem, None] = {}
 
     def pose(self, is_work: bool) -> None:
         """An event came from outside: in a session, a new problem if it is work."""
+        self._answered.append(0)
         if self._whole is None:
             sources = RangeSet.single(len(self._history.source_events) - 1)
             problem = Problem(sources, is_work)
@@ -195,12 +196,13 @@ class Problems:
         """The sources that a final event answers, as far as they are not answered yet."""
         events = self._history.source_events
         own = (bisect_left(events, e) for e in sorted(behind.outside))
-        return RangeSet.of(source for source in own if source not in self._answered)
+        return RangeSet.of(source for source in own if not self._answered[source])
 
     def settle(self, behind: Answer) -> None:
         """A final event was accepted: what stands behind it is settled, its sources answered."""
         asked = self.asked(behind)
-        self._answered.update(asked)
+        for source in asked:
+            self._answered[source] = 1
         for problem in self.concerned(asked):
             self._withdraw(problem)
             problem.is_over = True
@@ -211,7 +213,8 @@ class Problems:
     @property
     def answered(self) -> list[int]:
         """The numbers of the environment events that are answered, in order of generation."""
-        return [self._history.source_events[s] for s in sorted(self._answered)]
+        events = self._history.source_events
+        return [event for event, done in zip(events, self._answered, strict=True) if done]
 
     def _merge(self, activation: Activation) -> None:
         """Make one of the problems that cannot be told apart any more.

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -32,7 +33,7 @@ class Rewrites:
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
-        findings: Logical time of every record of kind `finding`.
+        findings: Logical time of every record of kind `finding`, in order.
         latest_answer: What stands behind the final event that was looked at last.
     """
 
@@ -47,7 +48,7 @@ class Rewrites:
         self.finished: records.Finish | None = None
         self.is_over = False
         self.awaited: list[str] = []
-        self.findings: set[int] = set()
+        self.findings = array("q")
         self.latest_answer: Answer | None = None
         self._emitter = -1
         self._seen_last: dict[str, Event] = {}  # what the activation that ended last saw
@@ -221,7 +222,7 @@ class Rewrites:
         self._place(event, "expired")
 
     def _found(self, record: records.FindingRow) -> None:
-        self.findings.add(record.t)
+        self.findings.append(record.t)
 
     def _finish(self, record: records.Finish) -> None:
         self.finished = record

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -151,7 +152,9 @@ def _names_event(graph: InteractionGraph, record: records.Redirect | records.Exp
 
 
 def _heal(graph: InteractionGraph, record: records.HealRow) -> None:
-    if type(record.finding) is not int or record.finding not in graph.findings:
+    t, found = record.finding, graph.findings
+    place = bisect_left(found, t) if type(t) is int else len(found)
+    if place == len(found) or found[place] != t:
         _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
 
 
