@@ -16,6 +16,7 @@ import pytest
 
 from dig import Budget, Limits, Monitor, Output, Watch
 from dig.detectors import standard, standard_healers
+from dig.findings import Healer
 from dig.messages import Effect
 from dig.runtime import RunResult, Setup, simulate
 from tests.conservation import Allowed, conservation
@@ -91,7 +92,9 @@ HELPED = {
     "DL": Helped(the.deadlock, "stopped", "DL", "create"),
     "ER": Helped(the.excessive_rerouting, "timeout", "ER", "inject"),
     "CLA, delivery": Helped(the.mixed_up, "submitted", "CLA", "inject", "delivery"),
-    "CLA, consumption": Helped(the.mixed_up_before, "submitted", "CLA", "inject", "consumption"),
+    "CLA, consumption": Helped(
+        partial(the.mixed_up, by="dan"), "submitted", "CLA", "inject", "consumption"
+    ),
     "RSP": Helped(the.repeated_solving, "submitted", "RSP", "inject"),
 }
 
@@ -117,6 +120,19 @@ def test_what_fails_without_healing_ends_well_with_it(
         assert healed(sink)[case.pattern, case.stage, case.action] == 1
         assert "refused" not in result.heals
         assert not (result.left.unconsumed or result.left.orphaned or result.left.undelivered)
+
+
+@pytest.mark.parametrize("case", HELPED.values(), ids=HELPED)
+def test_it_is_the_healing_of_this_pattern_that_helps(case: Helped) -> None:
+    """With that of all other patterns the run ends no better than without."""
+
+    def others() -> dict[str, Healer]:
+        return {k: healer for k, healer in standard_healers().items() if k != case.pattern}
+
+    for seed in range(3):
+        scene = case.scene(seed)
+        result, _ = play(scene, replace(setup(scene, seed), healers=others))
+        assert result.answer != scene.right
 
 
 def test_a_handler_that_is_named_beforehand_prevents_the_pattern() -> None:
@@ -204,11 +220,11 @@ HOPELESS = {
     ),
     "OE, thrown away again": Hopeless(
         deaf(the.thrown_away), refused={"DL": {SUBJECT}},
-        raised={"OE": 2, "DL": 4}, orphaned={"e2": "discarded"}, unconsumed=("e4",),
+        raised={"OE": 2, "DL": 4}, orphaned={"e3": "discarded"}, unconsumed=("e4",),
     ),
     "OE, who sent it is gone too": Hopeless(
         partial(the.left_behind, then=[(6.0, "ann")]), refused={"DL": {SUBJECT}},
-        raised={"OE": 2, "DL": 4}, orphaned={"e2": "left"}, unconsumed=("e4",),
+        raised={"OE": 2, "DL": 4}, orphaned={"e3": "left"}, unconsumed=("e4",),
     ),
     "DL, nobody listens": Hopeless(
         deaf(the.deadlock), refused={"DL": {SUBJECT}}, raised={"DL": 4}, unconsumed=("e2", "e3")
@@ -222,7 +238,7 @@ HOPELESS = {
         raised={"CLA": 2}, answers=True, budget=ONCE,
     ),
     "CLA, nobody listens further on": Hopeless(
-        deaf(the.mixed_up_before), ends="submitted", refused={"CLA": {ONCE_USED}},
+        deaf(the.mixed_up, by="dan"), ends="submitted", refused={"CLA": {ONCE_USED}},
         raised={"CLA": 2}, answers=True, budget=ONCE,
     ),
     "RSP, out of budget": Hopeless(
