@@ -310,8 +310,8 @@ def repeated_solving(
 ) -> Scene:
     """Ann asks bob and cyd for the same half, whoever has time, and both do it.
 
-    Two reports about a half may be two parts of it, so she adds them; but one with the note that
-    it may be there twice she leaves out. Whoever is told beforehand that an event is another's to
+    Two reports about a half may be two parts of it, so she adds them; but one whose note names
+    another of them she leaves out. Whoever is told beforehand that an event is another's to
     handle leaves it alone.
     """
 
@@ -321,8 +321,9 @@ def repeated_solving(
         senders = {event.sender for event in reports(view)}
         if "dan" not in senders or len(senders) < 2:
             return Decision.wait()
-        once = [event for event in reports(view) if not (heeds and event.notes)]
-        return Decision.submit(view, total(once))
+        ids = [f"`{event.id}`" for event in reports(view)]
+        twice = [event for event in reports(view) if any(i in n for i in ids for n in event.notes)]
+        return Decision.submit(view, total(reports(view)) - (total(twice) if heeds else 0))
 
     def clerk(view: View, draws: Draws) -> Decision:
         others = [e for e in problems(view) if any("leave it to `" in note for note in e.notes)]

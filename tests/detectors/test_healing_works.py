@@ -6,10 +6,12 @@ are in `scenarios`; the same ones on the bus in `test_healing_on_the_bus`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -286,6 +288,15 @@ def refusals(sink: Recorder) -> dict[str, set[str]]:
     return reasons
 
 
+def test_an_early_answer_of_who_does_not_listen_is_put_off_until_the_work_is_done() -> None:
+    """It comes back after longer and longer, and at last together with what was missing."""
+    for seed in range(20):
+        scene = the.early_termination(seed, heeds=False)
+        result, sink = play(scene, setup(scene, seed))
+        assert (result.outcome, result.answer) == ("submitted", scene.right)
+        assert healed(sink)["ET", None, "reroute"] > 1 and result.notes == ()
+
+
 def test_an_early_answer_that_nobody_can_complete_is_accepted_as_it_is() -> None:
     """The second time nothing can move any more; the note says so, and what is missing."""
     for seed in range(20):
@@ -293,5 +304,33 @@ def test_an_early_answer_that_nobody_can_complete_is_accepted_as_it_is() -> None
         result, sink = play(scene, setup(scene, seed))
         last = rows(sink, "heal")[-1]
         assert (result.outcome, last.action) == ("submitted", "inject")
+        assert result.notes == (last.note,)
         assert "Not consumed by anybody yet: `e3`." in last.note
         assert last.note.endswith("It is accepted as it is.")
+
+
+# --- what the page about it says ------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "healing.md"
+
+
+def spoken(sink: Recorder) -> list[str]:
+    """All that the monitor said in a run, and why it refused to."""
+    told = [row.note or row.reason for row in rows(sink, "heal")]
+    return told + [row.detail["note"] for row in rows(sink, "incident") if row.what == "prevented"]
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
+def test_the_notes_in_the_docs_are_what_agents_are_shown() -> None:
+    """Each quotation is from the scene that the comment above it names."""
+    handler = HOPELESS["RSP, the handler does nothing"]
+    scenes: dict[str, Helped | Hopeless] = {**HELPED, **HOPELESS, "designate": handler}
+    page = PAGE.read_text("utf-8")
+    quoted = re.findall(r"<!-- (.+) -->\n((?:> .+\n)+)", page)
+    assert len(quoted) == page.count("<!--")
+    assert {name for name, _ in quoted} >= HELPED.keys() - {"OE, left"}
+    for name, lines in quoted:
+        case = scenes[name]
+        scene = case.scene(1)
+        _, sink = play(scene, setup(scene, 1, designate=getattr(case, "designate", False)))
+        assert " ".join(lines.replace("> ", "").split()) in spoken(sink)
