@@ -6,12 +6,10 @@ are in `scenarios`; the same ones on the bus in `test_healing_on_the_bus`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,6 +133,21 @@ def test_it_is_the_healing_of_this_pattern_that_helps(case: Helped) -> None:
         scene = case.scene(seed)
         result, _ = play(scene, replace(setup(scene, seed), healers=others))
         assert result.answer != scene.right
+
+
+@pytest.mark.parametrize("case", HELPED.values(), ids=HELPED)
+def test_in_a_session_each_problem_is_healed(case: Helped) -> None:
+    """The same team is given the same again after its answer, and ends well again."""
+    for seed in range(3):
+        first = case.scene(seed)
+        again = [(50.0 + at_s, event) for at_s, event in first.script if isinstance(event, Output)]
+        scene = replace(first, script=[*first.script, (50.0, first.problem), *again])
+        result, sink = play(scene, replace(setup(scene, seed, session=True), limit_s=120.0))
+        answers = {row.event: row.payload for row in rows(sink, "emit") if row.final}
+        accepted = [answers[row.event] for row in rows(sink, "deliver") if row.to is None]
+        assert accepted == [scene.right, scene.right]
+        assert healed(sink)[case.pattern, case.stage, case.action] == 2
+        assert "refused" not in result.heals
 
 
 def test_a_handler_that_is_named_beforehand_prevents_the_pattern() -> None:
@@ -307,30 +320,3 @@ def test_an_early_answer_that_nobody_can_complete_is_accepted_as_it_is() -> None
         assert result.notes == (last.note,)
         assert "Not consumed by anybody yet: `e3`." in last.note
         assert last.note.endswith("It is accepted as it is.")
-
-
-# --- what the page about it says ------------------------------------------------------------
-
-PAGE = Path(__file__).parents[2] / "docs" / "healing.md"
-
-
-def spoken(sink: Recorder) -> list[str]:
-    """All that the monitor said in a run, and why it refused to."""
-    told = [row.note or row.reason for row in rows(sink, "heal")]
-    return told + [row.detail["note"] for row in rows(sink, "incident") if row.what == "prevented"]
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
-def test_the_notes_in_the_docs_are_what_agents_are_shown() -> None:
-    """Each quotation is from the scene that the comment above it names."""
-    handler = HOPELESS["RSP, the handler does nothing"]
-    scenes: dict[str, Helped | Hopeless] = {**HELPED, **HOPELESS, "designate": handler}
-    page = PAGE.read_text("utf-8")
-    quoted = re.findall(r"<!-- (.+) -->\n((?:> .+\n)+)", page)
-    assert len(quoted) == page.count("<!--")
-    assert {name for name, _ in quoted} >= HELPED.keys() - {"OE, left"}
-    for name, lines in quoted:
-        case = scenes[name]
-        scene = case.scene(1)
-        _, sink = play(scene, setup(scene, 1, designate=getattr(case, "designate", False)))
-        assert " ".join(lines.replace("> ", "").split()) in spoken(sink)
