@@ -61,7 +61,8 @@ def is_within(budget: Budget, sink: Recorder) -> bool:
     raised = {row.t: row for row in rows(sink, "finding")}
     helped = {row.finding for row in rows(sink, "heal") if row.action != "refused"}
     patterns = Counter(raised[t].pattern for t in helped)
-    subjects = Counter((raised[t].pattern, str(raised[t].subject)) for t in helped)
+    about = [(raised[t].pattern, raised[t].subject, raised[t].evidence) for t in helped]
+    subjects = Counter(str((kind, on, seen.get("waiting"))) for kind, on, seen in about)
     return (
         len(helped) <= budget.per_run
         and all(n <= budget.per_pattern for n in patterns.values())
@@ -318,5 +319,5 @@ def test_an_early_answer_that_nobody_can_complete_is_accepted_as_it_is() -> None
         last = rows(sink, "heal")[-1]
         assert (result.outcome, last.action) == ("submitted", "inject")
         assert result.notes == (last.note,)
-        assert "Not consumed by anybody yet: `e3`." in last.note
+        assert "Not consumed by anybody yet: `e3`" in last.note
         assert last.note.endswith("It is accepted as it is.")
