@@ -193,7 +193,9 @@ class _Books:
         del self.buffers[row.agent]
         self.running.pop(row.agent, None)
         for event in self.events.values():
-            event.flight.pop(row.agent, None)
+            if row.agent in event.flight:
+                del event.flight[row.agent]
+                event.diverted = bool(event.flight)  # an answer that can never come back any more
             if row.agent in event.copies:
                 event.copies.remove(row.agent)
             self._settle(event, "left")
@@ -241,7 +243,8 @@ class _Books:
         spent: Counter[str] = Counter()
         for t in self.healed - self.renewed:
             row = self.findings[t]
-            subject = f"{row.pattern} {json.dumps(row.subject, sort_keys=True)}"
+            about = [row.subject, row.evidence.get("waiting")]  # other work, another deadlock
+            subject = f"{row.pattern} {json.dumps(about, sort_keys=True)}"
             spent.update(["run", f"pattern {row.pattern}", f"subject {subject}"])
         most = dict(zip(("run", "pattern", "subject"), self.allowed.budget, strict=True))
         for what, times in spent.items():

@@ -121,7 +121,9 @@ def idle(view: View, draws: Draws) -> Decision:
 # --- ET -------------------------------------------------------------------------------------
 
 
-def early_termination(seed: int, heeds: bool = True, *, cyd: Habit = count) -> Scene:
+def early_termination(
+    seed: int, heeds: bool = True, *, cyd: Habit = count, script: Sequence[Happens] = ()
+) -> Scene:
     """Ann submits as soon as she has something.
 
     An answer of hers that comes back with a note is a part of the whole to her: she keeps it
@@ -138,7 +140,8 @@ def early_termination(seed: int, heeds: bool = True, *, cyd: Habit = count) -> S
 
     slow = one_of(seed, "bob", "cyd")
     bob_s, cyd_s = (6.0, 1.0) if slow == "bob" else (1.0, 6.0)
-    return scene(seed, {"ann": (ann, 0.5), "bob": (count, bob_s), "cyd": (cyd, cyd_s)})
+    team: Habits = {"ann": (ann, 0.5), "bob": (count, bob_s), "cyd": (cyd, cyd_s)}
+    return scene(seed, team, script=script)
 
 
 # --- MC -------------------------------------------------------------------------------------
@@ -241,6 +244,27 @@ def deadlock(seed: int, heeds: bool = True) -> Scene:
         return Decision.wait()
 
     return scene(seed, {"ann": (share, 0.5), "bob": (modest, 1.0), "cyd": (modest, 1.0)})
+
+
+def deadlocks(seed: int) -> Scene:
+    """Ann gives bob one number after the other, and each time he does nothing before he is told."""
+    values: list[int] = []
+    known: list[int] = []
+
+    def ann(view: View, draws: Draws) -> Decision:
+        if not (problems(view) or reports(view)):
+            return Decision.wait()
+        values.extend(value for event in problems(view) for value in event.payload)
+        known.extend(event.payload for event in reports(view))
+        if len(known) == len(values):
+            return Decision.submit(view, sum(known))
+        task = NewEvent(payload=[values[len(known)]], to=["bob"], type="problem")
+        return Decision.respond(view, task)
+
+    def bob(view: View, draws: Draws) -> Decision:
+        return count(view, draws) if is_told(view) else Decision.wait()
+
+    return scene(seed, {"ann": (ann, 0.5), "bob": (bob, 1.0)}, memory=True)
 
 
 # --- ER -------------------------------------------------------------------------------------

@@ -151,6 +151,15 @@ def test_in_a_session_each_problem_is_healed(case: Helped) -> None:
         assert "refused" not in result.heals
 
 
+def test_a_team_that_gets_stuck_again_and_again_is_helped_each_time() -> None:
+    """Deadlocks about other work are other ones: they do not use up one another's budget."""
+    for seed in range(5):
+        scene = the.deadlocks(seed)
+        result, _ = play(scene, setup(scene, seed))
+        assert (result.outcome, result.answer) == ("submitted", scene.right)
+        assert result.raised() == {"DL": 6} and result.heals == {"create": 6}
+
+
 def test_a_handler_that_is_named_beforehand_prevents_the_pattern() -> None:
     """RSP is not even raised; who was told what stands in the trace."""
     for seed in range(20):
@@ -309,6 +318,24 @@ def test_an_early_answer_of_who_does_not_listen_is_put_off_until_the_work_is_don
         result, sink = play(scene, setup(scene, seed))
         assert (result.outcome, result.answer) == ("submitted", scene.right)
         assert healed(sink)["ET", None, "reroute"] > 1 and result.notes == ()
+
+
+def test_an_early_answer_of_who_leaves_meanwhile_is_accepted_as_it_is() -> None:
+    """One that was put off can never come back to its submitter any more."""
+    accepted = 0
+    for tenth in range(20, 60):
+        leaves_s = tenth / 10
+        scene = the.early_termination(1, heeds=False, script=[(leaves_s, "ann")])
+        result, sink = play(scene, setup(scene, 1))
+        sent = {row.event for row in rows(sink, "redirect") if row.ts < leaves_s}
+        back = {row.event for row in rows(sink, "deliver") if row.ts < leaves_s}
+        if sent - back:
+            accepted += 1
+            assert (result.outcome, result.seconds) == ("submitted", leaves_s)
+            assert "Take care of this work" in result.notes[-1]
+        else:
+            assert result.outcome == "submitted" or result.left.unconsumed
+    assert accepted > 3
 
 
 def test_an_early_answer_that_nobody_can_complete_is_accepted_as_it_is() -> None:
