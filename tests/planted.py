@@ -321,7 +321,7 @@ MUTANTS = [
     # -- problems ---
     Mutant(
         "asked-answered", "problems.py",
-        "for source in own if source not in self._answered)", "for source in own)",
+        "for source in own if not self._answered[source])", "for source in own)",
         "what was answered is asked again",
     ),
     Mutant(
@@ -459,15 +459,15 @@ MUTANTS = [
         "reroutes of what was consumed elsewhere are still counted",
     ),
     Mutant(
-        "revived-no-roots", "rewrites.py",
-        "Event(h, name, n, roots_of(h, n), sources_of(h, n))",
-        "Event(h, name, n, NOTHING, sources_of(h, n))",
+        "revived-no-roots", "state.py",
+        "self.roots = roots_of(self._history, self.n)",
+        "self.roots = RangeSet()",
         "an event that is named again after it was closed has no roots",
     ),
     Mutant(
-        "revived-no-sources", "rewrites.py",
-        "Event(h, name, n, roots_of(h, n), sources_of(h, n))",
-        "Event(h, name, n, roots_of(h, n), NOTHING)",
+        "revived-no-sources", "state.py",
+        "self.sources = sources_of(self._history, self.n)",
+        "self.sources = RangeSet()",
         "an event that is named again after it was closed concerns nothing",
     ),
     Mutant(

@@ -43,5 +43,6 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """The activations that passed the event on, in order."""
     story, event = Story(graph, finding), finding.subject["event"]
     hands = [v for v in story.seen_by(event) if story.fate(event, v) == "reroute"]
+    hands.sort(key=lambda v: graph.history.t_end[graph.history.activation(v) or 0])
     text = f"{tell(finding.subject, finding.evidence)}."
     return Explanation(text, (story.path_to(event, *hands),))

@@ -332,7 +332,8 @@ def test_an_early_answer_of_who_leaves_meanwhile_is_accepted_as_it_is() -> None:
         if sent - back:
             accepted += 1
             assert (result.outcome, result.seconds) == ("submitted", leaves_s)
-            assert "Take care of this work" in result.notes[-1]
+            assert "Take care of this work" in result.notes[-2]
+            assert result.notes[-1].endswith("has left: it is taken as it is.")
         else:
             assert result.outcome == "submitted" or result.left.unconsumed
     assert accepted > 3
