@@ -1,28 +1,35 @@
-"""`python -m bench [NAME ...]`: run the benchmarks, all of them by default."""
+"""`python -m bench [--quick] [NAME ...]`: run the benchmarks, all of them by default."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
-from . import starting, teams, traces
+from . import evidence, flat, memory, merging, starting, teams, traces
 from .measure import Table
 
-BENCHES: dict[str, Callable[[], Table]] = {
-    "bus": teams.bus,
-    "simulator": teams.simulator,
-    "reading": traces.reading,
-    "starting": starting.starting,
+BENCHES: dict[str, Callable[[bool], Table]] = {
+    "bus": lambda quick: teams.bus(),
+    "simulator": lambda quick: teams.simulator(),
+    "reading": lambda quick: traces.reading(),
+    "starting": lambda quick: starting.starting(),
+    "flat": flat.flat,
+    "open": flat.many_open,
+    "evidence": evidence.evidence,
+    "memory": memory.memory,
+    "pauses": memory.pauses,
+    "merging": merging.merging,
 }
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(BENCHES)
+    quick = "--quick" in sys.argv  # a tenth of the size, fewer rounds
+    names = [name for name in sys.argv[1:] if name != "--quick"] or list(BENCHES)
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         sys.exit(f"bench: there is no {', '.join(unknown)}; known are: {', '.join(BENCHES)}")
     for name in names:
-        print(BENCHES[name](), end="\n\n", flush=True)
+        print(BENCHES[name](quick), end="\n\n", flush=True)
 
 
 main()

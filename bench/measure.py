@@ -55,3 +55,8 @@ def compared(title: str, unit: str, times: Mapping[str, float], note: str = "") 
     base = next(iter(times.values()))
     rows = [(name, f"{us:.2f}", f"{us / base:.2f}") for name, us in times.items()]
     return Table(title, ("", f"us/{unit}", "ratio"), rows, note)
+
+
+def claim(what: str, value: float, limit: float) -> str:
+    """A figure beside its limit, as a line under a table."""
+    return f"{what}: {value:.2f} (limit {limit:g}{'' if value <= limit else ', MISSED'})"
