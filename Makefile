@@ -39,8 +39,8 @@ campaign: .venv/.dev-stamp  ## Hold the detectors against an oracle (COUNT=10000
 mutants: .venv/.dev-stamp  ## Plant bugs, and see whether the tests notice
 	@$(BIN)/python -m tests.mutants
 
-bench: .venv/.run-stamp  ## Measure
-	@$(BIN)/python -m bench
+bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
+	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
 	@rm -rf .venv dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -55,6 +55,11 @@ clean:  ## Remove .venv, caches and built files
 .venv/.dev-stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and its tools into .venv ..."
 	@$(PIP) -e '.[dev]'
+	@touch .venv/.run-stamp $@
+
+.venv/.bench-stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and what it is measured beside into .venv ..."
+	@$(PIP) -e '.[bench]'
 	@touch .venv/.run-stamp $@
 
 # pip comes last into a new venv, so that it stands for a whole one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from . import evidence, flat, memory, merging, starting, teams, traces
+from . import evidence, flat, memory, merging, peers, starting, teams, traces
 from .measure import Table
 
 BENCHES: dict[str, Callable[[bool], Table]] = {
@@ -19,6 +19,8 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "memory": memory.memory,
     "pauses": memory.pauses,
     "merging": merging.merging,
+    "rescans": peers.rescans,
+    "peers": peers.peers,
 }
 
 

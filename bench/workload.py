@@ -56,6 +56,7 @@ class Work:
     watch: Watch | None = None
     seed: int = 1
     open: int = 0
+    sink: Callable[[Record], None] = lambda record: None
     now: float = 0.0
     times: dict[str, array[int]] = field(default_factory=dict)
     findings: Counter[str] = field(default_factory=Counter)
@@ -79,7 +80,7 @@ class Work:
             session=self.session,
             detectors=() if bare else standard(),
             healers={} if bare else standard_healers(),
-            sink=self._records.append if bare else lambda record: None,
+            sink=self._records.append if bare else self.sink,
         )
         if self.open:
             self._leave_open(self.open)
@@ -216,7 +217,8 @@ class Work:
                     return fates, [self._solution(events[0], asked[:-1])]
                 team = events[0].payload["team"]
                 return fates, [self._answer(team, have, asked)]
-        fates, outputs = [], []
+        fates: list[Fate] = []
+        outputs: list[Output] = []
         for event in single:
             self._work(agent, event, len(current.events) > 1, fates, outputs)
         return fates, outputs
