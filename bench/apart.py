@@ -9,28 +9,34 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Callable
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from multiprocessing import connection, get_context
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 Serve = Callable[[Any], Callable[[Any], Any]]
 """Makes ready for a setting, and returns what answers questions from then on."""
 
 
 class Apart:
-    """A process that makes itself ready and then answers questions."""
+    """A process that makes itself ready and then answers questions.
+
+    Attributes:
+        pipe: Has something to read when it is ready, or has answered.
+    """
 
     def __init__(self, serve: Serve, setting: Any) -> None:
         context = get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(theirs, serve, setting), daemon=True)
         self._process.start()
         theirs.close()
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        self._pipe.recv()
+        self.pipe.recv()
 
     def ask(self, question: Any = None) -> Any:
         """Ask it, and wait for the answer.
@@ -38,13 +44,28 @@ class Apart:
         Raises:
             EOFError: It has died; what it died of is on standard error.
         """
-        self._pipe.send(question)
-        return self._pipe.recv()
+        self.pipe.send(question)
+        return self.pipe.recv()
 
     def close(self) -> None:
         """End it."""
-        self._pipe.close()
+        self.pipe.close()
         self._process.join()
+
+
+def made_ready(serve: Serve, settings: Sequence[T], at_once: int = 2) -> dict[T, Apart]:
+    """A process for each setting, all of them ready; so many make themselves ready at a time."""
+    processes: dict[T, Apart] = {}
+    waiting: dict[Any, Apart] = {}
+    for setting in settings:
+        if len(waiting) == at_once:
+            for pipe in connection.wait(list(waiting)):
+                waiting.pop(pipe).wait()
+        processes[setting] = Apart(serve, setting)
+        waiting[processes[setting].pipe] = processes[setting]
+    for process in waiting.values():
+        process.wait()
+    return processes
 
 
 def _run(pipe: Any, serve: Serve, setting: Any) -> None:

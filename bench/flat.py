@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dig.detectors import standard
 from dig.watch import Watch
 
-from .apart import Apart, Pauses
+from .apart import Pauses, made_ready
 from .measure import Table, claim
 from .workload import Work
 
@@ -109,9 +109,7 @@ def _measure(work: Work, holds: int, pauses: Pauses) -> Window:
 
 def measured(settings: Sequence[Setting], rounds: int = ROUNDS) -> dict[Setting, list[Window]]:
     """Windows of all settings, taken in turns; the first turn warms up."""
-    processes = {setting: Apart(_serve, setting) for setting in settings}
-    for process in processes.values():
-        process.wait()
+    processes = made_ready(_serve, settings)
     windows: dict[Setting, list[Window]] = {setting: [] for setting in settings}
     for turn in range(rounds + 1):
         for setting, process in processes.items():
@@ -154,12 +152,12 @@ def flat(quick: bool = False) -> Table:
     sizes = (1_000, 10_000, 100_000) if quick else (1_000, 10_000, 100_000, 1_000_000)
     lines = {
         "session": [Setting(size) for size in sizes],
-        "one run": [Setting(size, session=False) for size in sizes],
+        "one run": [Setting(size, session=False) for size in sizes[:3]],
         "session, Watch.feed alone": [Setting(size, watch=True) for size in sizes],
     }
     teams = [Setting(100_000, agents) for agents in (20, 200, 1_000)]
-    settings = dict.fromkeys([*(s for line in lines.values() for s in line), *teams])
-    windows = measured(list(settings), 3 if quick else ROUNDS)
+    settings = {*(setting for line in lines.values() for setting in line), *teams}
+    windows = measured(sorted(settings, reverse=True), 3 if quick else ROUNDS)
     rows, claims = [], []
     for name, line in lines.items():
         first, last = windows[line[0]], windows[line[-1]]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from time import thread_time_ns
@@ -65,6 +65,7 @@ class Work:
         self.names = tuple(f"agent-{i}" for i in range(self.agents))
         self.teams = max(1, self.agents // TEAM)
         self.random = Random(self.seed)
+        self._clock = thread_time_ns
         self.problem = [0] * self.teams  # each team's, by number; 0: it has none
         self.since = [0.0] * self.teams
         self.lead = [self.names[team * TEAM] for team in range(self.teams)]  # who merges it
@@ -99,9 +100,11 @@ class Work:
         return self.events + len(self.monitor.graph.history.activation_ids)
 
     def grow(self, nodes: int) -> None:
-        """Work until there are so many events and activations; forget the times."""
+        """Work until there are so many events and activations, without taking times."""
+        self._clock = _stopped
         while self.nodes < nodes:
             self.step()
+        self._clock = thread_time_ns
         self.times = {}
 
     # --- one request after the other ---
@@ -127,9 +130,9 @@ class Work:
     def ask(self, kind: str, request: Callable[..., list[Effect]], *what: Any) -> None:
         """Make a request, time it, and note what comes of it."""
         events = self.events
-        start = thread_time_ns()
+        start = self._clock()
         effects = request(*what)
-        ns = thread_time_ns() - start
+        ns = self._clock() - start
         if self.watch is not None:
             ns = self._watched(self.watch)
         self._time(kind, ns)
@@ -148,10 +151,10 @@ class Work:
 
     def _watched(self, watch: Watch) -> int:
         found = []
-        start = thread_time_ns()
+        start = self._clock()
         for record in self._records:
             found += watch.feed(record)
-        ns = thread_time_ns() - start
+        ns = self._clock() - start
         self._records.clear()
         self.findings.update(finding.pattern for finding in found)
         return ns
@@ -208,20 +211,26 @@ class Work:
                 groups.setdefault(asked[-1][1], []).append(event)
             elif event.sender != "system":
                 single.append(event)
-        for events in groups.values():
+        merged = self._merge(groups.values())
+        if merged is not None:
+            return merged
+        fates: list[Fate] = []
+        outputs: list[Output] = []
+        for event in single:
+            self._work(agent, event, len(current.events) > 1, fates, outputs)
+        return fates, outputs
+
+    def _merge(self, groups: Iterable[list[Pending]]) -> Decision | None:
+        """Merge the first group of solutions that is complete, if one is."""
+        for events in groups:
             asked = events[0].payload["asked"]
             have = sum(event.payload["have"] for event in events)
             if have >= asked[-1][2] or (len(asked) == 1 and self._now_and_then(EARLY)):
                 fates = [Fate(event.id, "consume") for event in events]
                 if len(asked) > 1:
                     return fates, [self._solution(events[0], asked[:-1])]
-                team = events[0].payload["team"]
-                return fates, [self._answer(team, have, asked)]
-        fates: list[Fate] = []
-        outputs: list[Output] = []
-        for event in single:
-            self._work(agent, event, len(current.events) > 1, fates, outputs)
-        return fates, outputs
+                return fates, [self._answer(events[0].payload["team"], have, asked)]
+        return None
 
     def _work(
         self, agent: str, event: Pending, more: bool, fates: list[Fate], outputs: list[Output]
@@ -291,3 +300,7 @@ class Work:
 
     def _now_and_then(self, chance: float) -> bool:
         return self.random.random() < chance
+
+
+def _stopped() -> int:
+    return 0
