@@ -154,7 +154,7 @@ ALL_THE_WAY = (_passed_on, _beside_many_lineages)
 """Their findings come at each step, so that a trace up to the last has n * n / 2 items."""
 
 
-def _raised(case: Case, n: int) -> float:
+def raised(case: Case, n: int) -> float:
     """Microseconds of CPU for the last record of a case, or for the clock."""
     script, due = case(n)
     watch = Watch(standard())
@@ -178,7 +178,7 @@ def evidence(quick: bool = False) -> Table:
     rows, worst = [], 0.0
     for name, case in CASES.items():
         sizes = SIZES[:3] if quick or case in ALL_THE_WAY else SIZES
-        each = [median(_raised(case, n) for _ in range(ROUNDS)) / n for n in sizes]
+        each = [median(raised(case, n) for _ in range(ROUNDS)) / n for n in sizes]
         worst = max(worst, each[-1] / each[1])
         shown = [f"{us:.2f}" for us in each]
         rows.append((name, *shown, *["-"] * (len(SIZES) - len(shown))))
