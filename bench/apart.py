@@ -34,18 +34,18 @@ class Apart:
         self._process.start()
         theirs.close()
 
-    def wait(self) -> None:
-        """Wait until it is ready."""
-        self.pipe.recv()
-
-    def ask(self, question: Any = None) -> Any:
-        """Ask it, and wait for the answer.
+    def wait(self) -> Any:
+        """Wait until it is ready, or for its answer.
 
         Raises:
             EOFError: It has died; what it died of is on standard error.
         """
-        self.pipe.send(question)
         return self.pipe.recv()
+
+    def ask(self, question: Any = None) -> Any:
+        """Ask it, and wait for the answer."""
+        self.pipe.send(question)
+        return self.wait()
 
     def close(self) -> None:
         """End it."""
