@@ -11,7 +11,7 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from multiprocessing import connection, get_context
-from time import perf_counter_ns
+from time import thread_time_ns
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -89,9 +89,9 @@ class Pauses:
 
     def _heard(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._start = perf_counter_ns()
+            self._start = thread_time_ns()
         else:
-            self.ns[info["generation"]].append(perf_counter_ns() - self._start)
+            self.ns[info["generation"]].append(thread_time_ns() - self._start)
 
     def taken(self) -> tuple[list[int], list[int], list[int]]:
         """The pauses since the last time, in nanoseconds; the count begins anew."""

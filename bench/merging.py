@@ -41,9 +41,9 @@ class Mark(NamedTuple):
     bytes: int
 
 
-def _serve(memory: bool) -> Callable[[int], Mark]:
+def _monitor(memory: bool) -> Monitor:
     clock = count()
-    monitor = Monitor(
+    return Monitor(
         (MERGER, *WORKERS),
         clock=lambda: next(clock) / 1000,
         session=True,
@@ -51,6 +51,13 @@ def _serve(memory: bool) -> Callable[[int], Mark]:
         detectors=standard(),
         healers=standard_healers(),
     )
+
+
+def _serve(memory: bool) -> Callable[[int], Mark]:
+    warm_up, monitor = _monitor(memory), _monitor(memory)
+    for _ in range(1_000):
+        _message(warm_up, WORKERS[0])
+    del warm_up
     gc.collect()
     before, began, done = resident(), thread_time(), 0
 
