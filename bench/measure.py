@@ -37,16 +37,20 @@ class Table:
         )
 
 
-def per_unit(candidates: Mapping[str, Candidate], rounds: int = 7) -> dict[str, float]:
+def per_unit(
+    candidates: Mapping[str, Candidate],
+    rounds: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """The median microseconds a unit of each candidate, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds + 1):
         for name, candidate in candidates.items():
             gc.collect()
-            start = time.perf_counter()
+            start = clock()
             units = candidate()
             if turn:  # the first turn warms up
-                times[name].append((time.perf_counter() - start) / units * 1e6)
+                times[name].append((clock() - start) / units * 1e6)
     return {name: statistics.median(values) for name, values in times.items()}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from statistics import median
+from time import process_time
 from typing import Any, TypedDict
 
 import anyio
@@ -42,10 +43,13 @@ def _ring(monitor: Monitor) -> Iterator[None]:
         yield
 
 
-def _ours() -> Candidate:
+def _ours(detect: bool) -> Candidate:
     clock = count()
     monitor = Monitor(
-        NAMES, clock=lambda: next(clock) / 1000, detectors=standard(), healers=standard_healers()
+        NAMES,
+        clock=lambda: next(clock) / 1000,
+        detectors=standard() if detect else (),
+        healers=standard_healers() if detect else {},
     )
     ring = _ring(monitor)
 
@@ -162,13 +166,17 @@ FRAMEWORKS: dict[str, tuple[str, Callable[[], Candidate]]] = {
 
 def peers(quick: bool = False) -> Table:
     """Microseconds a message, of ours and of others, in one run."""
-    missing, candidates = [], {"a hold: monitor, seven detectors, healing": _ours()}
+    missing = []
+    candidates = {
+        "monitor, seven detectors, healing": _ours(True),
+        "monitor without detectors": _ours(False),
+    }
     for name, (package, make) in FRAMEWORKS.items():
         try:
             candidates[f"{name} ({package} {version(package)})"] = make()
         except (ImportError, PackageNotFoundError):
             missing.append((name, "not installed: pip install -e '.[bench]'", "-"))
-    times = per_unit(candidates, rounds=3 if quick else 7)
+    times = per_unit(candidates, 3 if quick else 7, process_time)
     base = next(iter(times.values()))
     rows = [(name, f"{us:.1f}", f"{us / base:.2f}") for name, us in times.items()]
     return Table("Peers: a message round a ring", ("", "us/message", "ratio"), [*rows, *missing])
