@@ -7,6 +7,7 @@
     ├── DecisionError     a decision does not fit the activation that made it
     ├── RequestError      a host asked the monitor for what cannot be done now
     ├── PayloadError      a payload is not plain JSON
+    ├── UndecidedError    two behaviours could not be compared in the time there was
     ├── JournalError      a run directory or its trace cannot be written
     └── SettingsError     a setting, option or team makes no sense
 
@@ -57,6 +58,10 @@ class RequestError(DigError):
 
 class PayloadError(DigError):
     """A payload holds something that JSON does not; the message names the place."""
+
+
+class UndecidedError(DigError):
+    """Whether two behaviours are the same could not be decided in the time there was."""
 
 
 class JournalError(DigError):

@@ -9,7 +9,7 @@ from dig.plain import safe_text
 from dig.records import SYSTEM
 from dig.views import GraphView
 
-_PAST = {
+PAST = {
     "consume": "consumed",
     "delay": "delayed",
     "reroute": "rerouted",
@@ -56,7 +56,7 @@ def _activation(
     nodes: dict[str, dict[str, Any]],
 ) -> str:
     end = f"-{node['t_end']}" if "t_end" in node else "-..."
-    did = [f"{_PAST[fate]} {_list(events)}" for fate, events in seen.items()]
+    did = [f"{PAST[fate]} {_list(events)}" for fate, events in seen.items()]
     if made:
         did.append("generated " + ", ".join(_event(event, nodes[event]) for event in made))
     what = "; ".join(did) or "did nothing"

@@ -1,0 +1,107 @@
+"""For tests of a team: is its collaboration still what it was?
+
+    from dig.testing import assert_same_behaviour
+
+    def test_the_team_still_works_together_as_it_did(tmp_path):
+        result = run_my_team(tmp_path)
+        assert_same_behaviour(tmp_path / "trace.dig.jsonl", "tests/golden/team.behaviour")
+
+`pytest --update-behaviour` writes the golden files instead of comparing with them; pytest finds
+that option by itself where dig-monitor is installed. Without pytest, pass `update=True`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .behaviour import Behaviour, Run, same_behaviour, signature
+from .errors import TraceError
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["assert_same_behaviour", "same_behaviour", "signature"]
+
+_FLAG = "--update-behaviour"
+_updating: list[bool] = []  # one for each pytest that runs in this process, the innermost last
+_written: list[Path] = []
+
+
+def assert_same_behaviour(
+    run: Run | str | os.PathLike[str],
+    golden: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    update: bool | None = None,
+) -> None:
+    """Fail unless a run behaves like the one behind a golden file.
+
+    Args:
+        run: A graph, its records, or the path of a trace or run directory.
+        golden: The file, written by an update; a trace or a run directory will do as well.
+        strict: Ask for the same order of everything, rather than only of what depends on
+            each other.
+        update: Write the file instead; ``None``: if pytest was started with
+            `--update-behaviour`.
+
+    Raises:
+        AssertionError: The behaviour is another one, or there is no golden file; the message
+            says where the two part.
+        TraceError: The run or the golden file cannot be read.
+        UndecidedError: The two are so alike in parts that comparing them took too long.
+    """
+    from dig.traces import golden as files
+    from dig.traces.difference import Comparison, behaviour_at
+    from dig.traces.side_by_side import told
+
+    path = Path(golden)
+    behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)
+    is_update = any(_updating[-1:]) if update is None else update
+    if not path.exists():
+        if not is_update:
+            raise AssertionError(f"there is no golden file {path}; pytest {_FLAG} writes it")
+        files.write(behaviour, path)
+        _written.append(path)
+        return
+    comparison = Comparison.of(behaviour_at(path), behaviour, strict=strict)
+    if comparison.is_same:
+        return
+    if not is_update:
+        lines = told(comparison, "golden", "run")
+        raise AssertionError("\n".join([f"the behaviour is not that of {path}", *lines]))
+    if not files.is_golden(path):
+        raise TraceError(path, None, "is no golden file, so it is not written over")
+    files.write(behaviour, path)
+    _written.append(path)
+
+
+# --- what pytest calls ---
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    group = parser.getgroup("dig", "behaviour of agents")
+    group.addoption(
+        _FLAG,
+        action="store_true",
+        help="Write the golden files of assert_same_behaviour instead of comparing with them.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note whether golden files are to be written."""
+    _updating.append(bool(config.getoption(_FLAG, default=False)))
+
+
+def pytest_unconfigure() -> None:
+    """Forget it."""
+    _updating.pop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was written."""
+    for path in _written:
+        terminalreporter.write_line(f"dig: wrote {path}")
+    _written.clear()
