@@ -1,0 +1,68 @@
+"""`digmon import` and `digmon export`: from and to the formats of other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dig.errors import JournalError
+from dig.plain import safe_text
+
+from .app import app
+from .options import Trace
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What another program recorded.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="dig-graph or log; as the file looks, if not given.")
+    ] = None,
+) -> None:
+    """Turn a stored graph of the reference implementation, or a message log, into a trace.
+
+    What the source does not say is guessed; every guess is told, and stands in the trace.
+    """
+    from dig.traces.importing.imports import import_file, save
+
+    imported = import_file(file, format)
+    path = save(imported, out)
+    for guess in imported.guesses:
+        print(f"digmon: guess: {safe_text(guess, 400)}", file=sys.stderr)
+    print(f"{safe_text(path)}: {len(imported.records)} records, read as {imported.format}")
+
+
+@app.command()
+def export(
+    run: Trace,
+    format: Annotated[str, typer.Option(help="graphml, node-link or dot.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
+    ] = None,
+    cleaned: Annotated[
+        bool, typer.Option("--cleaned", help="Only productive edges, and what they touch.")
+    ] = False,
+    at: Annotated[
+        int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
+    ] = None,
+) -> None:
+    """Write the graph of a stored run in a format of other programs."""
+    from dig.traces.formats import Export, writer
+
+    pieces = writer(format)(Export(run, at, cleaned))
+    if out is None:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        return
+    text = "".join(pieces)  # all of it, before there is a file
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise JournalError(f"cannot write {out}: {error.strerror or error}") from None
