@@ -122,7 +122,7 @@ class _Chat:
         is_answer = _is_answer(message)
         if None in message.to and not is_answer:
             self._guesses.note(
-                "a message to the outside that comes from there, or goes to agents too, is no answer",
+                "a message to the outside is no answer if it comes from there, or has other recipients",
                 message.id,
             )
         to = () if is_answer else _agents(message)
