@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from . import evidence, flat, memory, merging, peers, starting, teams, traces
+from . import behaviour, evidence, flat, memory, merging, peers, starting, teams, traces
 from .measure import Table
 
 BENCHES: dict[str, Callable[[bool], Table]] = {
     "bus": lambda quick: teams.bus(),
     "simulator": lambda quick: teams.simulator(),
     "reading": lambda quick: traces.reading(),
+    "comparing": lambda quick: behaviour.comparing(),
+    "listing": lambda quick: behaviour.listing(),
     "starting": lambda quick: starting.starting(),
     "flat": flat.flat,
     "open": flat.many_open,

@@ -5,19 +5,22 @@ The map of the package, from the inside out:
 - `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
 - `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
   `dig.lineage`, `dig.ranges`, `dig.problems`, `dig.views`: parts of the graph.
+- `dig.behaviour`: whether two runs are the same behaviour. `dig.isomorphism`: part of it.
 - `dig.findings`: what detectors, healers and gates are. `dig.explain`: why a finding was raised.
 - `dig.watch`: a graph with detectors.
 - `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
   `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and out.
 - `dig.detectors`: the failure patterns and their healing.
 - `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
-- `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.cli`: the command `digmon`.
+- `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.testing`: for tests of a team.
+- `dig.cli`: the command `digmon`.
 
 Only the core is exported here, so that importing it is quick and pulls in no framework.
 """
 
 from __future__ import annotations
 
+from .behaviour import same_behaviour, signature
 from .errors import DigError
 from .findings import Budget, Create, Detector, Finding, Gate, Healer, Hold, Inject, Reroute
 from .graph import InteractionGraph
@@ -48,4 +51,6 @@ __all__ = [
     "Reroute",
     "Step",
     "Watch",
+    "same_behaviour",
+    "signature",
 ]

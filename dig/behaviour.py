@@ -221,8 +221,8 @@ class _Limit:
         spent = clock() - self._began if clock else self._work / WORK_PER_S
         if spent > self._limit_s:
             raise UndecidedError(
-                f"the two behaviours are so alike in parts that {self._limit_s:g} s were not "
-                "enough to compare them; allow more time, or compare strictly"
+                f"{self._limit_s:g} s were not enough to compare the two behaviours; allow more "
+                "time, or compare strictly"
             )
 
 

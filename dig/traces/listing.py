@@ -92,8 +92,8 @@ def _tokens(run: RunSummary) -> str:
 
 
 def _date(run: RunSummary) -> str:
-    date = (run.began or "")[:16].replace("T", " ")
-    is_told = run.name.startswith(date[:10].replace("-", ""))  # an execution id begins with it
+    date = (run.began or "")[:10]
+    is_told = run.name.startswith(date.replace("-", ""))  # an execution id begins with it
     return "" if is_told else name(date)
 
 

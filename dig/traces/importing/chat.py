@@ -122,7 +122,7 @@ class _Chat:
         is_answer = _is_answer(message)
         if None in message.to and not is_answer:
             self._guesses.note(
-                "a message to the outside is no answer if it comes from there, or has other recipients",
+                "a message to the outside is an answer only if an agent sent it to nobody else",
                 message.id,
             )
         to = () if is_answer else _agents(message)

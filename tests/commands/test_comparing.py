@@ -1,0 +1,141 @@
+"""`digmon runs`, `show` and `diff`: what they print, and how they exit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.traces.runs import directory, hasty, solved, store
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    directory(tmp_path / "runs", "r1", solved(), method="dig", score={"rmse": 2.0})
+    directory(tmp_path / "runs", "r2", hasty(), method="mas")
+    directory(tmp_path / "runs", "r3", solved()[:3] + solved()[4:], method="dig")
+    return tmp_path / "runs"
+
+
+# --- runs ---
+
+
+def test_runs_lists_them(call: Any, runs: Path) -> None:
+    code, out, err = call("runs", runs)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["r1", "r2", "r3"]
+    assert "submitted" in lines[1]
+    assert "in progress" in lines[2]
+    assert "ET:1" in lines[2]
+    assert "broken" in lines[3]
+    assert max(map(len, lines[:4])) <= 80
+
+
+def test_runs_as_json_is_one_object_a_line(call: Any, runs: Path) -> None:
+    code, out, _ = call("runs", runs, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [row["state"] for row in rows] == ["ended", "in progress", "broken"]
+    assert rows[0]["method"] == "dig"
+    assert rows[0]["score"] == {"rmse": 2.0}
+    assert rows[1]["findings"] == {"ET": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (("--method", "dig"), ["r1", "r3"]),
+        (("--task", "adding", "--outcome", "submitted"), ["r1"]),
+        (("--outcome", "in progress"), ["r2"]),
+        (("--pattern", "ET"), ["r2"]),
+        (("--pattern", "ET", "--pattern", "DL"), []),
+        (("--agents", "3", "--sort", "name", "--reverse"), ["r3", "r2", "r1"]),
+    ],
+)
+def test_runs_can_be_filtered_and_sorted(
+    call: Any, runs: Path, options: tuple[str, ...], left: list[str]
+) -> None:
+    _, out, _ = call("runs", runs, "--json", *options)
+    assert [Path(json.loads(line)["path"]).name for line in out.splitlines()] == left
+
+
+def test_no_runs_is_an_answer_too(call: Any, runs: Path) -> None:
+    (runs.parent / "empty").mkdir()
+    code, out, _ = call("runs", runs.parent / "empty")
+    assert (code, out.strip().endswith("no runs")) == (0, True)
+    assert "none of 3 runs is such a one" in call("runs", runs, "--task", "x")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [(("nothing",), "No such file"), ((".", "--sort", "colour"), "sorted by 'colour'")],
+)
+def test_runs_refuses_what_makes_no_sense(
+    call: Any, arguments: tuple[str, ...], reason: str
+) -> None:
+    code, out, err = call("runs", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert reason in err
+
+
+# --- show ---
+
+
+def test_show_explains_a_run_and_what_is_in_it(call: Any, runs: Path) -> None:
+    for name, begins in [(None, "run r"), ("f", "event f"), ("w", "activation w of a"),
+                         ("b", "agent b"), ("12", "ET: answer f")]:  # fmt: skip
+        code, out, err = call("show", runs / "r2", *([name] if name else []))
+        assert (code, err) == (0, "")
+        assert out.startswith(begins)
+        assert max(map(len, out.splitlines())) <= 80
+        _, out, _ = call("show", runs / "r2", *([name] if name else []), "--json")
+        assert json.loads(out)["what"] in ("run", "event", "activation", "agent", "finding")
+
+
+def test_show_refuses_what_is_not_there(call: Any, runs: Path) -> None:
+    for arguments in ((runs / "r2", "zed"), (runs / "r3",), (runs / "r9",)):
+        code, out, err = call("show", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+# --- diff ---
+
+
+def test_diff_exits_with_0_if_the_behaviour_is_the_same(call: Any, runs: Path) -> None:
+    other = store(runs.parent / "other.dig.jsonl", solved(tokens=7))
+    code, out, err = call("diff", runs / "r1", other)
+    assert (code, err) == (0, "")
+    assert out.startswith("the same behaviour (causally)\n")
+    assert "input_tokens" in out
+    assert call("diff", runs / "r1", other, "--strict")[0] == 0
+
+
+def test_diff_exits_with_1_if_it_is_not_and_says_where(call: Any, runs: Path) -> None:
+    code, out, _ = call("diff", runs / "r1", runs / "r2")
+    assert code == 1
+    assert "first divergence:" in out
+    code, out, _ = call("diff", runs / "r1", runs / "r2", "--json")
+    assert (code, json.loads(out)["same"]) == (1, False)
+
+
+def test_diff_exits_with_2_if_a_run_cannot_be_read(call: Any, runs: Path) -> None:
+    for pair in ((runs / "r1", runs / "r3"), (runs / "r9", runs / "r1")):
+        code, out, err = call("diff", *pair)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_diff_exits_with_2_if_time_is_up(call: Any, tmp_path: Path) -> None:
+    """That nobody knows is not that they are different."""
+    from dig.traces import golden
+    from tests.test_behaviour import cycles
+
+    golden.write(cycles(6, 6), tmp_path / "a")
+    golden.write(cycles(12), tmp_path / "b")
+    code, out, err = call("diff", tmp_path / "a", tmp_path / "b", "--limit", "1e-9")
+    assert (code, out) == (2, "")
+    assert "were not enough to compare them" in err
+    assert call("diff", tmp_path / "a", tmp_path / "b")[0] == 1
+    assert call("diff", tmp_path / "a", tmp_path / "b", "--limit", "0")[0] == 2
