@@ -74,10 +74,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Explain a run, or one event, activation, agent or finding of it, with its paths."""
-    from dig.traces.explain import explain
+    from dig.traces import showing
     from dig.traces.telling import tell
 
-    found = explain(run, id)
+    found = showing.show(run, id)
     if as_json:
         print(json.dumps(found))
     else:

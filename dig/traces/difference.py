@@ -16,11 +16,11 @@ from dig.behaviour import (
     same_behaviour,
 )
 from dig.isomorphism import Diagram
+from dig.plain import name, names
 
 from . import golden
 from .outline import PAST
 from .reader import read_graph
-from .words import name, names
 
 Counts = dict[str, int]
 

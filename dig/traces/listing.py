@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dig.plain import counted, name, one_line
+
 from .summary import RunSummary, grade, tokens
-from .words import counted, name, one_line, seconds
+from .words import seconds
 
 Key = Callable[[RunSummary], Any]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dig.detectors import standard
 from dig.errors import RuleError, TraceError
+from dig.explain import Explanation
 from dig.findings import Finding
 from dig.history import History
 from dig.records import (
@@ -27,6 +28,7 @@ from dig.records import (
     Record,
     Redirect,
     Start,
+    micros,
 )
 from dig.watch import Watch
 
@@ -74,7 +76,7 @@ class Reading:
             except RuleError as error:
                 raise TraceError(trace_path(path), number, str(error)) from None
             self._keep(record, name)
-        self.agents.update(dict.fromkeys((*self.graph.run.agents, *self.agents)))
+        self.agents = dict.fromkeys((*self.graph.run.agents, *self.agents))
 
     def _keep(self, record: Record, name: str | None) -> None:
         if isinstance(record, FindingRow):
@@ -121,6 +123,17 @@ class Reading:
         else:
             for finding in self.found:
                 yield said(finding, finding.t)
+
+    def why(self, one: Explained) -> Explanation:
+        """The explanation of something that was raised, by whoever found it."""
+        keys = ("pattern", "stage", "subject", "evidence")
+        for finding in self.found:
+            if all(getattr(finding, key) == one[key] for key in keys):
+                return finding.explain(self.graph)
+        us = micros(one["ts"])
+        return Finding(t=one["record"], us=us, **{key: one[key] for key in keys}).explain(
+            self.graph
+        )
 
     def about(self, name: str) -> list[Explained]:
         """The findings that name something, as subject or as evidence."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dig.behaviour import LIMIT_S
+from dig.plain import name
 
 from .difference import Comparison, Place, behaviour_at
 from .golden import is_golden
 from .summary import RunSummary, grade, summarise
-from .words import name
 
 Line = tuple[str, str, str]
 """A label, and a value on each side."""

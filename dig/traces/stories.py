@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dig.history import History
+from dig.plain import name, names
 from dig.records import (
     FATES,
     SYSTEM,
@@ -23,7 +24,7 @@ from dig.records import (
 )
 
 from .outline import PAST
-from .words import healed, incident, name, names, seconds, tag, told
+from .words import healed, incident, seconds, tag, told
 
 Chapter = dict[str, Any]
 

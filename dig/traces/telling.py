@@ -1,4 +1,4 @@
-"""What `dig.traces.explain` found, in words: lines of 80 columns, without colour."""
+"""What `dig.traces.showing` found, in words: lines of 80 columns, without colour."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
+from dig.plain import counted, name, names, one_line
+
 from .outline import PAST
 from .reading import Explained
-from .words import counted, name, names, one_line, seconds
+from .words import seconds
 
 WIDTH = 80
 MOST_ROWS = 40
@@ -192,7 +194,7 @@ def _turn(one: Explained) -> str:
 
 
 def _finding(found: Explained) -> Iterator[str]:
-    yield f"{_raised(found)}"
+    yield _raised({**found, "says": one_line(found["why"], MOST_NOTE)})
     yield f"  raised at {_time(found['ts'])}, record {found['record']}"
     for other in found["also"]:
         yield f"  with it: {one_line(other)}"
@@ -202,7 +204,8 @@ def _finding(found: Explained) -> Iterator[str]:
             yield f"  {one_line(one['note'], MOST_NOTE)}"
     if not found["healing"]:
         yield "healing: none"
-    yield from _paths(found["paths"])
+    for path in found["paths"]:
+        yield f"path: {path['says']}"
 
 
 def _time(ts: float) -> str:

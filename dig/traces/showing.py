@@ -1,6 +1,6 @@
 """What a run was, or one event, activation, agent or finding of it: as data, with its paths.
 
-`explain` reads a trace once and returns what `digmon show --json` prints; `dig.traces.telling`
+`show` reads a trace once and returns what `digmon show --json` prints; `dig.traces.telling`
 puts it into words. A *path* is causal: from the problem, over what was used to make what, to the
 thing itself, as ids of events and activations in turn.
 """
@@ -16,7 +16,7 @@ from dig.records import FATES, SYSTEM, Emit, End, HealRow, IncidentRow, Join, Le
 from dig.runtime.result import left
 
 from .reader import trace_path
-from .reading import Explained, Reading, ids_in, path_to, said
+from .reading import Explained, Reading, path_to, said
 from .stories import event_story
 from .summary import summarise
 from .words import healed, incident
@@ -24,7 +24,7 @@ from .words import healed, incident
 MOST_PATHS = 12
 
 
-def explain(path: Path, name: str | None = None) -> Explained:
+def show(path: Path, name: str | None = None) -> Explained:
     """Explain a stored run, or one thing in it.
 
     Args:
@@ -196,14 +196,13 @@ def _finding(reading: Reading, number: int) -> Explained:
         reason = f"record {number} is no finding; findings are at: {known}"
         raise TraceError(trace_path(reading.path), None, reason)
     one, *others = raised
-    h = reading.graph.history
-    ids = [i for i in ids_in((one["subject"], one["evidence"])) if h.event(i) is not None]
-    paths = [path for path in (path_to(reading.graph.history, i) for i in ids) if path]
+    why = reading.why(one)
     return {
         "what": "finding",
         **one,
+        "why": why.text,
         "healing": [_heal(row) for row in reading.heals if row.finding == one["record"]],
-        "paths": paths[:MOST_PATHS],
+        "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
         "also": [other["says"] for other in others],
     }
 

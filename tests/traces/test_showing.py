@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from dig.errors import TraceError
-from dig.traces.explain import explain
+from dig.traces.showing import show
 from dig.traces.telling import WIDTH, tell
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.oracle import Row, State
@@ -31,7 +31,7 @@ def good(tmp_path: Path) -> Path:
 
 
 def told(path: Path, name: str | None = None) -> str:
-    lines = list(tell(explain(path, name)))
+    lines = list(tell(show(path, name)))
     assert max(map(len, lines)) <= WIDTH
     return "\n".join(lines)
 
@@ -41,7 +41,7 @@ def told(path: Path, name: str | None = None) -> str:
 
 def test_a_run_is_explained_with_what_was_raised_and_left(run: Path) -> None:
     """Who worked on what, how it ended, findings with their record numbers, healing, leftovers."""
-    found = explain(run)
+    found = show(run)
     assert (found["what"], found["state"], found["method"]) == ("run", "in progress", "dig")
     assert (found["team"], found["problems"]) == (["a", "b", "c"], ["p"])
     assert [(f["record"], f["pattern"]) for f in found["raised"]] == [(12, "ET")]
@@ -67,7 +67,7 @@ def test_a_run_that_went_well_says_so(good: Path) -> None:
 
 def test_the_story_of_an_event_is_whole_and_in_order(run: Path) -> None:
     """Emitted, raised, healed, sent back, delivered, shown, given a fate: with record numbers."""
-    found = explain(run, "f")
+    found = show(run, "f")
     assert [(c["record"], c["kind"]) for c in found["story"]] == [
         (11, "emit"), (12, "finding"), (13, "heal"), (14, "redirect"), (15, "deliver"),
         (16, "start"), (17, "end"),
@@ -84,7 +84,7 @@ def test_the_story_of_an_event_is_whole_and_in_order(run: Path) -> None:
 
 
 def test_an_event_that_left_with_its_agent_says_so(run: Path) -> None:
-    found = explain(run, "q")
+    found = show(run, "q")
     assert found["story"][-1]["says"] == "lost with b, who left"
     assert found["state"]["orphaned"] == "left"
 
@@ -98,7 +98,7 @@ def test_an_accepted_answer_is_one(good: Path) -> None:
 def test_an_implied_fate_is_told(tmp_path: Path) -> None:
     """A note that an activation did not name was read, as the graph has it."""
     rows = trace(arrive(0, "n", "system", "a", "system"), start(1, "v", "a", "n"), end(1, "v"))
-    found = explain(store(tmp_path / "t.dig.jsonl", rows), "n")
+    found = show(store(tmp_path / "t.dig.jsonl", rows), "n")
     assert found["story"][-1]["fate"] == "consume"
 
 
@@ -106,7 +106,7 @@ def test_an_implied_fate_is_told(tmp_path: Path) -> None:
 
 
 def test_an_activation_tells_inputs_outputs_and_ancestors(run: Path) -> None:
-    found = explain(run, "w")
+    found = show(run, "w")
     assert [(i["event"], i["fate"], i["by"], i["agent"]) for i in found["inputs"]] == [
         ("m", "consume", "v", "a")
     ]
@@ -126,12 +126,12 @@ def test_an_activation_that_failed_says_why(tmp_path: Path) -> None:
 
 
 def test_an_agent_tells_what_it_did(run: Path) -> None:
-    found = explain(run, "a")
+    found = show(run, "a")
     assert [one["activation"] for one in found["activations"]] == ["v", "w", "x"]
     assert found["fates"] == {"consume": 2, "delay": 1}
     assert found["buffer"] == ["f"]
     assert "agent a: 3 activations" in told(run, "a")
-    gone = explain(run, "b")
+    gone = show(run, "b")
     assert (gone["present"], gone["activations"]) == (False, [])
     assert [one["kind"] for one in gone["came_and_went"]] == ["leave"]
 
@@ -141,11 +141,11 @@ def test_an_agent_tells_what_it_did(run: Path) -> None:
 
 def test_a_finding_goes_by_its_record_number(run: Path) -> None:
     """By that of its row, and by that of the record that raised it, which `check` prints."""
-    found = explain(run, "12")
+    found = show(run, "12")
     assert (found["pattern"], found["record"]) == ("ET", 12)
     assert [one["record"] for one in found["healing"]] == [13]
-    assert ["p", "v", "q"] in found["paths"]
-    assert explain(run, "11") == found
+    assert ["p", "v", "q"] in [path["nodes"] for path in found["paths"]]
+    assert show(run, "11") == found
     text = told(run, "12")
     assert "answer f was submitted too early" in text
     assert "q is open" in text
@@ -153,18 +153,18 @@ def test_a_finding_goes_by_its_record_number(run: Path) -> None:
 
 def test_a_number_that_is_no_finding_names_those_there_are(run: Path) -> None:
     with pytest.raises(TraceError, match="record 3 is no finding; findings are at: 12"):
-        explain(run, "3")
+        show(run, "3")
 
 
 def test_what_is_not_there_is_a_clear_error(run: Path) -> None:
     with pytest.raises(TraceError, match="no event, activation or agent 'zed'"):
-        explain(run, "zed")
+        show(run, "zed")
 
 
 def test_an_id_goes_before_a_number(tmp_path: Path) -> None:
     """An event may be called 3, and is meant then."""
     path = store(tmp_path / "t.dig.jsonl", trace(arrive(0, "3", None, "a")))
-    assert explain(path, "3")["what"] == "event"
+    assert show(path, "3")["what"] == "event"
 
 
 # --- any run ---
@@ -181,7 +181,7 @@ def test_everything_in_any_run_can_be_explained(
     assert told(path)
     copies = state.copies
     for name in [*copies, *(r["activation"] for r in rows if r["kind"] == "start")][::3]:
-        found: dict[str, Any] = explain(path, name)
+        found: dict[str, Any] = show(path, name)
         assert told(path, name)
         json.dumps(found, allow_nan=False)
         if found["what"] == "event":
