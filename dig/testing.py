@@ -52,6 +52,7 @@ def assert_same_behaviour(
         TraceError: The run or the golden file cannot be read.
         UndecidedError: The two are so alike in parts that comparing them took too long.
     """
+    __tracebackhide__ = True  # pytest points at the test, not in here
     from dig.traces import golden as files
     from dig.traces.difference import Comparison, behaviour_at
     from dig.traces.side_by_side import told
@@ -97,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """Forget it."""
-    _updating.pop()
+    del _updating[-1:]  # none, if another plugin kept pytest from starting
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -37,8 +37,9 @@ def runs(
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the runs of a directory: task, method, agents, outcome, findings, score.
+    """List the runs of a directory.
 
+    Task, method, agents, outcome, findings, score, time, tokens: what all have alike stands below.
     With --json one object a line. An index beside the runs (.index.sqlite) makes it quick; it
     may be deleted at any time.
     """
@@ -73,7 +74,10 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a run, or one event, activation, agent or finding of it, with its paths."""
+    """Explain a run, or one thing in it, with its paths.
+
+    That is an event with its whole story, an activation, an agent, or a finding.
+    """
     from dig.traces import showing
     from dig.traces.telling import tell
 
@@ -95,10 +99,11 @@ def diff(
     limit: Annotated[float, typer.Option(help="Seconds that comparing may take.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs: behaviour, where it parts, counts, findings and cost.
+    """Compare the behaviour of two runs.
 
-    Behaviour is what was done with which event, whoever did it and whatever it said. Exit status
-    0 if it is the same, 1 if it is different, 2 if a run cannot be read or time is up.
+    Where it parts is told, and what differs in counts, findings and cost. Behaviour is what was
+    done with which event, whoever did it and whatever it said. Exit status 0 if it is the same,
+    1 if it is different, 2 if a run cannot be read or time is up.
     """
     from dig.traces.side_by_side import compare_runs
 

@@ -26,9 +26,10 @@ def import_(
         str | None, typer.Option(help="dig-graph or log; as the file looks, if not given.")
     ] = None,
 ) -> None:
-    """Turn a stored graph of the reference implementation, or a message log, into a trace.
+    """Make a trace of what another program recorded.
 
-    What the source does not say is guessed; every guess is told, and stands in the trace.
+    That is a graph of the reference implementation (schema dig.graph.v2), or a message log. What
+    the source does not say is guessed; every guess is told, and stands in the trace.
     """
     from dig.traces.importing.imports import import_file, save
 
@@ -53,7 +54,7 @@ def export(
         int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
     ] = None,
 ) -> None:
-    """Write the graph of a stored run in a format of other programs."""
+    """Write a run's graph for other programs."""
     from dig.traces.formats import Export, writer
 
     pieces = writer(format)(Export(run, at, cleaned))

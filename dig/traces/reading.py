@@ -130,10 +130,8 @@ class Reading:
         for finding in self.found:
             if all(getattr(finding, key) == one[key] for key in keys):
                 return finding.explain(self.graph)
-        us = micros(one["ts"])
-        return Finding(t=one["record"], us=us, **{key: one[key] for key in keys}).explain(
-            self.graph
-        )
+        body = {key: one[key] for key in keys}
+        return Finding(t=one["record"], us=micros(one["ts"]), **body).explain(self.graph)
 
     def about(self, name: str) -> list[Explained]:
         """The findings that name something, as subject or as evidence."""

@@ -31,6 +31,7 @@ from dig import (
     Step,
     Watch,
 )
+from dig.behaviour import Behaviour, same_behaviour, signature
 from dig.codec import decode, encode
 from dig.detectors import standard, standard_healers
 from dig.explain import Explanation
@@ -49,6 +50,7 @@ from dig.runtime import (
     View,
     simulate,
 )
+from dig.testing import assert_same_behaviour
 from dig.traces.reader import check_trace, read_graph, read_records
 
 # -- agents: an async function, a class, a policy for virtual time ---
@@ -209,3 +211,15 @@ def after_the_fact(path: Path) -> None:
     for record in read_records(path):
         assert_type(record, Record)
         assert decode({"t": record.t}) != record
+
+
+# -- behaviour: of a graph, of records, of what was stored ---
+
+
+def compare(graph: InteractionGraph, records: Iterable[Record], path: Path) -> None:
+    assert_type(signature(graph, strict=True), str)
+    assert_type(same_behaviour(graph, records, strict=False, limit_s=1.0), bool)
+    assert_type(Behaviour.of(records), Behaviour)
+    for run in (graph, Behaviour.of(graph), path, str(path)):
+        assert_same_behaviour(run, path)
+    assert_same_behaviour(iter([Emit(1, 0, "e", None, (), "problem")]), "golden", update=True)
