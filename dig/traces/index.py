@@ -37,11 +37,14 @@ def overview(folder: Path) -> list[RunSummary]:
     """What is in a directory of runs: run directories, and trace files that lie there.
 
     Args:
-        folder: The directory. It gets an index, if it can be written to.
+        folder: The directory. It gets an index, if it can be written to. A run directory has
+            one run, itself, and no index.
 
     Raises:
         TraceError: There is no such directory.
     """
+    if (folder / TRACE).is_file():
+        return [summarise(folder)]
     try:
         paths = sorted(path for path in folder.iterdir() if _is_run(path))
     except OSError as error:

@@ -189,6 +189,12 @@ def test_several_may_ask_at_once(runs: Path) -> None:
         assert all(found == wanted for found in pool.map(overview, [runs] * 24))
 
 
+def test_a_run_directory_is_one_run(runs: Path) -> None:
+    """Nothing is put into it."""
+    assert [run.name for run in overview(runs / "r1")] == ["r1"]
+    assert not (runs / "r1" / INDEX).exists()
+
+
 def test_a_directory_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="No such file"):
         overview(tmp_path / "nothing")
