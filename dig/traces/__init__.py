@@ -4,4 +4,8 @@
 - `words`: findings, healing and results in words. `outline`: the graph in lines.
 - `live`: a run in the terminal while it goes on, from `scene` (what is there), `shot` (a picture
   of one moment, as data) and `picture` (as lines).
+- `summary`: a run in a few figures; `index`: those of a directory; `listing`: as a table.
+- `reading`, `showing`, `stories`, `telling`: a run, or one thing of it, explained.
+- `golden`, `difference`, `side_by_side`: a behaviour as a file, and where two runs part.
+- `formats`, `importing`: to and from other programs.
 """

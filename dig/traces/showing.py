@@ -41,8 +41,9 @@ def show(path: Path, name: str | None = None) -> Explained:
     history = reading.graph.history
     if history.event(name) is not None:
         return _event(reading, name)
-    if history.activation(name) is not None:
-        return _activation(reading, name)
+    activation = history.activation(name)
+    if activation is not None:
+        return _activation(reading, name, activation)
     if name in reading.agents:
         return _agent(reading, name)
     if name.isdecimal():
@@ -111,10 +112,8 @@ def _origin(reading: Reading, n: int) -> Explained:
     return {"by": h.activation_ids[by], "agent": h.agent(by)}
 
 
-def _activation(reading: Reading, name: str) -> Explained:
+def _activation(reading: Reading, name: str, v: int) -> Explained:
     h = reading.graph.history
-    v = h.activation(name)
-    assert v is not None
     start = next(r for r in reading.mentions if isinstance(r, Start) and r.activation == name)
     end = next((r for r in reading.mentions if isinstance(r, End) and r.activation == name), None)
     emits = [r for r in reading.mentions if isinstance(r, Emit) and r.by == name]
