@@ -85,13 +85,13 @@ def _flag(row: dict[str, Any], key: str) -> bool:
 
 def _seconds(row: dict[str, Any], key: str, least: int) -> float:
     """A time in seconds that is at least `least` microseconds."""
-    value = row[key]
+    value: float = row[key]
     if type(value) not in (int, float) or not abs(value) <= 1e15:
         raise RecordError(f"`{key}` is {_show(value)}; it must be a number of seconds")
     if micros(value) < least:
         bound = "not negative" if least == 0 else "at least a microsecond"
         raise RecordError(f"`{key}` is {_show(value)}; it must be {bound}")
-    return float(value)
+    return value  # a whole number stays one, so that it is written as it was read
 
 
 def _limits(row: dict[str, Any]) -> Limits:
@@ -126,9 +126,11 @@ def _run(t: int, us: int, row: dict[str, Any]) -> Run:
 
 
 def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
+    policy = row.get("policy")
     return Emit(
         t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
         _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
+        policy if type(policy) is str else None,
     )  # fmt: skip
 
 
@@ -216,14 +218,17 @@ def decode(row: Any) -> Record:
 
 # Written although they are empty, because the format says that the key is there.
 _ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
-_DUMPS = json.JSONEncoder(
+dumps = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
+"""JSON as it stands in a trace."""
 
 
 def _keys(cls: type[Record]) -> list[tuple[str, bool]]:
     names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
-    optional = {"task", "seed", "payload", "usage", "error", "to", "note", "reason", "answer"}
+    optional = {
+        "task", "seed", "payload", "policy", "usage", "error", "to", "note", "reason", "answer",
+    }  # fmt: skip
     return [(n, n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
 
 
@@ -255,4 +260,4 @@ def _fate_row(fate: Fate) -> dict[str, Any]:
 
 def encode(record: Record) -> str:
     """One line of a trace file, without its newline; the same record gives the same text."""
-    return _DUMPS(to_row(record))
+    return dumps(to_row(record))

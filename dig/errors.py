@@ -4,6 +4,10 @@
     ├── RecordError       one JSON object is not a record
     ├── RuleError         a record breaks a rule of the graph
     ├── TraceError        a trace file cannot be read: path, line, reason
+    │   └── DamageError   a line of a journal is damaged
+    ├── ReplayError       a recorded run cannot be driven again, or continued
+    │   ├── DivergenceError   it was driven again, and a record came out differently
+    │   └── CutOffError       it ends in the middle of what the monitor was doing
     ├── DecisionError     a decision does not fit the activation that made it
     ├── RequestError      a host asked the monitor for what cannot be done now
     ├── PayloadError      a payload is not plain JSON
@@ -46,6 +50,36 @@ class TraceError(DigError):
         self.reason = reason
         where = f"{path}" if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {reason}")
+
+
+class DamageError(TraceError):
+    """A line of a journal is not what was written there; those before it are whole."""
+
+
+class ReplayError(DigError):
+    """A recorded run cannot be driven again, or not be continued as was asked."""
+
+
+class DivergenceError(ReplayError):
+    """A run that was driven again made another record than the recorded one.
+
+    Attributes:
+        record: Its number, `t`.
+        expected: The recorded line; ``None`` if the recorded run has ended before.
+        got: The line that came instead, or why none came.
+    """
+
+    def __init__(self, record: int, expected: str | None, got: str) -> None:
+        self.record = record
+        self.expected = expected
+        self.got = got
+        super().__init__(
+            f"record {record} differs\n  expected: {expected or 'nothing more'}\n  got: {got}"
+        )
+
+
+class CutOffError(ReplayError):
+    """A recorded run ends in the middle of what the monitor was doing."""
 
 
 class DecisionError(DigError):

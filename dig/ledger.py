@@ -152,9 +152,11 @@ class Ledger:
     ) -> None:
         """Generate an event; its output's payload is plain and its own by now."""
         self.post.put(name, sender, output)
-        self.write(
-            records.Emit(*self.stamp(), name, by, to, output.type, output.final, output.payload)
-        )
+        decides = output.policy is not None and not output.final
+        policy = type(output.policy).__name__ if decides else None
+        t, us = self.stamp()
+        final, payload = output.final, output.payload
+        self.write(records.Emit(t, us, name, by, to, output.type, final, payload, policy))
 
     def emit_system(self, note: str, to: tuple[str, ...], name: str | None = None) -> None:
         """Make a system event, and hold it."""

@@ -118,7 +118,8 @@ class Monitor:
         """
         self._enter()
         check_decision((), (), (output,), outside=True)
-        self._emit(self._ledger.new_id("e"), None, None, own(output))
+        copy = own(output)  # before it gets an id: what is refused uses none up
+        self._emit(self._ledger.new_id("e"), None, None, copy)
         return self._leave_call()
 
     def start(self, agent: str) -> list[Effect]:

@@ -79,7 +79,10 @@ class Run(_Row):
 
 @frozen
 class Emit(_Row):
-    """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`."""
+    """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`.
+
+    `policy` names the kind of delivery policy that decides about it, if one does.
+    """
 
     kind = "emit"
     event: str
@@ -88,6 +91,7 @@ class Emit(_Row):
     type: str
     final: bool = False
     payload: Any = None
+    policy: str | None = None
 
 
 @frozen

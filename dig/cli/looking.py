@@ -13,12 +13,16 @@ from dig.errors import TraceError
 from dig.plain import safe_text
 
 from .app import app
-from .options import AsJson, Further, Given, Trace, further
+from .options import AsJson, Further, Given, Salvage, Trace, further, recovered
 
 
 @app.command()
 def check(
-    file: Trace, given: Given = None, detector: Further = None, as_json: AsJson = False
+    file: Trace,
+    given: Given = None,
+    detector: Further = None,
+    salvage: Salvage = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look for failures in a stored trace, and explain each with the paths that prove it.
 
@@ -33,6 +37,7 @@ def check(
     def report(detector: str, what: str) -> None:
         print(f"digmon: detector {detector}: {what}", file=sys.stderr)
 
+    recovered(file, salvage)
     watch = Watch([*standard(), *plugins.detectors(further(detector))], on_fault=report)
     limits = partial(Thresholds.changed, given=given or ())
     found = [  # to the end, before anything is said of it
@@ -58,6 +63,7 @@ def graph(
     at: Annotated[
         int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
     ] = None,
+    salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the Dynamic Interaction Graph of a stored trace.
@@ -68,6 +74,7 @@ def graph(
     from dig.traces.reader import read_graph
     from dig.views import GraphView
 
+    recovered(file, salvage)
     whole = read_graph(file)
     if at is not None and at > whole.t:
         raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")

@@ -5,12 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dig.plain import safe_text
+
+if TYPE_CHECKING:
+    from dig.traces.recovery import SetAside
+
 Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Set damaged lines aside, and all that follows them.")
+]
 Given = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),
@@ -34,3 +42,18 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
     if named and "" not in sys.path:
         sys.path.insert(0, "")
     return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
+
+
+def warn(what: object) -> None:
+    """Say something beside what was asked for."""
+    print(f"digmon: {safe_text(what)}", file=sys.stderr)
+
+
+def recovered(file: Path, salvage: bool) -> SetAside | None:
+    """Set a torn end of a journal aside, and say so."""
+    from dig.traces.recovery import recover
+
+    aside = recover(file, salvage=salvage)
+    if aside is not None:
+        warn(aside)
+    return aside

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dig.errors import SettingsError
 
 from .app import app
-from .options import AsJson, Config, Further, Given, further
+from .options import AsJson, Config, Further, Given, further, warn
 
 if TYPE_CHECKING:
     from dig.ledger import Sink
+    from dig.tasks.execute import Execution
 
 
 class Method(StrEnum):
@@ -25,6 +26,21 @@ class Method(StrEnum):
 
     mas = "mas"
     dig = "dig"
+
+
+class Level(StrEnum):
+    """A level of durability."""
+
+    process = "process"
+    effects = "effects"
+    power = "power"
+
+
+class DiskFull(StrEnum):
+    """What happens when a record does not fit on the disk."""
+
+    stop = "stop"
+    continue_ = "continue"
 
 
 @app.command()
@@ -46,6 +62,12 @@ def run(
         bool, typer.Option("--virtual", help="Run in virtual time: the same seed, the same bytes.")
     ] = False,
     runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
+    durability: Annotated[
+        Level, typer.Option(help="What survives more than a crash of this process.")
+    ] = Level.process,
+    disk_full: Annotated[
+        DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
+    ] = DiskFull.stop,
     given: Given = None,
     config: Config = None,
     detector: Further = None,
@@ -56,13 +78,9 @@ def run(
 
     Exit status 0 if an answer was accepted, 1 if none was.
     """
-    from rich.console import Console
-
     from dig.settings import Thresholds
-    from dig.tasks.execute import INTERRUPTED, execute
+    from dig.tasks.execute import execute
     from dig.tasks.runs import CountFrequencyRun
-    from dig.traces.live import print_summary
-    from dig.traces.words import summary
 
     if task != "count-frequency":
         raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
@@ -72,7 +90,27 @@ def run(
     spec = CountFrequencyRun.of(chosen, agents, size, seed, method.value, limit, besides)
     is_shown = not (quiet or as_json or virtual)
     with _watching(spec.names, spec.name, speed, is_shown) as follow:
-        execution = execute(spec, runs, speed=None if virtual else speed, follow=follow)
+        execution = execute(
+            spec,
+            runs,
+            speed=None if virtual else speed,
+            follow=follow,
+            durability=durability.value,
+            disk_full=disk_full.value,
+        )
+    report(execution, as_json)
+
+
+def report(execution: Execution, as_json: bool) -> NoReturn:
+    """Say how a run ended, and exit accordingly."""
+    from rich.console import Console
+
+    from dig.tasks.execute import INTERRUPTED
+    from dig.traces.live import print_summary
+    from dig.traces.words import summary
+
+    if execution.unreplayable_from is not None:
+        warn(f"the disk was full: nothing was kept from record {execution.unreplayable_from} on")
     if as_json:
         print(json.dumps(execution.to_json()))
     else:

@@ -3,7 +3,8 @@
 - `agents`: what an agent is, sees and decides. `draws`: random numbers that repeat.
 - `delivery`: delivery policies.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `desk`: what it keeps for each
-  agent. `simulation`: virtual time.
+  agent; `alarm`: who keeps time; `commit`: what waits for the disk. `simulation`: virtual time.
+- `moment`: a run as it stands, from which both can go on; `resumed`: the bus that does.
 - `result`: how a run ended.
 """
 

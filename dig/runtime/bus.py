@@ -20,13 +20,16 @@ import anyio.abc
 from dig.errors import SettingsError
 from dig.ledger import Sink
 from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
-from dig.records import Outcome, micros
+from dig.records import Outcome
 
-from .agents import Agent, AgentFunction, as_agent
+from .agents import Agent, AgentFunction, View, as_agent
+from .alarm import Alarm
+from .commit import Commits, Durable
 from .desk import Desk, Question, attempt
 from .host import Host, Setup
 from .result import RunResult
 
+_ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
 
 
@@ -46,6 +49,7 @@ class Bus:
         setup: Setup | None = None,
         *,
         sink: Sink = lambda record: None,
+        durable: Durable | None = None,
     ) -> None:
         """Set the stage; nothing happens before `run` or `open`.
 
@@ -53,6 +57,7 @@ class Bus:
             team: The agents by name: objects with `async act(view)`, or async functions.
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
+            durable: What the sink writes, if that is to be synced before its effect happens.
 
         Raises:
             SettingsError: The team is empty.
@@ -62,6 +67,7 @@ class Bus:
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
         self._sink = sink
+        self._durable = durable
         self._result: RunResult | None = None
 
     @property
@@ -103,22 +109,19 @@ class Bus:
         """
         self._began = anyio.current_time()
         self._over = anyio.Event()
-        self._moved = anyio.Event()
-        self._alarm: float | None = None
         self._outcome: tuple[Outcome, str] | None = None
         self._failure: Exception | None = None
         self._desks: dict[str, Desk] = {}
         self._questions: dict[str, Question] = {}
-        monitor = self._setup.monitor(
-            tuple(self._team), self._clock, self._sink, stopwatch=time.perf_counter
-        )
-        self._host = Host(self._setup, monitor)
+        self._host = self._engage()
+        self._commits = Commits(self._durable, self._carry_out, self._fail)
+        self._alarm = Alarm(self._host.monitor, self._clock, self._setup.speed, self._tick)
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                for name, agent in self._team.items():
-                    self._hire(name, agent)
-                tasks.start_soon(self._keep_time)
+                self._begin()
+                tasks.start_soon(self._commits.keep)
+                tasks.start_soon(self._alarm.keep)
                 tasks.start_soon(self._end_in_time)
                 try:
                     yield self
@@ -128,6 +131,7 @@ class Bus:
                 tasks.cancel_scope.cancel()
         finally:
             self._result = self._host.finish(*(self._outcome or _STOPPED))
+            await self._commits.close()
         if self._failure is not None:
             raise self._failure
 
@@ -190,6 +194,17 @@ class Bus:
 
     # --- the tasks ---
 
+    def _engage(self) -> Host:
+        """The host of the run, with its monitor."""
+        names, watch = tuple(self._team), time.perf_counter
+        monitor = self._setup.monitor(names, self._clock, self._sink, stopwatch=watch)
+        return Host(self._setup, monitor)
+
+    def _begin(self) -> None:
+        """Everybody comes to work."""
+        for name, agent in self._team.items():
+            self._hire(name, agent)
+
     def _hire(self, name: str, agent: Agent) -> None:
         self._desks[name] = Desk(name, agent)
         self._tasks.start_soon(self._work, self._desks[name])
@@ -205,24 +220,34 @@ class Bus:
 
     async def _activate(self, desk: Desk) -> None:
         started = self._start(desk.name)
-        if started is None:
-            return
-        view, timeout_s = self._host.view(started), self._setup.activation_timeout_s
+        if started is not None:
+            await self._act(desk, started, self._host.view(started))
+
+    async def _act(self, desk: Desk, started: Started, view: View) -> None:
+        timeout_s = self._setup.activation_timeout_s
         value: Any = None
         error: str | None = f"took longer than {timeout_s:g} s"
+        await self._commits.barrier()
+        if started.activation not in self._host.monitor.graph.activations or self._over.is_set():
+            return  # it left, or the run ended, before the agent was called
         with anyio.move_on_after(timeout_s / self._setup.speed):
             value, error = await attempt(partial(desk.agent.act, view))
+        ask = partial(self._host.failed, started, error) if error else None
+        await self._close(desk, started, ask or partial(self._host.decided, started, value))
+
+    async def _close(
+        self, desk: Desk, started: Started, end: Callable[[], tuple[list[Effect], float | None]]
+    ) -> None:
+        """End an activation, and see to it that its agent is started again after a failure."""
         again_s: float | None = None
 
-        def end() -> list[Effect]:
+        def request() -> list[Effect]:
             nonlocal again_s
-            host = self._host
-            ended = host.failed(started, error) if error else host.decided(started, value)
-            effects, again_s = ended
+            effects, again_s = end()
             return effects
 
         if started.activation in self._host.monitor.graph.activations:  # else it has left
-            self._request(end)
+            self._request(request)
         if again_s is not None:
             await anyio.sleep(again_s / self._setup.speed)
             desk.mail.set()
@@ -231,23 +256,12 @@ class Bus:
         effects = self._request(lambda: self._host.heed(self._host.monitor.start(name)))
         return next((effect for effect in effects if isinstance(effect, Started)), None)
 
-    async def _keep_time(self) -> None:
-        """Tick at the monitor's next deadline; sleep until then, or until it moves."""
-        while True:
-            self._moved = anyio.Event()
-            due = self._alarm = self._host.monitor.next_deadline()
-            if due is None:
-                await self._moved.wait()
-                continue
-            with anyio.move_on_after((due - self._clock()) / self._setup.speed):
-                await self._moved.wait()
-            if micros(due) <= micros(self._clock()):  # as the monitor compares
-                self._request(lambda: self._host.heed(self._host.monitor.tick()))
-                await anyio.lowlevel.checkpoint()
-
     async def _end_in_time(self) -> None:
-        await anyio.sleep(self._setup.limit_s / self._setup.speed)
+        await anyio.sleep((self._setup.limit_s - self._clock()) / self._setup.speed)
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
+
+    def _tick(self) -> None:
+        self._request(lambda: self._host.heed(self._host.monitor.tick()))
 
     async def _decide(self, asked: Asked) -> None:
         """Run a gate; one that raises lets the event go."""
@@ -271,8 +285,8 @@ class Bus:
         except Exception as error:  # the journal failed: no effect may happen any more
             self._clear_up(error, is_ours=True)
             return []
-        self._carry_out(effects)
-        self._set_alarm()
+        self._commits.carry_out(effects)
+        self._alarm.set()
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
@@ -282,18 +296,8 @@ class Bus:
         except Exception as error:
             self._clear_up(error, is_ours=False)
             raise
-        self._carry_out(effects)
-        self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        """Wake who keeps time, if there is something to do before the alarm that is set.
-
-        A deadline that moves on, as most do with every record, lets the old alarm go off for
-        nothing; that costs less than waking somebody each time.
-        """
-        due = self._host.monitor.next_deadline()
-        if due is not None and (self._alarm is None or due < self._alarm):
-            self._moved.set()
+        self._commits.carry_out(effects)
+        self._alarm.set()
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
         """A request has raised: carry out what came before it, which may be the run's end."""
@@ -301,7 +305,7 @@ class Bus:
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
             self._fail(error)
-        self._carry_out(effects)
+        self._commits.carry_out(effects)
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -314,7 +318,7 @@ class Bus:
                 self._settle(effect)
             elif isinstance(effect, Over):
                 if effect.outcome == "submitted":
-                    self._end("submitted", "an answer was accepted")
+                    self._end(*_ANSWERED)
                 else:
                     self._end("error", "a part of the monitor failed")
         if self._host.is_stalled:
@@ -330,6 +334,9 @@ class Bus:
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:
+            if outcome != "error" and self._host.monitor.graph.is_over:
+                # The answer is on its way to the disk.
+                outcome, reason = _ANSWERED
             self._outcome = (outcome, reason)
             self._over.set()
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ from dig.findings import Budget, Detector, Gate, Healer
 from dig.ledger import Sink
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
-from dig.records import Fate, Limits, Outcome
+from dig.records import End, Fate, Limits, Outcome
 
 from .agents import Tool, View, as_decision, shown
 from .result import RunResult, Tally
@@ -66,6 +67,21 @@ class Setup:
     backoff_s: float = 1.0
     speed: float = 1.0
 
+    def described(self) -> dict[str, Any]:
+        """What a replay or a fork has to know about it, as plain JSON."""
+        healers = self.healers() if self.healers else {}
+        return {
+            "detectors": [_part(detector) for detector in self.detectors()],
+            "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
+            "gates": [_part(gate) for gate in self.gates],
+            "budget": asdict(self.budget),
+            "fail_closed": self.fail_closed,
+            "limit_s": self.limit_s,
+            "activation_timeout_s": self.activation_timeout_s,
+            "retries": self.retries,
+            "backoff_s": self.backoff_s,
+        }
+
     def monitor(
         self,
         agents: Sequence[str],
@@ -91,6 +107,17 @@ class Setup:
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,
         )
+
+
+def _part(part: object) -> dict[str, Any]:
+    """A part that was handed in: its class, and the numbers and texts that it was made with."""
+    kind = type(part)
+    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    for name in signature(kind).parameters:
+        value = getattr(part, name, getattr(part, f"_{name}", None))
+        if isinstance(value, bool | int | float | str):
+            described[name] = value
+    return described
 
 
 class Host:
@@ -158,20 +185,46 @@ class Host:
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """
-        agent = started.agent
+        wait = self._count_failure(started.agent, error)
+        kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
+        ended = self.monitor.end(started.activation, kept, error=error, retry=wait is not None)
+        return self.heed(ended), wait
+
+    def repeat(
+        self, started: Started, end: End, outputs: Sequence[Output]
+    ) -> tuple[list[Effect], float | None]:
+        """An activation ends as it was recorded, without its agent.
+
+        Returns:
+            The effects, and the seconds after which the agent is to be started again.
+        """
+        wait = None
+        if end.error is None:
+            self._failures.pop(started.agent, None)
+        else:
+            wait = self._count_failure(started.agent, str(end.error))
+        ended = self.monitor.end(
+            started.activation, end.fates, outputs,
+            usage=end.usage, error=end.error, retry=wait is not None,
+        )  # fmt: skip
+        return self.heed(ended), wait
+
+    def _count_failure(self, agent: str, error: str) -> float | None:
+        """One more failure; says after how many seconds to start again, if at all."""
         self._tally.failures[agent] += 1
         self._tally.errors[agent] = error
         self._failures[agent] += 1
-        again = self._failures[agent] <= self._setup.retries
-        wait = self._setup.backoff_s * 2 ** (self._failures[agent] - 1) if again else None
-        kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
-        ended = self.monitor.end(started.activation, kept, error=error, retry=again)
-        return self.heed(ended), wait
+        if self._failures[agent] > self._setup.retries:
+            return None
+        wait: float = self._setup.backoff_s * 2 ** (self._failures[agent] - 1)
+        return wait
 
     @property
     def is_stalled(self) -> bool:
         """Whether nothing can ever happen any more, unless it comes from outside."""
         monitor = self.monitor
+        if monitor.is_over:  # the end is on its way
+            return False
         if self._setup.session or not monitor.graph.history.event_ids:  # nothing has come yet
             return False
         return monitor.is_quiet and monitor.next_deadline() is None

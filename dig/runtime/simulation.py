@@ -19,13 +19,19 @@ from dig.messages import Asked, Effect, Output, Over, Pending, Started, Wake
 from dig.monitor import Monitor
 from dig.records import Outcome, micros
 
-from .agents import Policy
+from .agents import Policy, View
+from .commit import Durable, waits
 from .draws import Draws
 from .host import Host, Setup
+from .moment import Moment, ToEnd, ToStart, restore
 from .result import RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
+
+
+_Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
+"""When in microseconds, an order, what is done, and whether it still is to be done."""
 
 
 class PlannedGate(Protocol):
@@ -71,20 +77,63 @@ class Simulation:
     """One run in virtual time."""
 
     def __init__(
-        self, team: Mapping[str, Policy], setup: Setup, sink: Sink, latency_s: float = 0.05
+        self,
+        team: Mapping[str, Policy],
+        setup: Setup,
+        sink: Sink,
+        latency_s: float = 0.05,
+        *,
+        durable: Durable | None = None,
+        host: Host | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `run`."""
+        """Set the stage; nothing happens before `run`.
+
+        What is `durable` is synced before effects, as on the bus, but in their midst: where
+        time is virtual, nobody waits.
+        """
         if not team:
             raise SettingsError("a team needs at least one agent")
         self._team = dict(team)
         self._setup = setup
         self._latency_s = latency_s
+        self._durable = durable
         self._now = 0  # microseconds
         self._order = count()
-        self._agenda: list[tuple[int, int, Callable[[], None]]] = []
+        self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
         self._outcome: tuple[Outcome, str] | None = None
-        self.host = Host(setup, setup.monitor(tuple(team), self._clock, sink))
+        self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
+
+    @classmethod
+    def resume(
+        cls,
+        moment: Moment,
+        team: Mapping[str, Policy],
+        latency_s: float = 0.05,
+        *,
+        durable: Durable | None = None,
+    ) -> Simulation:
+        """Go on from a moment, in virtual time.
+
+        What comes from outside comes as it was recorded. An activation in progress ends as it
+        was recorded, too, if that is known: its agent was called before the moment.
+
+        Raises:
+            SettingsError: Somebody is missing in the team.
+            ReplayError: An agent cannot be brought back to the moment.
+        """
+        restore(team, moment)
+        simulation = cls(
+            team, moment.setup, lambda record: None, latency_s, durable=durable, host=moment.host
+        )
+        simulation._now = moment.us
+        moment.clock.source = simulation._clock
+        for outside in moment.outside:
+            simulation.plan(outside.us / 1_000_000, outside.request)
+        for item in moment.agenda:
+            simulation._take_up(item)
+        simulation._carry_out(moment.effects)
+        return simulation
 
     def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
         """Have something asked of the monitor at a time in seconds."""
@@ -110,8 +159,10 @@ class Simulation:
 
     def _next(self) -> None:
         """Do what comes next; what the monitor has due comes before what happens then."""
+        while self._agenda and not self._agenda[0][3]():
+            heappop(self._agenda)  # what will not happen takes no time
         due = self.host.monitor.next_deadline()
-        moments = [moment for moment, _, _ in self._agenda[:1]]
+        moments = [entry[0] for entry in self._agenda[:1]]
         if due is not None:
             moments.append(max(self._now, micros(due)))
         if not moments:
@@ -128,12 +179,31 @@ class Simulation:
 
     # --- what happens ---
 
-    def _carry_out(self, effects: Iterable[Effect]) -> None:
+    def _take_up(self, item: ToStart | ToEnd) -> None:
+        """Plan what was going on at the moment from which this run goes on."""
+        if isinstance(item, ToStart):
+            until = item.until_us
+            if until is None:
+                until = item.since_us + micros(self._latency(item.agent))
+            self._start_at(item.agent, until)
+        elif item.end is None:
+            self._think(item.started, item.view, item.since_us)
+        else:
+            end, outputs = item.end, item.outputs
+            self._end_at(
+                item.started,
+                end.us,
+                lambda: self._ended(item.started, self.host.repeat(item.started, end, outputs)),
+            )
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        if self._durable is not None and waits(self._durable.durability, effects):
+            self._durable.sync()
         for effect in effects:
             if isinstance(effect, Wake):
                 self._start_later(effect.agent, self._latency(effect.agent))
             elif isinstance(effect, Started):
-                self._act(effect)
+                self._think(effect, self.host.view(effect), self._now)
             elif isinstance(effect, Asked):
                 self._ask(effect)
             elif isinstance(effect, Over):
@@ -141,20 +211,26 @@ class Simulation:
                 self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
 
     def _start_later(self, agent: str, seconds: float) -> None:
+        self._start_at(agent, self._now + micros(seconds))
+
+    def _start_at(self, agent: str, us: int) -> None:
         # A start that was planned before the agent left and came back is no start any more.
         start = self._waking[agent] = object()
-        self._at(self._now + micros(seconds), lambda: self._start(agent, start))
 
-    def _start(self, agent: str, start: object) -> None:
-        if self._waking.get(agent) is not start:
-            return
-        state = self.host.monitor.graph.agents.get(agent)
-        if state is not None and state.activation is None:
-            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+        def is_due() -> bool:
+            state = self.host.monitor.graph.agents.get(agent)
+            is_idle = state is not None and state.activation is None
+            return is_idle and self._waking.get(agent) is start
 
-    def _act(self, started: Started) -> None:
+        self._at(us, lambda: self._start(agent), is_due)
+
+    def _start(self, agent: str) -> None:
+        self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+
+    def _think(self, started: Started, view: View, since_us: int) -> None:
+        """Have an agent decide; the activation ends when it has thought for long enough."""
         try:
-            plan = self._team[started.agent].plan(self.host.view(started))
+            plan = self._team[started.agent].plan(view)
             value: Any = plan.decision
             think = micros(plan.think_s)
         except Exception as error:  # as on the bus: a failing agent loses nothing
@@ -162,13 +238,15 @@ class Simulation:
         limit_s = self._setup.activation_timeout_s
         if think > micros(limit_s):
             think, value = micros(limit_s), f"took longer than {limit_s:g} s"
-        self._at(self._now + think, lambda: self._end(started, value))
-
-    def _end(self, started: Started, value: Any) -> None:
-        if started.activation not in self.host.monitor.graph.activations:
-            return  # its agent has left
         ask = self.host.failed if isinstance(value, str) else self.host.decided
-        effects, again_s = ask(started, value)
+        self._end_at(started, since_us + think, lambda: self._ended(started, ask(started, value)))
+
+    def _end_at(self, started: Started, us: int, end: Callable[[], None]) -> None:
+        activations = self.host.monitor.graph.activations
+        self._at(us, end, lambda: started.activation in activations)  # else it has left
+
+    def _ended(self, started: Started, done: tuple[list[Effect], float | None]) -> None:
+        effects, again_s = done
         if again_s is not None:
             self._start_later(started.agent, again_s)
         self._carry_out(effects)
@@ -190,8 +268,10 @@ class Simulation:
 
     # --- time ---
 
-    def _at(self, us: int, action: Callable[[], None]) -> None:
-        heappush(self._agenda, (max(self._now, us), next(self._order), action))
+    def _at(
+        self, us: int, action: Callable[[], None], is_due: Callable[[], bool] = lambda: True
+    ) -> None:
+        heappush(self._agenda, (max(self._now, us), next(self._order), action, is_due))
 
     def _clock(self) -> float:
         return self._now / 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,13 +13,19 @@ from typing import Any
 
 import anyio
 
+from dig.errors import JournalError
 from dig.ledger import Sink
+from dig.messages import Output
 from dig.records import Record
 from dig.runtime.bus import Bus
+from dig.runtime.commit import Durability
+from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
-from dig.traces.journal import RunDirectory
+from dig.runtime.resumed import Resumed
+from dig.runtime.simulation import Simulation
+from dig.traces.journal import DiskFull, Journal, RunDirectory
 
-from .count_frequency import CountFrequency, Score
+from .count_frequency import Score
 from .runs import CountFrequencyRun
 
 INTERRUPTED = "it was interrupted"
@@ -31,26 +37,29 @@ class Execution:
 
     Attributes:
         result: How it ended.
-        score: How good its answer is.
+        score: How good its answer is; ``None`` if nobody can tell.
         directory: What it left: trace, side file and result.
         clock: `virtual`, or how fast the clock went.
         wall_s: How many seconds of real time it took.
+        unreplayable_from: The first record that did not fit on the disk, if it went on without.
     """
 
     result: RunResult
-    score: Score
+    score: Score | None
     directory: Path
     clock: str
     wall_s: float
+    unreplayable_from: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What `result.json` has."""
         return {
             **self.result.to_json(),
-            "score": asdict(self.score),
+            "score": asdict(self.score) if self.score else None,
             "clock": self.clock,
             "wall_s": round(self.wall_s, 3),
             "directory": str(self.directory),
+            "unreplayable_from": self.unreplayable_from,
         }
 
 
@@ -60,6 +69,8 @@ def execute(
     *,
     speed: float | None = None,
     follow: Sink = lambda record: None,
+    durability: Durability = "process",
+    disk_full: DiskFull = "stop",
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -68,6 +79,8 @@ def execute(
         runs: Where its directory is made.
         speed: How fast the clock of the bus goes; ``None``: in virtual time.
         follow: Is given every record after it was written, to show it for instance.
+        durability: What is synced before it takes effect.
+        disk_full: Whether the run goes on when a record does not fit on the disk.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it not be written.
@@ -75,7 +88,13 @@ def execute(
     """
     task = run.task()
     clock = "virtual" if speed is None else f"real time x {speed:g}"
-    directory = RunDirectory(runs, {**run.about(), "clock": clock})
+    directory = RunDirectory(
+        runs,
+        {**run.about(), "clock": clock, "durability": durability},
+        header=run.setup(task).described(),
+        durability=durability,
+        disk_full=disk_full,
+    )
     began = time.monotonic()
     with closing(directory.journal) as journal:
 
@@ -84,16 +103,22 @@ def execute(
             follow(record)
 
         if speed is None:
-            result = _in_virtual_time(run, task, sink)
+            result = _in_virtual_time(run.simulation(task, sink, journal))
         else:
-            result = anyio.run(_in_real_time, run.bus(task, sink, speed), task, run.names[0])
+            bus = run.bus(task, sink, speed, journal)
+            result = anyio.run(_in_real_time, bus, task.problem(run.names[0]))
     wall_s = time.monotonic() - began
-    execution = Execution(result, task.score(result.answer), directory.path, clock, wall_s)
-    directory.write_result(execution.to_json())
+    score, lost = task.score(result.answer), journal.unreplayable_from
+    execution = Execution(result, score, directory.path, clock, wall_s, lost)
+    try:
+        directory.write_result(execution.to_json())
+    except JournalError:
+        if lost is None:  # else it was asked to do without
+            raise
     return execution
 
 
-async def _in_real_time(bus: Bus, task: CountFrequency, first: str) -> RunResult:
+async def _in_real_time(bus: Bus, problem: Output | None) -> RunResult:
     async def stop_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
@@ -101,20 +126,29 @@ async def _in_real_time(bus: Bus, task: CountFrequency, first: str) -> RunResult
 
     async with bus.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(stop_on_signal)
-        bus.inject(task.problem(first))
+        if problem is not None:
+            bus.inject(problem)
         await bus.wait()
         tasks.cancel_scope.cancel()
     return bus.result
 
 
-def _in_virtual_time(run: CountFrequencyRun, task: CountFrequency, sink: Sink) -> RunResult:
-    simulation = run.simulation(task, sink)
-
+def _in_virtual_time(simulation: Simulation) -> RunResult:
     def stop(number: int, frame: FrameType | None) -> None:
         simulation.stop(INTERRUPTED)
 
     with _handling(stop):
         return simulation.run()
+
+
+def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+    """Go on from a moment with a team of which everybody has a `plan`."""
+    return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
+
+
+def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+    """Go on from a moment with a team of agents."""
+    return anyio.run(_in_real_time, Resumed(moment, team, durable=journal), None)
 
 
 @contextmanager

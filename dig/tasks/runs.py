@@ -7,7 +7,8 @@ to be the same, and in virtual time give the same bytes.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
@@ -18,6 +19,7 @@ from dig.ledger import Sink
 from dig.records import Limits
 from dig.runtime.agents import Thinking
 from dig.runtime.bus import Bus
+from dig.runtime.commit import Durable
 from dig.runtime.host import Setup
 from dig.runtime.simulation import Simulation
 from dig.settings import MOST_SECONDS, Thresholds
@@ -108,6 +110,26 @@ class CountFrequencyRun:
         """The configuration, for the files beside the trace."""
         return {"run": self.name, "task": TASK, "agents_are": "simulated", **asdict(self)}
 
+    @classmethod
+    def read(cls, about: Mapping[str, Any]) -> CountFrequencyRun:
+        """The configuration that `about` tells of.
+
+        Raises:
+            SettingsError: It tells of none, or of one that has another name here.
+        """
+        try:
+            given = {f.name: about[f.name] for f in fields(cls)}
+            given["limits"] = Limits(**given["limits"])
+            given["budget"] = Budget(**given["budget"])
+            given["profile"] = Profile(**given["profile"])
+            given["detectors"] = tuple(given["detectors"])
+            run = cls(**given)
+        except (KeyError, TypeError) as error:
+            raise SettingsError(f"the side file describes no run of {TASK}: {error}") from None
+        if run.name != about.get("run"):
+            raise SettingsError(f"the run {about.get('run')!r} would be {run.name!r} here")
+        return run
+
     def task(self) -> CountFrequency:
         """The array with its problem, its tools and its scorer.
 
@@ -135,14 +157,25 @@ class CountFrequencyRun:
         ours = standard_healers(cooldown_s=self.cooldown_s, designate=self.designate)
         return {**ours, **plugins.healers()}
 
-    def bus(self, task: CountFrequency, sink: Sink, speed: float = 1.0) -> Bus:
-        """The run in real time, `speed` times as fast; give it `problem`."""
-        agent = Thinking(SimulatedAgent(self.seed, self.profile), speed)
-        return Bus(dict.fromkeys(self.names, agent), self.setup(task, speed), sink=sink)
+    def team(self) -> dict[str, SimulatedAgent]:
+        """The agents, by name."""
+        return dict.fromkeys(self.names, SimulatedAgent(self.seed, self.profile))
 
-    def simulation(self, task: CountFrequency, sink: Sink) -> Simulation:
+    def bus(
+        self,
+        task: CountFrequency,
+        sink: Sink,
+        speed: float = 1.0,
+        durable: Durable | None = None,
+    ) -> Bus:
+        """The run in real time, `speed` times as fast; give it `problem`."""
+        team = {name: Thinking(agent, speed) for name, agent in self.team().items()}
+        return Bus(team, self.setup(task, speed), sink=sink, durable=durable)
+
+    def simulation(
+        self, task: CountFrequency, sink: Sink, durable: Durable | None = None
+    ) -> Simulation:
         """The run in virtual time, with its problem planned."""
-        agent = SimulatedAgent(self.seed, self.profile)
-        simulation = Simulation(dict.fromkeys(self.names, agent), self.setup(task), sink)
+        simulation = Simulation(self.team(), self.setup(task), sink, durable=durable)
         simulation.plan(0.0, lambda monitor: monitor.inject(task.problem(self.names[0])))
         return simulation

@@ -1,55 +1,106 @@
 """A run directory, and the journal in it: every record is written before its effect happens.
 
     runs/<execution id>/
-        trace.dig.jsonl   the trace, one record a line; the truth about the run
-        side.json         what is no part of the trace: when, where and with what it ran
-        result.json       how it ended
+        trace.dig.jsonl       the trace, one record a line, with a hash chain; the truth
+        blobs/<sha256>.json   payloads of more than 64 KiB, which the trace names
+        trace.dig.jsonl.unreplayable   is there if the run went on although the disk was full
+        side.json             what is no part of the trace: when, where and with what it ran
+        result.json           how it ended
 
 Equal seeds give equal traces, so what differs between two executions (date, versions, machine)
-stands in the side file. Files are readable by their owner only.
+stands in the side file. Files are readable by their owner only. What each level of durability
+promises is in docs/journal.md.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Literal, get_args
 
 import dig
-from dig.codec import encode
-from dig.errors import JournalError
+from dig.errors import JournalError, SettingsError
 from dig.records import Record
+from dig.runtime.commit import Durability
 
+from .chain import BLOBS, Lines
+from .files import MODE, cannot, sync_file, write_file
+from .locking import lock
 from .reader import TRACE
+
+DiskFull = Literal["stop", "continue"]
+DISK_FULL: tuple[DiskFull, ...] = get_args(DiskFull)
 
 SIDE = "side.json"
 RESULT = "result.json"
-_MODE = 0o600
+UNREPLAYABLE = ".unreplayable"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Journal:
-    """Writes records to a trace file: one write each, before it returns.
+    """Writes records to a trace file, one write each, before it returns.
 
-    What was written survives a crash of this process. It is a `Sink`: hand it to a monitor.
+    What was written survives a crash of this process. It is a `Sink`: hand it to a monitor; and
+    a `Durable`: hand it to a bus, too, if what was written is to be synced before its effect.
+
+    Attributes:
+        path: The file.
+        durability: What it survives before its effect happens.
+        unreplayable_from: The first record that did not fit on the disk, if the run went on.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        header: Mapping[str, Any] | None = None,
+        durability: Durability = "process",
+        disk_full: DiskFull = "stop",
+        write: Callable[[int, memoryview], int] = os.write,
+    ) -> None:
         """Make the file.
 
+        Args:
+            path: Where.
+            header: What its first line says about how the run is made, plain JSON; a replay and
+                a fork read it (`Setup.described`).
+            durability: `process`, `effects` or `power`.
+            disk_full: What happens when a record does not fit: `stop` the run, or `continue` it
+                without a journal.
+            write: Writes some bytes to a file descriptor, and says how many.
+
         Raises:
-            JournalError: It cannot be made, or is there already.
+            JournalError: It cannot be made, is there already, or is locked by another process.
         """
         self.path = path
+        self.durability = durability
+        self.unreplayable_from: int | None = None
+        self._disk_full = disk_full
+        self._put = write
+        self._lines = Lines(header or {})
+        self._written = 0  # bytes
+        self._records = 0
+        self._synced = -1  # records that are on the disk; -1: nor is the file's name
+        self._blobs: list[Path] = []  # not synced yet
+        self._syncing = Lock()
+        self._broken: OSError | None = None
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, _MODE)
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
         except OSError as error:
-            raise _cannot("make", path, error) from None
+            raise cannot("make", path, error) from None
+        if not lock(self._file):
+            raise JournalError(f"cannot write {path}: another process has locked it")
 
     def __call__(self, record: Record) -> None:
         """Write one record.
@@ -57,18 +108,84 @@ class Journal:
         Raises:
             JournalError: It cannot be written, because the disk is full for instance.
         """
-        line = memoryview(encode(record).encode("ascii") + b"\n")
+        if self.unreplayable_from is not None:
+            return
+        line = self._lines.line(record)
         try:
-            while line:  # a write may be cut short, by a signal or a disk that is almost full
-                line = line[os.write(self._file, line) :]
+            for name, data in self._lines.blobs.items():
+                self._keep(name, data)
+            self._write(line)
         except OSError as error:
-            raise _cannot("write", self.path, error) from None
+            self._take_back()
+            if self._disk_full == "stop" or error.errno not in _FULL:
+                raise cannot("write", self.path, error) from None
+            self._go_on_without(record.t)
+            return
+        self._written += len(line)
+        self._records += 1
+
+    def sync(self) -> None:
+        """Block until all that was written is on the disk; from any thread.
+
+        Raises:
+            JournalError: The disk has failed; after that nobody can tell what is on it.
+        """
+        with self._syncing:
+            written = self._records
+            if self._broken is not None:
+                raise cannot("sync", self.path, self._broken)
+            if written == self._synced:
+                return
+            try:
+                blobs, self._blobs = self._blobs, []
+                for blob in blobs:
+                    sync_file(blob)
+                _sync(self._file)
+                if blobs:
+                    sync_file(self.path.parent / BLOBS)
+                if blobs or self._synced < 0:
+                    sync_file(self.path.parent)
+            except OSError as error:
+                self._broken = error
+                raise cannot("sync", self.path, error) from None
+            self._synced = written
 
     def close(self) -> None:
         """Close the file; twice does no harm."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:  # a write may be cut short, by a signal or a disk that is almost full
+            left = left[self._put(self._file, left) :]
+
+    def _keep(self, name: str, data: bytes) -> None:
+        """Write a payload beside the trace, unless an equal one is there already."""
+        folder = self.path.parent / BLOBS
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / f"{name}.json"
+        if not path.exists():
+            write_file(path, data)
+            self._blobs.append(path)
+
+    def _take_back(self) -> None:
+        """Leave no part of a line behind; if that fails too, it is a torn tail."""
+        with suppress(OSError):
+            os.ftruncate(self._file, self._written)
+
+    def _go_on_without(self, t: int) -> None:
+        """Mark the trace: the run goes on after its last record, and nobody can replay that.
+
+        An empty file needs no room for data, so it mostly can be made on a full disk.
+        """
+        mark = self.path.with_name(self.path.name + UNREPLAYABLE)
+        try:
+            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT, MODE))
+        except OSError as error:
+            raise cannot("make", mark, error) from None
+        self.unreplayable_from = t
 
 
 class RunDirectory:
@@ -79,12 +196,23 @@ class RunDirectory:
         journal: The trace in it, open for writing.
     """
 
-    def __init__(self, parent: Path, about: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        parent: Path,
+        about: Mapping[str, Any],
+        *,
+        header: Mapping[str, Any] | None = None,
+        durability: Durability = "process",
+        disk_full: DiskFull = "stop",
+    ) -> None:
         """Make a directory for a new execution below `parent`, with its side file.
 
         Args:
             parent: Where runs are kept; made if it is missing.
             about: What the side file says besides date, versions and machine.
+            header: What the journal's first line says besides the record.
+            durability: As for `Journal`.
+            disk_full: As for `Journal`.
 
         Raises:
             JournalError: It cannot be made.
@@ -95,9 +223,11 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, mode=0o700)
         except OSError as error:
-            raise _cannot("make", self.path, error) from None
+            raise cannot("make", self.path, error) from None
         self._write(SIDE, {"execution": execution, "began": now.isoformat(), **about, **_machine()})
-        self.journal = Journal(self.path / TRACE)
+        self.journal = Journal(
+            self.path / TRACE, header=header, durability=durability, disk_full=disk_full
+        )
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
         """Write `result.json`, whole or not at all; returns its path.
@@ -108,15 +238,27 @@ class RunDirectory:
         return self._write(RESULT, result)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
-        path, part = self.path / name, self.path / f"{name}.part"
+        path = self.path / name
         try:
-            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "w") as file:
-                json.dump(content, file, indent=2)
-                file.write("\n")
-            part.replace(path)
+            write_file(path, f"{json.dumps(content, indent=2)}\n".encode())
         except OSError as error:
-            raise _cannot("write", path, error) from None
+            raise cannot("write", path, error) from None
         return path
+
+
+def read_side(run: Path) -> dict[str, Any]:
+    """The side file of a run directory.
+
+    Raises:
+        SettingsError: There is none, or it cannot be read.
+    """
+    try:
+        side = json.loads((run / SIDE).read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{run / SIDE} cannot be read: {error}") from None
+    if not isinstance(side, dict):
+        raise SettingsError(f"{run / SIDE} is no JSON object")
+    return side
 
 
 def _machine() -> dict[str, str]:
@@ -125,7 +267,3 @@ def _machine() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": sys.platform,
     }
-
-
-def _cannot(what: str, path: Path, error: OSError) -> JournalError:
-    return JournalError(f"cannot {what} {path}: {error.strerror or error}")

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from math import isinf
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from dig.codec import decode
-from dig.errors import RecordError, RuleError, TraceError
+from dig.errors import DamageError, RecordError, RuleError, TraceError
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.records import Limits, Record, Run
 from dig.watch import Watch
 
+from .chain import BLOBS, CHAIN, Chain, is_journal
+
 MOST_BYTES = 17 * 1024 * 1024
 """The longest line that is read: an event of 16 MiB and what stands around it."""
 
 TRACE = "trace.dig.jsonl"
+
+_BLOB = re.compile("[0-9a-f]{64}")
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def trace_path(path: Path) -> Path:
@@ -28,26 +36,111 @@ def trace_path(path: Path) -> Path:
     return path / TRACE if path.is_dir() else path
 
 
-def read_records(path: Path) -> Iterator[Record]:
+def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
     """Read the records of a trace file (or run directory), one a line.
 
+    The hash chain of a journal is checked on the way. A part of a line at its end, which a crash
+    or a writer at work leaves there, is not read.
+
+    Args:
+        path: Where.
+        payloads: Whether to read large payloads that lie beside the trace; without, they are
+            ``None``, and may be missing.
+
     Raises:
-        TraceError: The file cannot be read, or a line is no record; the line is named.
+        TraceError: The file cannot be read, or a line is no record, or damaged; the line is named.
     """
-    path = trace_path(path)
+    for line in read_lines(path):
+        try:
+            row = line.row
+            if payloads and BLOBS in row:
+                row = {**row, **read_blobs(trace_path(path).parent, row[BLOBS])}
+            yield decode(row)
+        except RecordError as error:
+            raise TraceError(trace_path(path), line.number, str(error)) from None
+
+
+class Line(NamedTuple):
+    """One line of a trace.
+
+    Attributes:
+        number: Its number, counted from 1.
+        text: The line, with its newline.
+        row: The JSON object in it.
+    """
+
+    number: int
+    text: bytes
+    row: dict[str, Any]
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Read the lines of a trace; see `read_records`.
+
+    Raises:
+        TraceError: The file cannot be read, or a line is no JSON object, or damaged.
+    """
+    path, number, chain = trace_path(path), 0, Chain()
+    in_chain = False
     try:
         with path.open("rb") as file:
-            number = 0
-            while line := file.readline(MOST_BYTES + 1):
+            while text := file.readline(MOST_BYTES + 1):
+                if in_chain:
+                    if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
+                        return  # torn, or not whole yet
+                    _check_chain(chain, path, number + 1, text)
+                row = _parse(path, number + 1, text)
+                if number == 0 and is_journal(row):
+                    in_chain = True
+                    _check_chain(chain, path, 1, text)
+                elif CHAIN in row and not in_chain:
+                    raise TraceError(path, 1, "is damaged: the lines after it are a journal's")
                 number += 1
-                try:
-                    yield parse(line)
-                except RecordError as error:
-                    raise TraceError(path, number, str(error)) from None
+                yield Line(number, text, row)
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     if number == 0:
         raise TraceError(path, None, "is empty; a trace begins with a record of kind `run`")
+
+
+def _check_chain(chain: Chain, path: Path, number: int, text: bytes) -> None:
+    if not chain.fits(text):
+        reason = "the line is damaged: its checksum does not fit"
+        if number > 1:
+            reason += f" (--salvage keeps the {number - 1} before it)"
+        raise DamageError(path, number, reason)
+
+
+def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
+    try:
+        return parse_row(text)
+    except RecordError as error:
+        raise TraceError(path, number, str(error)) from None
+
+
+def read_blobs(folder: Path, names: object) -> dict[str, Any]:
+    """The payloads that lie beside a trace, by their keys in a record.
+
+    Raises:
+        RecordError: One is missing or damaged.
+    """
+    if type(names) is not dict:
+        raise RecordError("`blobs` must be an object of checksums")
+    return {key: _read_blob(folder, name) for key, name in names.items()}
+
+
+def _read_blob(folder: Path, name: object) -> Any:
+    if type(name) is not str or not _BLOB.fullmatch(name):
+        raise RecordError("`blobs` names what is no checksum")
+    try:
+        file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS)
+        with open(file, "rb") as blob:
+            data = blob.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise RecordError(f"the payload {name} cannot be read: {error.strerror}") from None
+    if sha256(data).hexdigest() != name:
+        raise RecordError(f"the payload {name} is damaged")
+    return json.loads(data)
 
 
 def parse(line: bytes) -> Record:
@@ -56,10 +149,19 @@ def parse(line: bytes) -> Record:
     Raises:
         RecordError: It is none; the message says why.
     """
+    return decode(parse_row(line))
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The JSON object of one line of a trace file.
+
+    Raises:
+        RecordError: It is none; the message says why.
+    """
     if len(line) > MOST_BYTES:
         raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
     try:
-        return decode(_LOADS(line.decode("utf-8")))
+        row = _LOADS(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RecordError(f"the line is not UTF-8 (byte {error.start})") from None
     except json.JSONDecodeError as error:
@@ -68,6 +170,9 @@ def parse(line: bytes) -> Record:
         raise RecordError("the line is nested too deeply") from None
     except ValueError as error:  # a number with more digits than Python turns into an int
         raise RecordError(f"the line holds a number that cannot be read: {error}") from None
+    if type(row) is not dict:
+        raise RecordError("a record must be a JSON object")
+    return row
 
 
 def read_graph(path: Path) -> InteractionGraph:
@@ -95,7 +200,7 @@ def check_trace(
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    for number, record in enumerate(read_records(path), 1):
+    for number, record in enumerate(read_records(path, payloads=False), 1):
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
         try:

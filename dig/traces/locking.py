@@ -1,0 +1,31 @@
+"""One writer a journal: an advisory lock that the system lets go of when its process ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows; there a journal is opened once, when it is made
+    fcntl = None  # type: ignore[assignment]  # there is nothing to lock with
+
+
+def lock(file: int, *, shared: bool = False) -> bool:
+    """Lock an open file for this writer, or for any number of readers; says whether that worked."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether somebody has a journal locked: its run is still going on."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return not lock(file, shared=True)
+    finally:
+        os.close(file)
