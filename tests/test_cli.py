@@ -14,6 +14,7 @@ import networkx as nx
 import pytest
 
 from dig import cli
+from tests.traces.journals import reseal, rows_of
 
 RUN = {"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "r", "agents": ["ada", "bob"]}
 PROBLEM = {"t": 1, "ts": 0, "kind": "emit", "event": "p", "by": None, "to": ["ada", "bob"],
@@ -258,3 +259,186 @@ def test_ctrl_c_leaves_a_complete_trace_and_a_result(
     assert (last["kind"], last["outcome"]) == ("finish", "stopped")
     assert json.loads((directory / "result.json").read_text())["outcome"] == "stopped"
     assert call("check", directory, "--json")[0] in (0, 1)
+
+
+# --- journals ---
+
+
+@pytest.fixture
+def run_directory(call: Any, tmp_path: Path) -> Path:
+    """What a short run in virtual time left."""
+    call("run", "count-frequency", "--virtual", "--size", 2000, "--runs", tmp_path / "runs")
+    (directory,) = (tmp_path / "runs").iterdir()
+    return directory
+
+
+def spoil(directory: Path, at: int = 5000) -> None:
+    path = directory / "trace.dig.jsonl"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_verify_of_a_run_finds_nothing(call: Any, run_directory: Path) -> None:
+    code, out, err = call("verify", run_directory)
+    assert (code, err) == (0, "")
+    assert "chain: whole" in out and "nothing is wrong" in out
+    code, out, _ = call("verify", run_directory, "--json")
+    report = json.loads(out)
+    assert (code, report["problems"], report["outcome"]) == (0, [], "submitted")
+
+
+def test_verify_tells_what_is_wrong_and_where(call: Any, run_directory: Path) -> None:
+    spoil(run_directory)
+    code, out, _ = call("verify", run_directory, "--json")
+    assert code == 1
+    (problem,) = json.loads(out)["problems"]
+    assert problem["line"] > 1 and "checksum" in problem["what"]
+
+
+@pytest.mark.parametrize("command", ["check", "graph"])
+def test_damage_is_refused_unless_it_is_salvaged(
+    call: Any, run_directory: Path, command: str
+) -> None:
+    spoil(run_directory)
+    code, out, err = call(command, run_directory)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--salvage" in err
+    code, _, err = call(command, run_directory, "--salvage")
+    assert code in (0, 1)
+    assert "was set aside in trace.dig.jsonl.torn" in err
+    assert call(command, run_directory)[2] == ""
+
+
+@pytest.mark.parametrize("command", ["check", "graph", "verify"])
+def test_a_torn_tail_is_set_aside_and_reported_once(
+    call: Any, run_directory: Path, command: str
+) -> None:
+    path = run_directory / "trace.dig.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    code, _, err = call(command, run_directory)
+    assert code == (1 if command == "verify" else code)
+    assert "a torn last record" in err
+    assert (run_directory / "trace.dig.jsonl.torn").exists()
+    assert call(command, run_directory)[2] == ""
+
+
+@pytest.mark.parametrize("level", ["effects", "power"])
+def test_a_run_at_another_level_of_durability_leaves_the_same_trace(
+    call: Any, tmp_path: Path, run_directory: Path, level: str
+) -> None:
+    arguments = ("--virtual", "--size", 2000, "--durability", level, "--runs", tmp_path / level)
+    assert call("run", "count-frequency", *arguments)[0] == 0
+    (other,) = (tmp_path / level).iterdir()
+    trace = (other / "trace.dig.jsonl").read_bytes()
+    assert trace == (run_directory / "trace.dig.jsonl").read_bytes()
+    assert json.loads((other / "side.json").read_text())["durability"] == level
+
+
+def test_replay_finds_what_was_found_and_runs_again(call: Any, run_directory: Path) -> None:
+    code, out, err = call("replay", run_directory, "--json")
+    assert (code, err, json.loads(out)["is_same"]) == (0, "", True)
+    code, out, _ = call("replay", run_directory, "--rerun")
+    assert code == 0
+    assert "came out again, byte for byte" in out
+    code, out, _ = call("replay", run_directory, "--at", 5, "--json")
+    assert (code, json.loads(out)["records"]) == (0, 6)
+
+
+def test_a_rerun_that_differs_says_where_and_how(call: Any, run_directory: Path) -> None:
+    path = run_directory / "trace.dig.jsonl"
+    rows = rows_of(path)
+    at = next(t for t, row in enumerate(rows) if row["kind"] == "deliver" and t > 9)
+    rows[at]["to"] = "nobody"
+    reseal(path, rows)
+    code, out, err = call("replay", run_directory, "--rerun", "--json")
+    body = json.loads(out)
+    assert (code, err, body["record"]) == (1, "", at)
+    assert json.loads(body["expected"])["to"] == "nobody"
+    assert json.loads(body["got"])["to"].startswith("agent-")
+    code, out, _ = call("replay", run_directory, "--rerun")
+    assert code == 1
+    assert out.splitlines()[0] == f"record {at} differs"
+
+
+def test_a_trace_that_does_not_say_how_it_was_made_is_not_run_again(
+    call: Any, tmp_path: Path
+) -> None:
+    code, out, err = call("replay", trace(tmp_path, EARLY), "--rerun")
+    assert (code, out) == (2, "")
+    assert "does not say what the run was made with" in err
+    assert call("replay", trace(tmp_path, EARLY))[0] == 0
+
+
+def test_a_fork_is_the_same_up_to_its_record_and_says_where_it_comes_from(
+    call: Any, tmp_path: Path, run_directory: Path
+) -> None:
+    parent = (run_directory / "trace.dig.jsonl").read_bytes()
+    at = next(t for t, row in enumerate(rows_of(run_directory / "trace.dig.jsonl"))
+              if row["kind"] == "end")  # fmt: skip
+    edit = tmp_path / "edit.json"
+    edit.write_text('{"error": "it fell asleep"}')
+    for change in ([], ["--edit", '{"error": "it fell asleep"}'], ["--edit", edit]):
+        arguments = ("--at", at, "--runs", tmp_path / "forks", "--json", *change)
+        code, out, err = call("fork", run_directory, *arguments)
+        assert (code, err) == (0, "")
+        fork = Path(json.loads(out)["directory"])
+        trace = (fork / "trace.dig.jsonl").read_bytes()
+        assert trace.splitlines()[:at] == parent.splitlines()[:at]
+        assert (trace == parent) is not bool(change)
+        origin = json.loads((fork / "side.json").read_text())["forked_from"]
+        assert (origin["execution"], origin["at"]) == (run_directory.name, at)
+        assert call("replay", fork, "--rerun")[0] == 0
+    assert (run_directory / "trace.dig.jsonl").read_bytes() == parent
+
+
+TEAM = """
+class Quick:
+    stateless = True
+
+    async def act(self, view):
+        from dig.runtime import Decision
+        return Decision.submit(view, "done by another team")
+
+
+def crew():
+    return {f"agent-{i}": Quick() for i in range(1, 7)}
+"""
+
+
+def test_another_team_may_go_on(
+    call: Any, tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "another_team.py").write_text(TEAM)
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--at", 1, "--team", "another_team:crew", "--runs", tmp_path / "forks", "--json")
+    code, out, err = call("fork", run_directory, *arguments)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["answer"] == "done by another team"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--at", 100_000), "there is no record 100000"),
+        (("--at", 1, "--edit", "nothing.json"), "neither JSON nor a file of it"),
+        (("--at", 1, "--edit", "{"), "is not JSON"),
+        (("--at", 1, "--edit", '{"by": 1}'), "not `by`"),
+        (("--at", 1, "--team", "nobody"), "a team is named like"),
+        (("--at", 1, "--team", "no_such_module:team"), "there is no team"),
+        (("--at", 1, "--team", "json:dumps"), ""),
+    ],
+)
+def test_a_fork_that_cannot_be_leaves_nothing_behind(
+    call: Any, tmp_path: Path, run_directory: Path, arguments: tuple[object, ...], reason: str
+) -> None:
+    code, out, err = call("fork", run_directory, *arguments, "--runs", tmp_path / "forks")
+    assert (code, out) == (2, "")
+    assert reason in err and "Traceback" not in err
+    assert not (tmp_path / "forks").exists() or not list((tmp_path / "forks").iterdir())
+
+
+def test_a_trace_that_is_no_run_of_simulated_agents_needs_a_team(call: Any, tmp_path: Path) -> None:
+    code, _, err = call("fork", trace(tmp_path, EARLY), "--at", 2)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "side.json" in err

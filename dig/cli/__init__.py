@@ -1,8 +1,8 @@
 """The command `digmon`: thin, one function a command.
 
 - `app`: the application, and how errors end. `options`: what several commands take.
-- `running`: run. `looking`: check, graph. `comparing`: runs, show, diff.
-- `interchange`: import, export. `settling`: thresholds.
+- `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
+- `comparing`: runs, show, diff. `interchange`: import, export. `settling`: thresholds.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
@@ -10,7 +10,16 @@ call or its input is wrong, 130 it was interrupted.
 
 from __future__ import annotations
 
-from . import comparing, interchange, looking, running, settling
+from . import comparing, interchange, looking, recorded, running, settling
 from .app import app, main
 
-__all__ = ["app", "comparing", "interchange", "looking", "main", "running", "settling"]
+__all__ = [
+    "app",
+    "comparing",
+    "interchange",
+    "looking",
+    "main",
+    "recorded",
+    "running",
+    "settling",
+]

@@ -1,0 +1,143 @@
+"""Forks a run: its own directory, the recorded beginning, one change, and what comes of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dig.errors import ReplayError, SettingsError, TraceError
+from dig.runtime.agents import Agent, AgentFunction, Policy
+from dig.runtime.commit import Durability
+from dig.runtime.host import Setup
+from dig.traces.drive import Tape
+from dig.traces.fork import rewind
+from dig.traces.journal import SIDE, RunDirectory, read_side
+from dig.traces.reader import trace_path
+
+from .count_frequency import TASK, Score
+from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
+from .runs import CountFrequencyRun
+
+Team = Mapping[str, Agent | AgentFunction | Policy]
+
+_OF_ITS_OWN = ("execution", "began", "dig", "python", "platform", "clock", "durability")
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who goes on, with what, and who says how good the answer is."""
+
+    team: Team
+    setup: Setup | None = None
+    score: Callable[[object], Score] | None = None
+
+
+def fork(
+    parent: Path,
+    at: int,
+    runs: Path,
+    *,
+    edit: Mapping[str, Any] | None = None,
+    crew: Crew | None = None,
+    durability: Durability = "process",
+) -> Execution:
+    """Let a recorded run go on from record `at` in a directory of its own.
+
+    The new trace is that of the parent, byte by byte, before `at`. The parent is only read.
+
+    Args:
+        parent: The run directory, or the journal in it.
+        at: The first record that need not be as it was recorded.
+        runs: Where the new directory is made.
+        edit: What is to stand in record `at` instead; see `dig.traces.edits.Change`.
+        crew: Who goes on; simulated agents, if the run was theirs. A team whose agents all have
+            a `plan` goes on in virtual time, others in real time.
+        durability: What is synced before it takes effect.
+
+    Raises:
+        ReplayError: It cannot be forked there, or not like that; nothing is left behind.
+        SettingsError: Nobody is there to go on.
+        JournalError: The new directory cannot be written.
+    """
+    began, path = time.monotonic(), trace_path(parent)
+    has_side = crew is None or (path.parent / SIDE).exists()
+    side = read_side(path.parent) if has_side else {}
+    crew = crew or simulated_crew(side)
+    is_virtual = all(hasattr(agent, "plan") for agent in crew.team.values())
+    clock = "virtual" if is_virtual else "real time x 1"
+    about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
+    origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
+    header = Tape(path, payloads=False).header
+    if header is None:
+        raise ReplayError(f"{path} is a plain trace; only a journal can be forked")
+    directory = RunDirectory(
+        runs,
+        {**about, "clock": clock, "durability": durability, "forked_from": origin},
+        header={key: value for key, value in header.items() if key != "version"},
+        durability=durability,
+    )
+    with closing(directory.journal) as journal:
+        try:
+            moment = rewind(path, at, edit=edit, setup=crew.setup, sink=journal)
+            go_on = resumed_in_virtual_time if is_virtual else resumed_in_real_time
+            result = go_on(moment, crew.team, journal)
+        except (ReplayError, TraceError, SettingsError):
+            shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
+            raise
+    score = None if crew.score is None else crew.score(result.answer)
+    execution = Execution(
+        result, score, directory.path, clock, time.monotonic() - began,
+        directory.journal.unreplayable_from,
+    )  # fmt: skip
+    directory.write_result(execution.to_json())
+    return execution
+
+
+def simulated_crew(side: Mapping[str, Any]) -> Crew:
+    """The simulated agents of a run, from what its side file says.
+
+    Raises:
+        SettingsError: It was not a run of simulated agents that are known here.
+    """
+    if side.get("task") != TASK or side.get("agents_are") != "simulated":
+        raise SettingsError("the run is not one of simulated agents; say who goes on (--team)")
+    spec = CountFrequencyRun.read(side)
+    task = spec.task()
+    return Crew(spec.team(), spec.setup(task), task.score)
+
+
+def named_crew(name: str) -> Crew:
+    """The team that a name such as `my_module:team` stands for.
+
+    It is a mapping from names to agents; that, and a `Setup`, in a tuple; or a function that
+    returns one of these.
+
+    Raises:
+        SettingsError: There is no such thing.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise SettingsError(f"a team is named like `my_module:team`, not {name!r}")
+    if os.getcwd() not in sys.path:  # as `python -m` does
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"there is no team {name!r}: {error}") from None
+    if callable(found) and not isinstance(found, Mapping):
+        try:
+            found = found()
+        except Exception as error:  # it is the user's, and may raise anything
+            raise SettingsError(f"{name!r} raised {error!r}") from error
+    team, setup = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(team, Mapping) or not isinstance(setup, Setup | None):
+        raise SettingsError(f"{name!r} is no mapping from names to agents (and no Setup with it)")
+    return Crew(team, setup)

@@ -1,0 +1,343 @@
+"""Drives a monitor through a recorded run, request by request, and compares what it writes.
+
+What came into the monitor is in the records: events from outside, starts, decisions, who came and
+went, and when. What it made of them is in the records, too, and must come out again byte by byte.
+Nothing else is asked: no clock, no randomness, no agent, no network.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dig.codec import decode, encode
+from dig.errors import (
+    CutOffError,
+    DecisionError,
+    DivergenceError,
+    PayloadError,
+    RecordError,
+    ReplayError,
+    RequestError,
+    RuleError,
+    TraceError,
+)
+from dig.ledger import Sink
+from dig.messages import Effect, Output, Started
+from dig.monitor import Monitor
+from dig.records import (
+    ASIDE,
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    IncidentRow,
+    Join,
+    Leave,
+    Record,
+    Redirect,
+    Run,
+    Start,
+)
+from dig.runtime.host import Host, Setup
+from dig.runtime.moment import Clock
+
+from .chain import BLOBS, HEADER, Lines, bare
+from .reader import Line, read_blobs, read_lines, trace_path
+
+Outputs = tuple[Output, ...]
+
+OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented")
+"""What a monitor writes down by itself."""
+
+
+class Recorded(NamedTuple):
+    """One recorded line, and what it means."""
+
+    text: bytes
+    record: Record
+
+
+class Tape:
+    """A recorded run, read as far ahead as it is needed.
+
+    Attributes:
+        path: The trace file.
+        header: What its first line says about how the run was made; ``None`` for a plain trace.
+        behind: The record that was popped last.
+    """
+
+    def __init__(self, path: Path, *, payloads: bool = True) -> None:
+        """Open a trace; large payloads are read if they are needed.
+
+        Raises:
+            TraceError: It cannot be read.
+        """
+        self.path = trace_path(path)
+        self.behind: Record | None = None
+        self._lines = read_lines(path)
+        self._payloads = payloads
+        first = next(self._lines)
+        header = first.row.get(HEADER)
+        self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
+        self._ahead: deque[Recorded] = deque([self._recorded(first)])
+
+    def ahead(self, count: int = 0) -> Recorded | None:
+        """The line after `count` others, if there is one."""
+        while len(self._ahead) <= count:
+            line = next(self._lines, None)
+            if line is None:
+                return None
+            self._ahead.append(self._recorded(line))
+        return self._ahead[count]
+
+    def pop(self) -> Recorded | None:
+        """The next line, which is then behind."""
+        recorded = self.ahead()
+        if recorded is not None:
+            self._ahead.popleft()
+            self.behind = recorded.record
+        return recorded
+
+    def rest(self) -> Iterator[Record]:
+        """All that is left, in order."""
+        while (recorded := self.pop()) is not None:
+            yield recorded.record
+
+    def _recorded(self, line: Line) -> Recorded:
+        row = line.row
+        try:
+            if self._payloads and BLOBS in row:
+                row = {**row, **read_blobs(self.path.parent, row[BLOBS])}
+            return Recorded(line.text, decode(row))
+        except RecordError as error:
+            raise TraceError(self.path, line.number, str(error)) from None
+
+
+class Edit:
+    """What is changed about recorded requests on the way; this one changes nothing."""
+
+    def decision(self, end: End, outputs: Outputs) -> tuple[End, Outputs]:
+        """How an activation ends."""
+        return end, outputs
+
+    def event(self, emit: Emit, output: Output) -> Output:
+        """An event of an activation, or from outside."""
+        return output
+
+    def recipients(self, redirect: Redirect) -> tuple[str, ...]:
+        """Whom a host sends an event to instead."""
+        return redirect.to
+
+
+class Done(NamedTuple):
+    """A request that was made: its record and effects; of an end, what else follows from it."""
+
+    record: Record
+    effects: list[Effect]
+    again_s: float | None = None
+    outputs: Outputs = ()
+
+
+class Driver:
+    """A monitor on its way through a recorded run.
+
+    Attributes:
+        host: With its monitor.
+        clock: The monitor's clock.
+        us: The moment of the latest request, in microseconds.
+        started: The activations in progress, by id.
+        same: How many records came out as they were recorded.
+    """
+
+    def __init__(
+        self,
+        tape: Tape,
+        setup: Setup,
+        *,
+        sink: Sink = lambda record: None,
+        free_from: int | None = None,
+        edit: Edit | None = None,
+    ) -> None:
+        """Begin with the first record.
+
+        Args:
+            tape: What was recorded.
+            setup: What the run was made with.
+            sink: Is given every record, too, after it was compared.
+            free_from: The first record that need not be as it was recorded.
+            edit: What is changed on the way.
+
+        Raises:
+            ReplayError: It cannot be driven again.
+            DivergenceError: Another first record came out.
+        """
+        first = tape.ahead()
+        if first is None or not isinstance(first.record, Run):
+            raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
+        if setup.gates:
+            raise ReplayError("the run has gates; what they decided cannot be asked again")
+        self._tape = tape
+        self._sink = sink
+        self._free_from = free_from
+        self._edit = edit or Edit()
+        self._lines = None if tape.header is None else Lines(tape.header)
+        self.us = self.same = 0
+        self.started: dict[str, Started] = {}
+        self.clock = Clock()
+        self.clock.source = lambda: self.us / 1_000_000
+        self.host = Host(setup, setup.monitor(first.record.agents, self.clock, self._take))
+
+    def step(self) -> Done | None:
+        """Make the request that led to the next record; ``None`` if there is none.
+
+        Raises:
+            DivergenceError: Another record came out.
+            ReplayError: It cannot be made again.
+            CutOffError: The recorded run ends in its midst.
+        """
+        recorded = self._tape.ahead()
+        if recorded is None:
+            return None
+        before = self.host.monitor.graph.t
+        self.us = max(self.us, recorded.record.us)
+        try:
+            done = self._request(recorded.record)
+        except (DecisionError, PayloadError, RequestError, RuleError) as error:
+            raise self._diverges(recorded, f"the monitor refuses it: {error}") from None
+        if self.host.monitor.graph.t == before:
+            raise self._diverges(recorded, "nothing, since nothing leads to it")
+        return done
+
+    # --- requests ---
+
+    def _request(self, record: Record) -> Done:
+        monitor, host = self.host.monitor, self.host
+        match record:
+            case Emit(by=None):
+                output = self._edit.event(record, as_output(record))
+                return Done(record, host.inject(output))
+            case Start():
+                return Done(record, self._start(record))
+            case End():
+                return self._end(record)
+            case Join():
+                effects = monitor.join(record.agent)
+            case Leave():
+                effects = monitor.leave(record.agent)
+            case Redirect():
+                effects = monitor.redirect(record.event, self._edit.recipients(record))
+            case IncidentRow() if record.what not in OWN_INCIDENTS:
+                effects = monitor.incident(record.what, record.detail)
+            case Finish():
+                effects = _finish(monitor, record)
+            case _:
+                finish = self._finish_after(record)
+                if finish and self._free_from is not None and finish.t >= self._free_from:
+                    finish = None
+                # What else may come by itself is what time has made due.
+                effects = _finish(monitor, finish) if finish else monitor.tick()
+        return Done(record, host.heed(effects))
+
+    def _start(self, record: Start) -> list[Effect]:
+        effects = self.host.heed(self.host.monitor.start(record.agent))
+        for effect in effects:
+            if isinstance(effect, Started):
+                self.started[effect.activation] = effect
+        return effects
+
+    def _end(self, record: End) -> Done:
+        started = self.started.get(record.activation)
+        if started is None:
+            raise RequestError(f"{record.activation!r} is no activation in progress")
+        end, outputs = self._edit.decision(record, tuple(self._outputs(record)))
+        effects, again_s = self.host.repeat(started, end, outputs)
+        del self.started[record.activation]
+        return Done(end, effects, again_s, outputs)
+
+    def _outputs(self, record: End) -> Iterator[Output]:
+        """What an activation generated: the emits that follow its end."""
+        count = 1
+        for name in record.outputs:
+            while (recorded := self._tape.ahead(count)) and isinstance(recorded.record, ASIDE):
+                count += 1
+            count += 1
+            if recorded is None:
+                yield self._cut_off(record)
+            elif isinstance(recorded.record, Emit) and recorded.record.event == name:
+                yield self._edit.event(recorded.record, as_output(recorded.record))
+            else:
+                raise self._diverges(recorded, f"the `emit` of {name!r} must come first")
+
+    def _cut_off(self, record: End) -> Output:
+        """An output of which nothing was recorded but the name."""
+        if self._free_from is not None:
+            raise ReplayError(
+                f"the recorded run was cut off before all outputs of its record {record.t} were "
+                f"there; what they were is not known: fork it at {record.t} or before"
+            )
+        return Output(None)
+
+    def _finish_after(self, record: Record) -> Finish | None:
+        """The end of the run, if that is what made time raise the findings here."""
+        count = 0
+        while (recorded := self._tape.ahead(count)) is not None and recorded.record.us == record.us:
+            if isinstance(recorded.record, Finish):
+                return recorded.record
+            if not isinstance(recorded.record, FindingRow | IncidentRow):
+                break
+            count += 1
+        return None
+
+    # --- records ---
+
+    def _take(self, record: Record) -> None:
+        """The monitor's sink: what it writes must be what was recorded."""
+        if self._free_from is None or record.t < self._free_from:
+            recorded = self._tape.ahead()
+            got = encode(record).encode() if self._lines is None else self._lines.line(record)
+            if recorded is None:
+                raise CutOffError("the recorded run ends here")
+            text = recorded.text
+            if self._lines is None:
+                text = encode(recorded.record).encode()
+            if got != text:
+                raise self._diverges(recorded, bare(got))
+            self._tape.pop()
+            self.same += 1
+        self._sink(record)
+
+    def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
+        record = recorded.record
+        if isinstance(record, IncidentRow) and record.what == "failed":
+            return ReplayError(
+                f"record {record.t} says that a part of the monitor failed ({record.detail}); "
+                "why it did is not recorded, so the run cannot be driven on from here"
+            )
+        if isinstance(record, Emit) and record.policy is not None:
+            return _has_policy(record)
+        return DivergenceError(record.t, bare(recorded.text), got)
+
+
+def _finish(monitor: Monitor, record: Finish) -> list[Effect]:
+    return monitor.finish(record.outcome, record.answer, record.usage)
+
+
+def as_output(emit: Emit) -> Output:
+    """An event as it was handed to the monitor.
+
+    Raises:
+        ReplayError: A delivery policy decided about it.
+    """
+    if emit.policy is not None:
+        raise _has_policy(emit)
+    return Output(emit.payload, emit.to, emit.type, emit.final)
+
+
+def _has_policy(emit: Emit) -> ReplayError:
+    return ReplayError(
+        f"record {emit.t}: the delivery policy {emit.policy} decided about event {emit.event!r}; "
+        "a policy is code, which is not recorded, so the run cannot be driven on from here"
+    )

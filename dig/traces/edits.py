@@ -1,0 +1,180 @@
+"""What a fork changes: one recorded decision, event, note or list of recipients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from dig.errors import ReplayError
+from dig.findings import Finding, Healer, Intervention
+from dig.graph import InteractionGraph
+from dig.messages import Output, are_names
+from dig.plain import plain
+from dig.records import Emit, End, FindingRow, HealRow, Record, Redirect
+from dig.runtime.agents import Decision
+from dig.runtime.host import Setup
+
+from .drive import Edit, Outputs
+
+KEYS: dict[type[Record], frozenset[str]] = {
+    End: frozenset({"fates", "outputs", "error"}),
+    Emit: frozenset({"payload", "to", "type"}),
+    HealRow: frozenset({"note", "to"}),
+    Redirect: frozenset({"to"}),
+}
+"""What can be changed about a record of each kind."""
+
+
+class Change(Edit):
+    """Changes one record, as it is made again.
+
+    Attributes:
+        record: The recorded one.
+        is_done: Whether it was made again by now.
+    """
+
+    def __init__(self, record: Record, keys: Mapping[str, Any]) -> None:
+        """Prepare a change.
+
+        Args:
+            record: Which one.
+            keys: What is to stand in it instead, as JSON has it: for an `end` the `fates` and
+                `outputs` of a decision (or an `error`), for an `emit` its `payload`, `to` or
+                `type`, for a `heal` its `note` or `to`, for a `redirect` its `to`.
+
+        Raises:
+            ReplayError: This cannot be changed about such a record.
+        """
+        self.record = record
+        self.is_done = False
+        self._keys = _checked(record, keys)
+
+    @property
+    def begins_a_request(self) -> bool:
+        """Whether nothing of its request was recorded before it."""
+        return isinstance(self.record, End | Redirect) or (
+            isinstance(self.record, Emit) and self.record.by is None
+        )
+
+    def decision(self, end: End, outputs: Outputs) -> tuple[End, Outputs]:
+        """Decide otherwise, if that is what is changed."""
+        if end.t != self.record.t:
+            return end, outputs
+        self.is_done = True
+        if "error" in self._keys:
+            return replace(end, fates=(), outputs=(), error=self._keys["error"]), ()
+        decided = {k: v for k, v in self._keys.items() if k in ("fates", "outputs")}
+        fates, new = Decision.model_validate(decided).parts()
+        return (
+            replace(end, fates=fates if "fates" in self._keys else end.fates, error=None),
+            new if "outputs" in self._keys else outputs,
+        )
+
+    def event(self, emit: Emit, output: Output) -> Output:
+        """Say something else, or to others."""
+        if emit.t != self.record.t:
+            return output
+        self.is_done = True
+        return replace(output, **self._keys)
+
+    def recipients(self, redirect: Redirect) -> tuple[str, ...]:
+        """Send it to others."""
+        if redirect.t != self.record.t:
+            return redirect.to
+        self.is_done = True
+        to: tuple[str, ...] = self._keys["to"]
+        return to
+
+    def healing(self, setup: Setup, finding: FindingRow, number: int) -> Setup:
+        """A setup whose healer says the changed thing when it comes to this finding.
+
+        Args:
+            setup: The one of the recorded run.
+            finding: What was healed.
+            number: Which of its interventions is changed, counted from 0.
+        """
+        make = setup.healers
+        if make is None:
+            raise ReplayError(f"record {self.record.t} heals, but the run has no healers")
+
+        def healers() -> dict[str, Healer]:
+            made = dict(make())
+            made[finding.pattern] = _Reworded(made[finding.pattern], self, finding, number)
+            return made
+
+        return replace(setup, healers=healers)
+
+    def reworded(self, intervention: Intervention) -> Intervention:
+        """An intervention with what is changed about it."""
+        self.is_done = True
+        return replace(intervention, **self._keys)
+
+
+class _Reworded:
+    """A healer that says something else about one finding."""
+
+    def __init__(self, inner: Healer, change: Change, finding: FindingRow, number: int) -> None:
+        self._inner = inner
+        self._change = change
+        self._finding = finding
+        self._number = number
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
+        """What the healer says, or what it is made to say."""
+        said = list(self._inner.heal(graph, finding))
+        row = self._finding
+        same = (finding.pattern, finding.stage, finding.subject, finding.evidence) == (
+            row.pattern, row.stage, row.subject, row.evidence,
+        )  # fmt: skip
+        if same and not self._change.is_done and row.t <= graph.t < self._change.record.t:
+            said[self._number] = self._change.reworded(said[self._number])
+        return said
+
+
+def _checked(record: Record, keys: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"record {record.t} is of kind `{record.kind}`"
+    known = KEYS.get(type(record))
+    if known is None:
+        kinds = ", ".join(f"`{kind.kind}`" for kind in KEYS)
+        raise ReplayError(f"{where}, in which nothing can be changed; that can be done in {kinds}")
+    if isinstance(record, Emit) and record.by == "system":
+        raise ReplayError(f"{where} and made by healing; change the `heal` record before it")
+    if isinstance(record, HealRow) and record.action == "refused":
+        raise ReplayError(f"{where} and says that healing was refused")
+    unknown = keys.keys() - known
+    if unknown or not keys:
+        what = ", ".join(f"`{key}`" for key in sorted(unknown)) or "nothing"
+        names = ", ".join(f"`{key}`" for key in sorted(known))
+        raise ReplayError(f"{where}, in which {names} can be changed, not {what}")
+    changed = {key: plain(value, key) for key, value in keys.items()}
+    return _decided(where, changed) if isinstance(record, End) else _said(where, changed)
+
+
+def _decided(where: str, keys: dict[str, Any]) -> dict[str, Any]:
+    if "error" in keys:
+        if len(keys) > 1 or not isinstance(keys["error"], str):
+            raise ReplayError(f"{where}: `error` is a text, and stands alone")
+        return keys
+    try:
+        Decision.model_validate(keys)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ReplayError(
+            f"{where}; what is to stand there is wrong at {place}: {first['msg']}"
+        ) from None
+    return keys
+
+
+def _said(where: str, keys: dict[str, Any]) -> dict[str, Any]:
+    for key in ("type", "note"):
+        if key in keys and not (isinstance(keys[key], str) and keys[key]):
+            raise ReplayError(f"{where}: `{key}` must be a text")
+    if "to" in keys:
+        if not are_names(keys["to"]):
+            raise ReplayError(f"{where}: `to` must be a list of agents' names")
+        keys["to"] = tuple(keys["to"])
+    return keys

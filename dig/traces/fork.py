@@ -1,0 +1,250 @@
+"""Fork: bring a recorded run to some moment, change one thing, and let it go on from there.
+
+    moment = rewind(run, at=41, edit={"to": ["bob"]}, sink=journal)
+    result = Simulation.resume(moment, team).run()
+
+Up to record `at` nothing is decided anew: the monitor is driven by the recorded decisions, and
+what it writes is compared with the trace byte by byte. No agent, model or tool is called for an
+activation whose decision was recorded, even if that came after `at`: what it saw when it began
+cannot have been changed. What came from outside after `at` comes again as it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dig.errors import ReplayError, RequestError, TraceError
+from dig.ledger import Sink
+from dig.messages import Effect, Output, Over, Started, Wake
+from dig.monitor import Monitor
+from dig.records import (
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Join,
+    Leave,
+    Record,
+    Redirect,
+    Start,
+    micros,
+)
+from dig.runtime.host import Setup
+from dig.runtime.moment import Moment, Outside, Past, ToEnd, ToStart
+
+from .drive import OWN_INCIDENTS, Done, Driver, Tape, as_output
+from .edits import Change
+from .reader import read_records, trace_path
+from .replay import setup_of
+
+
+def rewind(
+    path: Path,
+    at: int,
+    *,
+    edit: Mapping[str, Any] | None = None,
+    setup: Setup | None = None,
+    sink: Sink = lambda record: None,
+) -> Moment:
+    """Bring a recorded run to logical time `at`.
+
+    Args:
+        path: The journal or its run directory; it is only read.
+        at: The first record that need not be as it was recorded. Where it lies in the midst of
+            what a request led to, the whole request is made.
+        edit: What is to stand in record `at` instead, see `Change`; nothing: it is as recorded.
+        setup: What the run was made with, if not all of it is dig's own; its tools, too.
+        sink: Is given every record, those before `at` as they were recorded.
+
+    Returns:
+        The run at that moment, for `Simulation.resume` or, in real time, `Resumed`.
+
+    Raises:
+        ReplayError: The run cannot be forked there, or not be changed like that.
+        TraceError: The trace cannot be read, or has no record `at`.
+    """
+    change, finding, number = _change(path, at, edit)
+    tape = Tape(path)
+    setup = setup_of(tape, setup)
+    driven = setup if finding is None or change is None else change.healing(setup, finding, number)
+    way = _Way(Driver(tape, driven, sink=sink, free_from=at, edit=change))
+    while way.driver.host.monitor.graph.t + 1 < at:
+        way.step()
+    if change is not None and change.begins_a_request and not change.is_done:
+        way.step()
+        tape.pop()
+    if change is not None and not change.is_done:
+        raise ReplayError(f"record {at} did not come about again, so it was not changed")
+    return way.moment(setup, tape)
+
+
+def _change(
+    path: Path, at: int, edit: Mapping[str, Any] | None
+) -> tuple[Change | None, FindingRow | None, int]:
+    """The change that is wanted, and for a note the finding and which of its interventions."""
+    findings: dict[int, FindingRow] = {}
+    healed: list[int] = []
+    before: Record | None = None
+    record: Record | None = None
+    for record in read_records(path, payloads=False):
+        if record.t == at:
+            break
+        if isinstance(record, FindingRow):
+            findings[record.t] = record
+        elif isinstance(record, HealRow):
+            healed.append(record.finding)
+        before = record
+    if record is None or record.t != at:
+        last = -1 if record is None else record.t
+        if record is None or isinstance(record, Finish) or at != last + 1 or edit is not None:
+            raise TraceError(trace_path(path), None, f"there is no record {at}; the last is {last}")
+        return None, None, 0  # the run was cut off, and goes on
+    if edit is None:
+        return None, None, 0
+    if isinstance(record, Redirect) and _is_healed(record, before):
+        raise ReplayError(f"record {at} follows from healing; change record {at - 1} before it")
+    change = Change(record, edit)
+    if not isinstance(record, HealRow):
+        return change, None, 0
+    return change, findings[record.finding], healed.count(record.finding)
+
+
+def _is_healed(record: Redirect, before: Record | None) -> bool:
+    return isinstance(before, HealRow) and (before.action, before.event) == (
+        "reroute",
+        record.event,
+    )
+
+
+class _Way:
+    """What is going on while a recorded run is driven to some moment."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self._agenda: dict[tuple[str, str], ToStart | ToEnd] = {}
+        self._past: dict[str, list[Past]] = {}
+        self._places: dict[str, tuple[str, int]] = {}  # activation -> its place in the past
+        self._left_over: list[Effect] = []
+
+    def step(self) -> None:
+        """Make one more request."""
+        done = self.driver.step()
+        if done is None:
+            raise ReplayError("the recorded run ends before that moment")
+        record = done.record
+        if isinstance(record, Start):
+            self._agenda.pop(("start", record.agent), None)
+        elif isinstance(record, End):
+            self._end(record, done)
+        for effect in done.effects:
+            if isinstance(effect, Wake):
+                self._plan(ToStart(effect.agent, self.driver.us))
+            elif isinstance(effect, Started):
+                self._start(effect)
+            elif isinstance(effect, Over):
+                self._left_over.append(effect)
+
+    def _end(self, end: End, done: Done) -> None:
+        item = self._agenda.pop(("end", end.activation))
+        assert isinstance(item, ToEnd)
+        self._decided(end, done.outputs)
+        if done.again_s is not None:
+            until = self.driver.us + micros(done.again_s)
+            self._plan(ToStart(item.started.agent, self.driver.us, until))
+
+    def _start(self, started: Started) -> None:
+        view = self.driver.host.view(started)
+        self._plan(ToEnd(started, view, self.driver.us))
+        past = self._past.setdefault(started.agent, [])
+        self._places[started.activation] = (started.agent, len(past))
+        past.append(Past(view, None))
+
+    def _plan(self, item: ToStart | ToEnd) -> None:
+        """Remember what is to come, in the order in which it was begun."""
+        if isinstance(item, ToStart):
+            key = ("start", item.agent)
+        else:
+            key = ("end", item.started.activation)
+        self._agenda.pop(key, None)
+        self._agenda[key] = item
+
+    def _decided(self, end: End, outputs: tuple[Output, ...]) -> None:
+        agent, place = self._places[end.activation]
+        self._past[agent][place] = Past(self._past[agent][place].view, end, outputs)
+
+    # --- what comes after the moment ---
+
+    def moment(self, setup: Setup, tape: Tape) -> Moment:
+        """The run as it stands, with what the rest of the recording says about what is to come."""
+        driver = self.driver
+        ends, emits, outside = _rest(tape, {name for kind, name in self._agenda if kind == "end"})
+        agenda: list[ToStart | ToEnd] = []
+        for item in self._agenda.values():
+            if isinstance(item, ToEnd) and (end := ends.get(item.started.activation)):
+                outputs = tuple(as_output(emits[name]) for name in end.outputs)
+                item = ToEnd(item.started, item.view, item.since_us, end, outputs)
+                self._decided(end, outputs)
+            agenda.append(item)
+        return Moment(
+            setup, driver.host, driver.clock, driver.us, agenda, outside, self._past,
+            self._left_over,
+        )  # fmt: skip
+
+
+def _rest(tape: Tape, running: set[str]) -> tuple[dict[str, End], dict[str, Emit], list[Outside]]:
+    """Of what was recorded later: how activations in progress end, and what comes from outside."""
+    ends: dict[str, End] = {}
+    emits: dict[str, Emit] = {}
+    outside: list[Outside] = []
+    before = tape.behind
+    for record in tape.rest():
+        if isinstance(record, End) and record.activation in running:
+            ends[record.activation] = record
+        elif isinstance(record, Emit) and record.by in ends:
+            emits[record.event] = record
+        else:
+            request = _from_outside(record, before)
+            if request is not None:
+                outside.append(Outside(record.us, _repeatable(record, request)))
+        before = record
+    whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
+    return whole, emits, outside
+
+
+def _from_outside(
+    record: Record, before: Record | None
+) -> Callable[[Monitor], list[Effect]] | None:
+    """The request behind a record that follows from nothing in the run."""
+    match record:
+        case Emit(by=None):
+            output = as_output(record)
+            return lambda monitor: monitor.inject(output)
+        case Join():
+            return lambda monitor: monitor.join(record.agent)
+        case Leave():
+            return lambda monitor: monitor.leave(record.agent)
+        case Redirect() if not _is_healed(record, before):
+            return lambda monitor: monitor.redirect(record.event, record.to)
+        case IncidentRow() if record.what not in OWN_INCIDENTS:
+            return lambda monitor: monitor.incident(record.what, record.detail)
+        case _:
+            return None
+
+
+def _repeatable(
+    record: Record, request: Callable[[Monitor], list[Effect]]
+) -> Callable[[Monitor], list[Effect]]:
+    """A request that is written down if it makes no sense any more."""
+
+    def repeat(monitor: Monitor) -> list[Effect]:
+        try:
+            return request(monitor)
+        except RequestError as error:
+            detail = {"record": record.t, "kind": record.kind, "why": str(error)}
+            return monitor.incident("could not be repeated", detail)
+
+    return repeat

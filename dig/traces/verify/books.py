@@ -1,0 +1,310 @@
+"""The books: each record is entered as the format says, and at the end they must balance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .places import Agent, Event, Places, names
+from .promises import Promises, payload
+from .report import Report, refuse
+
+_ASIDE = ("finding", "heal", "incident")
+
+
+class Books:
+    """The books of one run, and the page for each kind of record in them."""
+
+    def __init__(self, report: Report, folder: Path) -> None:
+        """Begin with empty books; payloads that lie beside the trace are in `folder`."""
+        self.line = 0
+        self.places = Places()
+        self._report = report
+        self._folder = folder
+        self._t, self._us = -1, 0
+        self._running: dict[str, tuple[str, list[str]]] = {}  # activation -> agent, inputs
+        self._awaited: list[str] = []
+        self._emitter, self._sole = "", False
+        self._finals: dict[str, Any] = {}  # final event -> its payload
+        self._bounced: set[str] = set()
+        self._accepted: list[str] = []
+        self._findings: set[int] = set()
+        self._is_session = self._is_over = self._is_finished = False
+        self._count: Counter[str] = Counter()
+        self._promises: Promises | None = None  # a plain trace makes none
+
+    def enter(self, row: dict[str, Any]) -> None:
+        """One more record."""
+        try:
+            kind = row["kind"]
+            self._check_order(kind, row)
+            page = _PAGES.get(kind)
+            if page is None:
+                refuse(f"there is no kind {kind!r}")
+            promises = self._promises
+            if promises and promises.is_owed and kind not in ("finding", "incident"):
+                self._tell(promises.keep(row))
+            page(self, row)
+            if "blobs" in row:
+                self._check_blobs(row["blobs"])
+        except KeyError as missing:
+            refuse(f"the key {missing} is missing")
+        except (TypeError, AttributeError, ValueError, OverflowError) as wrong:
+            refuse(f"a value is of a wrong type: {wrong}")
+
+    def close(self) -> None:
+        """The end of the file: the books must balance."""
+        if self._is_finished and self._awaited:
+            refuse("the run ended before all outputs were there")
+        count = self._count
+        work = [event for event in self.places.live.values() if event.work and not event.consumed]
+        is_open = [event for event in work if event.copies or event.flight]
+        orphaned = [event for event in work if event.cause is not None]
+        states = {
+            "open": len(is_open),
+            "consumed": count["consumed"],
+            "orphaned": len(orphaned),
+        }
+        self._report.work = states
+        if sum(states.values()) != count["work"] or set(is_open) & set(orphaned):
+            self._tell(f"{count['work']} pieces of work are in these states: {states}")
+        kept = sum(len(agent.buffer) for agent in self.places.agents.values())
+        if count["delivered"] != count["taken"] + count["lost"] + kept:
+            self._tell(
+                f"{count['delivered']} copies were delivered, {count['taken']} taken, "
+                f"{count['lost']} lost with their agents, and {kept} are there"
+            )
+
+    def _tell(self, what: str | None) -> None:
+        if what is not None:
+            self._report.add(self.line, what)
+
+    def _check_order(self, kind: str, row: dict[str, Any]) -> None:
+        t, ts = row["t"], row["ts"]
+        if type(t) is not int or t != self._t + 1:
+            refuse(f"`t` is {t!r}, but record {self._t + 1} comes next")
+        if type(ts) not in (int, float) or (us := round(ts * 1_000_000)) < self._us:
+            refuse(f"`ts` is {ts!r}, after {self._us / 1_000_000}")
+        if (kind == "run") != (t == 0):
+            refuse("the first record, and no other, is of kind `run`")
+        if self._is_finished:
+            refuse("a record follows `finish`")
+        if kind not in _ASIDE:
+            if self._awaited and not (kind == "emit" and row["event"] == self._awaited[0]):
+                refuse(f"output {self._awaited[0]!r} must be emitted first")
+            if self._is_over and kind != "finish":
+                refuse("something follows an accepted final event")
+        self._t, self._us = t, us
+
+    # --- one page a kind ---
+
+    def _run(self, row: dict[str, Any]) -> None:
+        if row["version"] != 1:
+            refuse(f"version {row['version']!r} is not known")
+        agents = names(row["agents"])
+        if "system" in agents or len(set(agents)) != len(agents):
+            refuse("two agents have one name, or one is called `system`")
+        self.places.agents = {name: Agent() for name in agents}
+        flags = [row.get("session", False), row.get("memory", False)]
+        if any(type(flag) is not bool for flag in flags):
+            refuse("`session` and `memory` are true or false")
+        _check_limits(**row.get("limits", {}))
+        self._is_session = row.get("session", False) is True
+        if self._report.is_journal:
+            self._promises = Promises(dict(row.get("journal", {}).get("budget", {})))
+
+    def _emit(self, row: dict[str, Any]) -> None:
+        name, by, final = row["event"], row["by"], row["final"]
+        if self._awaited:
+            if by != self._emitter:
+                refuse(f"{name!r} is an output of {self._emitter!r}, not of {by!r}")
+            self._awaited.pop(0)
+        elif by not in (None, "system"):
+            refuse(f"no end of {by!r} names the output {name!r}")
+        self.places.use(name, self.places.events)
+        if type(final) is not bool or (final and not (by == self._emitter and self._sole)):
+            refuse("a final event must be the only output of an activation")
+        system = by == "system"
+        work = not (system or final or row["type"] == "notice")
+        ordered = "policy" not in row
+        event = Event(name, work=work, final=final, system=system)
+        self.places.live[name] = event
+        self._count["work"] += work
+        if final:
+            self._finals[name] = payload(row, "payload")
+        else:
+            self.places.send(event, names(row["to"]), ordered)
+        self.places.settle(event, "no_recipient")
+
+    def _deliver(self, row: dict[str, Any]) -> None:
+        event, to = self.places.event(row["event"]), row["to"]
+        if to is None:
+            self._accept(event)
+            return
+        if to not in event.flight:
+            refuse(f"{event.id!r} is not on its way to {to!r}")
+        agent = self.places.agents[to]
+        if self._promises:
+            self._tell(self._promises.in_order(event, to, agent))
+        agent.lane.pop(event.id, None)
+        del event.flight[to], agent.incoming[event.id]
+        event.copies[to] = None
+        agent.buffer[event.id] = event
+        self._count["delivered"] += 1
+        if event.final:
+            self._bounced.add(event.id)
+
+    def _accept(self, event: Event) -> None:
+        if not event.final or event.id in self._bounced or event.id in self._accepted:
+            refuse(f"{event.id!r} is not final, or was bounced or accepted before")
+        self.places.land(event)
+        self._accepted.append(event.id)
+        self._is_over = not self._is_session
+        if self._promises:
+            self._promises.accepted()
+
+    def _start(self, row: dict[str, Any]) -> None:
+        name, agent = row["agent"], self.places.agent(row["agent"])
+        if agent.activation is not None:
+            refuse(f"{name!r} is busy with {agent.activation!r}")
+        if row["inputs"] != list(agent.buffer):
+            refuse(f"`inputs` is not the buffer of {name!r}: {list(agent.buffer)}")
+        self.places.use(row["activation"], self.places.activations)
+        agent.activation = row["activation"]
+        self._running[row["activation"]] = (name, row["inputs"])
+
+    def _end(self, row: dict[str, Any]) -> None:
+        if row["activation"] not in self._running:
+            refuse(f"{row['activation']!r} is not in progress")
+        name, inputs = self._running.pop(row["activation"])
+        agent = self.places.agents[name]
+        agent.activation = None
+        fates = {fate["event"]: fate for fate in row["fates"]}
+        if len(fates) != len(row["fates"]) or not fates.keys() <= set(inputs):
+            refuse("an event has two fates, or is no input")
+        for event_id in inputs:
+            event = agent.buffer[event_id]
+            implied = "consume" if event.system else "delay"
+            fate = fates.get(event_id, {"fate": implied})
+            if fate["fate"] != "delay":
+                self._take(name, agent, event, fate)
+        self._awaited = list(names(row["outputs"]))
+        self._emitter, self._sole = row["activation"], len(self._awaited) == 1
+
+    def _take(self, name: str, agent: Agent, event: Event, fate: dict[str, Any]) -> None:
+        del agent.buffer[event.id], event.copies[name]
+        self._count["taken"] += 1
+        if fate["fate"] == "consume":
+            self._count["consumed"] += event.work and not event.consumed
+            event.consumed, event.cause = True, None
+        elif fate["fate"] == "reroute":
+            self.places.send(event, names(fate["to"]), ordered=True)
+        elif fate["fate"] != "discard":
+            refuse(f"there is no fate {fate['fate']!r}")
+        self.places.settle(event, "discarded" if fate["fate"] == "discard" else "no_recipient")
+
+    def _join(self, row: dict[str, Any]) -> None:
+        name = row["agent"]
+        agents = self.places.agents
+        if name in agents or type(name) is not str or name == "system":
+            refuse(f"{name!r} cannot join")
+        agents[name] = Agent()
+
+    def _leave(self, row: dict[str, Any]) -> None:
+        name, agent = row["agent"], self.places.agent(row["agent"])
+        del self.places.agents[name]
+        if agent.activation is not None:
+            del self._running[agent.activation]
+        self._count["lost"] += len(agent.buffer)
+        for event in {**agent.buffer, **agent.incoming}.values():
+            event.copies.pop(name, None)
+            event.flight.pop(name, None)
+            self.places.settle(event, "left")
+
+    def _redirect(self, row: dict[str, Any]) -> None:
+        event = self.places.event(row["event"])
+        self.places.land(event)
+        self.places.send(event, names(row["to"]), ordered=False)
+        self.places.settle(event, "no_recipient")
+
+    def _expire(self, row: dict[str, Any]) -> None:
+        event = self.places.event(row["event"])
+        self.places.land(event)
+        self.places.settle(event, "expired")
+
+    def _finding(self, row: dict[str, Any]) -> None:
+        row["pattern"], row["stage"], row["subject"], row["evidence"]
+        self._findings.add(row["t"])
+        if self._promises:
+            self._promises.finding(row)
+
+    def _heal(self, row: dict[str, Any]) -> None:
+        row["action"], row["event"]
+        if type(row["finding"]) is not int or row["finding"] not in self._findings:
+            refuse("`finding` is no earlier record of that kind")
+        if "note" not in row and "reason" not in row:
+            raise KeyError("note")
+        if self._promises:
+            self._tell(self._promises.heal(row))
+
+    def _incident(self, row: dict[str, Any]) -> None:
+        row["what"], row["detail"]
+
+    def _finish(self, row: dict[str, Any]) -> None:
+        outcome = row["outcome"]
+        if outcome not in ("submitted", "timeout", "stopped", "error"):
+            refuse(f"there is no outcome {outcome!r}")
+        self._is_finished, self._report.outcome = True, outcome
+        if self._promises and not self._is_session:
+            last = (self._finals[self._accepted[-1]],) if self._accepted else None
+            self._tell(self._promises.finish(row, last))
+
+    def _check_blobs(self, blobs: dict[str, str]) -> None:
+        for name in blobs.values():
+            if len(name) != 64 or name.strip("0123456789abcdef"):
+                refuse("`blobs` names what is no checksum")
+            try:
+                data = (self._folder / "blobs" / f"{name}.json").read_bytes()
+            except OSError as error:
+                self._tell(f"the payload {name} cannot be read: {error.strerror}")
+                continue
+            if sha256(data).hexdigest() != name:
+                self._tell(f"the payload {name} is damaged")
+
+
+def _check_limits(
+    *,
+    mc_window_s: float = 30,
+    oe_window_s: float = 10,
+    dl_window_s: float = 30,
+    activation_limit_s: float = 300,
+    reroute_limit: int = 3,
+    coverage: bool = True,
+    **unknown: Any,
+) -> None:
+    times = (mc_window_s, oe_window_s, dl_window_s, activation_limit_s)
+    are_times = all(type(time) in (int, float) for time in times)
+    if not are_times or min(round(time * 1_000_000) for time in times[:3]) < 1 or times[3] < 0:
+        refuse("a window is no time, or of no length")
+    if type(reroute_limit) is not int or reroute_limit < 0 or type(coverage) is not bool:
+        refuse("`reroute_limit` is no number, or `coverage` not true or false")
+
+
+_PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {
+    "run": Books._run,
+    "emit": Books._emit,
+    "deliver": Books._deliver,
+    "start": Books._start,
+    "end": Books._end,
+    "join": Books._join,
+    "leave": Books._leave,
+    "redirect": Books._redirect,
+    "expire": Books._expire,
+    "finding": Books._finding,
+    "heal": Books._heal,
+    "incident": Books._incident,
+    "finish": Books._finish,
+}

@@ -1,0 +1,133 @@
+"""Where everything is: ids, events, agents, and how an event gets from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .report import refuse
+
+
+class Ids:
+    """Ids that are used; those that count up from 1 behind a prefix take no room."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next: dict[str, int] = {}
+        self._other: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        prefix, number = _split(name)
+        return number in range(1, self._next.get(prefix, 1)) or name in self._other
+
+    def add(self, name: str) -> None:
+        """Use an id."""
+        self.count += 1
+        prefix, number = _split(name)
+        if number == self._next.get(prefix, 1):
+            self._next[prefix] = number + 1
+        else:
+            self._other.add(name)
+
+
+def _split(name: str) -> tuple[str, int]:
+    prefix = name.rstrip("0123456789")
+    digits = name[len(prefix) :]
+    return prefix, int(digits) if 0 < len(digits) < 18 and digits[0] != "0" else -1
+
+
+class Event:
+    """An event, and who has it: `copies` in buffers, `flight` on their way."""
+
+    __slots__ = (
+        "cause", "consumed", "copies", "final", "flight", "id", "system", "work",
+    )  # fmt: skip
+
+    def __init__(self, name: str, *, work: bool, final: bool, system: bool) -> None:
+        self.id = name
+        self.work = work
+        self.final = final
+        self.system = system
+        self.copies: dict[str, None] = {}
+        self.flight: dict[str, None] = {}
+        self.consumed = False
+        self.cause: str | None = None
+
+
+class Agent:
+    """A present agent, what lies in front of it and what is on its way to it."""
+
+    __slots__ = ("activation", "buffer", "incoming", "lane")
+
+    def __init__(self) -> None:
+        self.buffer: dict[str, Event] = {}
+        self.incoming: dict[str, Event] = {}
+        self.lane: dict[str, None] = {}  # what is on its way to it in order
+        self.activation: str | None = None
+
+
+class Places:
+    """The events and agents of a run, and where each event is."""
+
+    def __init__(self) -> None:
+        self.events, self.activations = Ids(), Ids()
+        self.agents: dict[str, Agent] = {}
+        self.live: dict[str, Event] = {}  # all but what is closed for good
+
+    def use(self, name: str, ids: Ids) -> None:
+        """Use an id for an event or an activation, whichever list it goes to."""
+        if type(name) is not str or name == "system":
+            refuse(f"{name!r} can be nobody's id")
+        if name in self.events or name in self.activations:
+            refuse(f"the id {name!r} is used for a second thing")
+        ids.add(name)
+
+    def event(self, name: str) -> Event:
+        """An event that has been emitted."""
+        event = self.live.get(name)
+        if event is None:
+            if name not in self.events:
+                refuse(f"there is no event {name!r}")
+            # It was closed; its part of the books is settled, and it may be sent on.
+            event = Event(name, work=False, final=False, system=False)
+            self.live[name] = event
+        return event
+
+    def agent(self, name: str) -> Agent:
+        """An agent that is present."""
+        if name not in self.agents:
+            refuse(f"agent {name!r} is not present")
+        return self.agents[name]
+
+    def send(self, event: Event, to: Iterable[str], ordered: bool) -> None:
+        """Put an event on its way to those who are there and do not hold it."""
+        for name in to:
+            agent = self.agents.get(name)
+            if agent is not None and name not in event.copies and name not in event.flight:
+                event.flight[name] = None
+                agent.incoming[event.id] = event
+                if ordered:
+                    agent.lane[event.id] = None
+
+    def land(self, event: Event) -> None:
+        """Call an event back from where it is on its way to."""
+        for name in event.flight:
+            del self.agents[name].incoming[event.id]
+            self.agents[name].lane.pop(event.id, None)
+        event.flight = {}
+
+    def settle(self, event: Event, cause: str) -> None:
+        """Say where an event stands after a change."""
+        if event.copies or event.flight:
+            event.cause = None
+        elif event.work and not event.consumed:
+            event.cause = event.cause or cause
+        elif not (event.final or event.system):
+            self.live.pop(event.id, None)
+
+
+def names(given: Any) -> list[str]:
+    """A list of names, if it is one."""
+    if type(given) is not list or not all(type(name) is str for name in given):
+        refuse(f"{given!r} is no list of names")
+    return given

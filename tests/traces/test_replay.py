@@ -1,0 +1,195 @@
+"""Replay: the same graph and findings from the trace alone, and the same bytes again."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import random
+import socket
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from dig import InteractionGraph, Record
+from dig.detectors import standard
+from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
+from dig.runtime import Setup, simulate
+from dig.traces.journal import Journal
+from dig.traces.reader import read_records
+from dig.traces.replay import replay, rerun
+from dig.watch import Watch
+from tests.chaos import chaos_run
+
+from .journals import journalled, live_states, reseal, rows_of, simple_run, state, story, write
+from .mutations import damage, forge
+
+OWN = {"class": "mine.Own"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_graph_of_every_prefix_is_the_live_one(tmp_path: Path, seed: int) -> None:
+    path, states = live_states(seed, tmp_path)
+    graph = InteractionGraph()
+    for record in read_records(path):
+        graph.apply(record)
+        if record.t:
+            assert state(graph) == states[record.t - 1]
+    assert graph.t == len(states)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_findings_of_every_prefix_are_those_of_the_run(tmp_path: Path, seed: int) -> None:
+    path = journalled(chaos_run(seed, heal=seed % 2 == 0), tmp_path)
+    whole = replay(path)
+    assert whole.is_same is True
+    for at in range(0, whole.graph.t, 7):
+        assert replay(path, at).is_same is True
+        assert replay(path, at).graph.t == at
+
+
+def test_findings_that_are_not_the_recorded_ones_are_told(tmp_path: Path) -> None:
+    path = journalled(simple_run(22), tmp_path)
+    rows = rows_of(path)
+    t = next(t for t, row in enumerate(rows) if row["kind"] == "finding")
+    rows[t]["pattern"] = "ET" if rows[t]["pattern"] != "ET" else "DL"
+    assert replay(reseal(path, rows)).is_same is False
+
+
+def test_nobody_can_tell_about_detectors_of_a_users_own(tmp_path: Path) -> None:
+    assert replay(write(tmp_path, header={"detectors": [OWN]})).is_same is None
+
+
+def test_a_record_that_is_not_there_cannot_be_replayed_to(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="there is no record 8; the last is 7"):
+        replay(write(tmp_path), 8)
+
+
+# --- run again ---
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_run_comes_out_again_byte_for_byte(tmp_path: Path, seed: int) -> None:
+    path = journalled(simple_run(seed, heal=seed % 3 > 0), tmp_path)
+    done = rerun(path)
+    assert done.records == path.read_bytes().count(b"\n")
+    assert done.is_finished
+
+
+def test_a_run_that_was_cut_off_comes_out_again_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = journalled(simple_run(22), tmp_path)
+    whole = path.read_bytes().splitlines(keepends=True)
+    for count in range(1, len(whole)):
+        path.write_bytes(b"".join(whole[:count]))
+        done = rerun(path)
+        assert not done.is_finished
+        assert done.records == count
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_forged_journal_stops_at_the_forged_record(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    path = journalled(simple_run(seed % 10 + 20), tmp_path)
+    record = forge(rng, path)
+    with pytest.raises(DivergenceError) as caught:
+        rerun(path)
+    assert caught.value.record == record
+    assert caught.value.expected is not None
+    assert json.loads(caught.value.expected)["t"] == record
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_journal_stops_at_the_damaged_record(tmp_path: Path, seed: int) -> None:
+    path = journalled(simple_run(seed % 5 + 20), tmp_path)
+    record = damage(random.Random(seed), path)
+    with pytest.raises((DamageError, TraceError)) as caught:
+        rerun(path)
+    assert caught.value.line == record + 1
+
+
+def test_it_asks_no_clock_no_randomness_no_environment_and_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = journalled(simple_run(22), tmp_path)
+
+    def no(*_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("replay asked for what is no part of the trace")
+
+    real_open = builtins.open
+    for owner, name in [
+        (time, "time"), (time, "monotonic"), (time, "perf_counter"), (os, "urandom"),
+        (os, "getenv"), (random, "random"), (socket, "socket"), (builtins, "input"),
+    ]:  # fmt: skip
+        monkeypatch.setattr(owner, name, no)
+    monkeypatch.setattr(os, "environ", {})
+    assert builtins.open is real_open
+    assert replay(path).is_same
+    assert rerun(path).is_finished
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (None, "does not say what the run was made with"),
+        ({"detectors": [OWN], "healers": {}, "gates": []}, "not dig's own: mine.Own"),
+        ({"detectors": [], "healers": {"X": OWN}, "gates": []}, "not dig's own: mine.Own"),
+        ({"detectors": [], "healers": {}, "gates": [OWN]}, "gates cannot be asked again"),
+    ],
+)
+def test_what_cannot_be_run_again_is_refused_plainly(
+    tmp_path: Path, header: Any, reason: str
+) -> None:
+    with pytest.raises(ReplayError, match=reason):
+        rerun(write(tmp_path, header=header))
+
+
+def test_a_run_with_delivery_policies_is_refused_at_the_first_one(tmp_path: Path) -> None:
+    run = next(
+        run
+        for run in (chaos_run(seed, heal=True) for seed in range(100))
+        if run.allowed.interference and not run.setup.gates
+    )
+    path = journalled(run, tmp_path)
+    with pytest.raises(ReplayError, match=r"record \d+: the delivery policy .* is code"):
+        rerun(path)
+
+
+def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
+    """They must be the ones that the run was made with."""
+
+    class Own:
+        pattern = "OWN"
+
+        def detect(self, graph: InteractionGraph, record: Record) -> list[Any]:
+            return []
+
+    setup = Setup(detectors=lambda: [*standard(), Own()])
+    run = simple_run(22)
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    simulate(run.team, run.problem, setup=setup, sink=journal)
+    journal.close()
+    with pytest.raises(ReplayError, match="Own"):
+        rerun(journal.path)
+    assert rerun(journal.path, setup).is_finished
+    with pytest.raises(ReplayError, match="the run was made with"):
+        rerun(journal.path, Setup(detectors=standard))
+
+
+def test_a_part_that_failed_for_an_unknown_reason_is_no_divergence(tmp_path: Path) -> None:
+    records = story()
+    path = write(tmp_path, records, header=Setup().described())
+    rows = rows_of(path)
+    failed = {"ts": 0.0025, "kind": "incident", "what": "failed", "detail": {"who": "d"}}
+    rows.insert(6, {**failed})
+    reseal(path, [{**row, "t": t} for t, row in enumerate(rows)])
+    with pytest.raises(ReplayError, match="record 6 says that a part of the monitor failed"):
+        rerun(path)
+
+
+def test_a_watch_over_the_trace_finds_what_replay_finds(tmp_path: Path) -> None:
+    path = journalled(simple_run(22), tmp_path)
+    watch = Watch(standard())
+    found = [f.row() for record in read_records(path) for f in watch.feed(record)]
+    assert [finding.row() for finding in replay(path).findings] == found
