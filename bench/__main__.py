@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from . import behaviour, evidence, flat, memory, merging, peers, starting, teams, traces
+from . import behaviour, evidence, flat, journal, memory, merging, peers, starting, teams, traces
 from .measure import Table
 
 BENCHES: dict[str, Callable[[bool], Table]] = {
@@ -14,6 +14,10 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "reading": lambda quick: traces.reading(),
     "comparing": lambda quick: behaviour.comparing(),
     "listing": lambda quick: behaviour.listing(),
+    "journal": lambda quick: journal.journal(),
+    "levels": lambda quick: journal.levels(),
+    "looking-back": lambda quick: journal.looking_back(),
+    "looking-back-memory": lambda quick: journal.memory(),
     "starting": lambda quick: starting.starting(),
     "flat": flat.flat,
     "open": flat.many_open,

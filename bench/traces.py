@@ -18,7 +18,7 @@ from .measure import Table, compared, per_unit
 LINES = 100_000
 
 
-def _ring(agents: int = 20) -> list[Record]:
+def _ring(agents: int = 20, lines: int = LINES) -> list[Record]:
     """A long trace: messages round a ring, four records each."""
     names = tuple(f"agent-{i}" for i in range(agents))
     records: list[Record] = [
@@ -27,7 +27,7 @@ def _ring(agents: int = 20) -> list[Record]:
     ]
     records.append(Deliver(2, 0, "e0", names[0]))
     n = 0
-    while len(records) + 4 <= LINES:
+    while len(records) + 4 <= lines:
         agent, after, t = names[n % agents], names[(n + 1) % agents], len(records)
         us, event = 1000 * n, f"e{n + 1}"
         records.append(Start(t, us, f"a{n}", agent, (f"e{n}",)))

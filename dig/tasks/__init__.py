@@ -6,4 +6,5 @@
 - `parts`: what they exchange: subproblems, raw data, partial counts and which ranges these cover.
 - `counting`: how they count, with mistakes.
 - `runs`: one run, put together: team, task, method and thresholds. `execute`: carries it out.
+- `fork`: lets one go on from some record.
 """
