@@ -442,3 +442,27 @@ def test_a_trace_that_is_no_run_of_simulated_agents_needs_a_team(call: Any, tmp_
     code, _, err = call("fork", trace(tmp_path, EARLY), "--at", 2)
     assert (code, err.count("\n")) == (2, 1)
     assert "side.json" in err
+
+
+OWN = """
+class Silent:
+    pattern = "SILENT"
+
+    def detect(self, graph, record):
+        return ()
+"""
+
+
+def test_a_run_with_a_detector_of_a_users_own_is_driven_again_if_it_is_named(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a file names is not imported by itself."""
+    (tmp_path / "own_detector.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    named = ("--detector", "own_detector:Silent")
+    call("run", "count-frequency", "--virtual", "--size", 2000, *named)
+    (directory,) = (tmp_path / "runs").iterdir()
+    for command in (("replay", directory, "--rerun"), ("fork", directory, "--at", 5)):
+        code, _, err = call(*command)
+        assert (code, "to be named here too: own_detector:Silent" in err) == (2, True)
+        assert call(*command, *named)[0] == 0

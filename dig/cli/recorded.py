@@ -11,7 +11,7 @@ import typer
 from dig.errors import SettingsError, TraceError
 
 from .app import app
-from .options import AsJson, Salvage, Trace, recovered
+from .options import AsJson, Further, Salvage, Trace, further, recovered
 from .running import report
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def replay(
     at: Annotated[
         int | None, typer.Option(min=0, help="Only up to the record at this logical time.")
     ] = None,
+    detector: Further = None,
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
@@ -70,13 +71,13 @@ def replay(
         raise SettingsError("--rerun is for the whole run; leave --at out")
     recovered(file, salvage)
     path = trace_path(file)
-    setup = _setup_beside(path) if again else None
+    setup = _setup_beside(path, further(detector)) if again else None
     is_same, lines, data = told(path, again, at, setup)
     print(json.dumps(data) if as_json else "\n".join(lines))
     raise typer.Exit(0 if is_same else 1)
 
 
-def _setup_beside(path: Path) -> Setup | None:
+def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
     """The setup of a run of simulated agents that had detectors of a user's own."""
     from dig.tasks.fork import simulated_crew
     from dig.traces.drive import Tape
@@ -84,7 +85,7 @@ def _setup_beside(path: Path) -> Setup | None:
     from dig.traces.replay import foreign
 
     if (path.parent / SIDE).exists() and foreign(Tape(path, payloads=False)):
-        return simulated_crew(read_side(path.parent)).setup
+        return simulated_crew(read_side(path.parent), detectors).setup
     return None
 
 
@@ -99,6 +100,7 @@ def fork(
     team: Annotated[
         str | None, typer.Option(help="Who goes on: `module:team`, instead of simulated agents.")
     ] = None,
+    detector: Further = None,
     runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +113,8 @@ def fork(
     from dig.tasks.fork import named_crew
 
     crew = named_crew(team) if team else None
-    report(go_on(parent, at, runs, edit=_edit(edit), crew=crew), as_json)
+    execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))
+    report(execution, as_json)
 
 
 def _edit(given: str | None) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, SettingsError, TraceError
+from dig.plain import safe_text
 from dig.runtime.agents import Agent, AgentFunction, Policy
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
@@ -47,6 +48,7 @@ def fork(
     *,
     edit: Mapping[str, Any] | None = None,
     crew: Crew | None = None,
+    detectors: Collection[str] = (),
     durability: Durability = "process",
 ) -> Execution:
     """Let a recorded run go on from record `at` in a directory of its own.
@@ -60,6 +62,7 @@ def fork(
         edit: What is to stand in record `at` instead; see `dig.traces.edits.Change`.
         crew: Who goes on; simulated agents, if the run was theirs. A team whose agents all have
             a `plan` goes on in virtual time, others in real time.
+        detectors: Those of a user's own that the run had, as `module:object`.
         durability: What is synced before it takes effect.
 
     Raises:
@@ -70,7 +73,7 @@ def fork(
     began, path = time.monotonic(), trace_path(parent)
     has_side = crew is None or (path.parent / SIDE).exists()
     side = read_side(path.parent) if has_side else {}
-    crew = crew or simulated_crew(side)
+    crew = crew or simulated_crew(side, detectors)
     is_virtual = all(hasattr(agent, "plan") for agent in crew.team.values())
     clock = "virtual" if is_virtual else "real time x 1"
     about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
@@ -101,8 +104,13 @@ def fork(
     return execution
 
 
-def simulated_crew(side: Mapping[str, Any]) -> Crew:
+def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:
     """The simulated agents of a run, from what its side file says.
+
+    Args:
+        side: The side file.
+        detectors: Those of a user's own, as `module:object`. What a file names is not imported
+            unless it is named here too.
 
     Raises:
         SettingsError: It was not a run of simulated agents that are known here.
@@ -110,6 +118,11 @@ def simulated_crew(side: Mapping[str, Any]) -> Crew:
     if side.get("task") != TASK or side.get("agents_are") != "simulated":
         raise SettingsError("the run is not one of simulated agents; say who goes on (--team)")
     spec = CountFrequencyRun.read(side)
+    unnamed = [name for name in spec.detectors if name not in detectors]
+    if unnamed:
+        raise SettingsError(
+            f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
+        )
     task = spec.task()
     return Crew(spec.team(), spec.setup(task), task.score)
 

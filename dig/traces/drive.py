@@ -313,8 +313,8 @@ class Driver:
         record = recorded.record
         if isinstance(record, IncidentRow) and record.what == "failed":
             return ReplayError(
-                f"record {record.t} says that a part of the monitor failed ({record.detail}); "
-                "why it did is not recorded, so the run cannot be driven on from here"
+                f"record {record.t} says that a part of the monitor failed "
+                f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"
             )
         if isinstance(record, Emit) and record.policy is not None:
             return _has_policy(record)
@@ -338,6 +338,7 @@ def as_output(emit: Emit) -> Output:
 
 def _has_policy(emit: Emit) -> ReplayError:
     return ReplayError(
-        f"record {emit.t}: the delivery policy {emit.policy} decided about event {emit.event!r}; "
-        "a policy is code, which is not recorded, so the run cannot be driven on from here"
+        f"record {emit.t}: the delivery policy {emit.policy!r:.60} decided about event "
+        f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
+        "driven on from here"
     )

@@ -16,6 +16,7 @@ from dig.detectors import standard, standard_healers
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.findings import Budget, Detector, Finding, Healer
 from dig.graph import InteractionGraph
+from dig.plain import safe_text
 from dig.records import FindingRow, Run
 from dig.runtime.host import Setup
 from dig.watch import Watch
@@ -148,8 +149,9 @@ def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
 def _ours(tape: Tape, header: dict[str, Any]) -> Setup:
     others = [*foreign(tape), *(gate["class"] for gate in header["gates"])]
     if others:
+        names = ", ".join(map(str, others))
         raise ReplayError(
-            f"the run was made with parts that are not dig's own: {', '.join(others)}; what is "
+            f"the run was made with parts that are not dig's own: {safe_text(names, 200)}; what is "
             "code is not recorded, and gates cannot be asked again"
         )
 
