@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -466,3 +467,21 @@ def test_a_run_with_a_detector_of_a_users_own_is_driven_again_if_it_is_named(
         code, _, err = call(*command)
         assert (code, "to be named here too: own_detector:Silent" in err) == (2, True)
         assert call(*command, *named)[0] == 0
+
+
+def test_a_torn_tail_that_cannot_be_set_aside_is_told_and_not_in_the_way(
+    call: Any, run_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run_directory / "trace.dig.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    real = os.open
+
+    def open_(name: Any, flags: int, *more: Any, **keys: Any) -> int:
+        if str(name).endswith(".torn"):
+            raise PermissionError(13, "Permission denied")
+        return real(name, flags, *more, **keys)
+
+    monkeypatch.setattr(os, "open", open_)
+    code, _, err = call("check", run_directory, "--json")
+    assert code in (0, 1) and "cannot make" in err
+    assert not list(run_directory.glob("*.torn"))

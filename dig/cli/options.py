@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dig.errors import JournalError
 from dig.plain import safe_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,13 @@ def recovered(file: Path, salvage: bool) -> SetAside | None:
     """Set a torn end of a journal aside, and say so."""
     from dig.traces.recovery import recover
 
-    aside = recover(file, salvage=salvage)
+    try:
+        aside = recover(file, salvage=salvage)
+    except JournalError as error:
+        if salvage:
+            raise
+        warn(error)  # a run that is only there to be read can be read with a torn end, too
+        return None
     if aside is not None:
         warn(aside)
     return aside
