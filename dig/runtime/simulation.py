@@ -215,12 +215,13 @@ class Simulation:
 
     def _start_at(self, agent: str, us: int) -> None:
         # A start that was planned before the agent left and came back is no start any more.
-        start = self._waking[agent] = object()
+        agents, start = self.host.monitor.graph.agents, object()
+        state, self._waking[agent] = agents.get(agent), start
 
         def is_due() -> bool:
-            state = self.host.monitor.graph.agents.get(agent)
-            is_idle = state is not None and state.activation is None
-            return is_idle and self._waking.get(agent) is start
+            if state is None or agents.get(agent) is not state:
+                return False
+            return state.activation is None and self._waking.get(agent) is start
 
         self._at(us, lambda: self._start(agent), is_due)
 

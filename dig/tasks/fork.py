@@ -29,7 +29,7 @@ from .runs import CountFrequencyRun
 
 Team = Mapping[str, Agent | AgentFunction | Policy]
 
-_OF_ITS_OWN = ("execution", "began", "dig", "python", "platform", "clock", "durability")
+_OF_ITS_OWN = ("execution", "began", "dig", "python", "platform")
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,9 @@ def fork(
     crew = crew or simulated_crew(side, detectors)
     is_virtual = all(hasattr(agent, "plan") for agent in crew.team.values())
     clock = "virtual" if is_virtual else "real time x 1"
-    about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
-    header = Tape(path, payloads=False).header
-    if header is None:
-        raise ReplayError(f"{path} is a plain trace; only a journal can be forked")
-    directory = RunDirectory(
-        runs,
-        {**about, "clock": clock, "durability": durability, "forked_from": origin},
-        header={key: value for key, value in header.items() if key != "version"},
-        durability=durability,
-    )
+    about = {"clock": clock, "durability": durability, "forked_from": origin}
+    directory = _directory(path, runs, {**side, **about}, durability)
     with closing(directory.journal) as journal:
         try:
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=journal)
@@ -102,6 +94,21 @@ def fork(
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
+
+
+def _directory(
+    parent: Path, runs: Path, about: Mapping[str, Any], durability: Durability
+) -> RunDirectory:
+    """A directory for a fork, whose journal begins as its parent's does."""
+    header = Tape(parent, payloads=False).header
+    if header is None:
+        raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
+    return RunDirectory(
+        runs,
+        {key: value for key, value in about.items() if key not in _OF_ITS_OWN},
+        header={key: value for key, value in header.items() if key != "version"},
+        durability=durability,
+    )
 
 
 def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:

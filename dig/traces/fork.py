@@ -140,6 +140,8 @@ class _Way:
             self._agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
             self._end(record, done)
+        elif isinstance(record, Leave):
+            self._agenda.pop(("start", record.agent), None)
         for effect in done.effects:
             if isinstance(effect, Wake):
                 self._plan(ToStart(effect.agent, self.driver.us))

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dig import Fate, InteractionGraph, Record
+from dig import Fate, InteractionGraph, Monitor, Record
 from dig.codec import dumps
+from dig.messages import Effect
 from dig.records import Deliver, Emit, End, Finish, Run, Start
 from dig.runtime import simulate
 from dig.runtime.simulation import Simulation
@@ -82,7 +83,19 @@ def reseal(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
 def simple_run(seed: int, *, heal: bool = True) -> ChaosRun:
     """A random run of which everything is recorded: agents come and go, but nothing is code."""
     run = chaos_run(seed, heal=heal)
-    return replace(run, setup=replace(run.setup, gates=()), allowed=Allowed())
+    script = tuple((at, _written_down(happening)) for at, happening in run.script)
+    return replace(run, setup=replace(run.setup, gates=()), script=script, allowed=Allowed())
+
+
+def _written_down(happening: Callable[[Monitor], list[Effect]]) -> Callable[[Monitor], Any]:
+    """What is asked in vain leaves no record, and nobody can ask it again: so it is told."""
+
+    def happen(monitor: Monitor) -> list[Effect]:
+        before = monitor.graph.t
+        effects = happening(monitor)
+        return effects if monitor.graph.t > before else monitor.incident("asked in vain", None)
+
+    return happen
 
 
 def journalled(run: ChaosRun, folder: Path) -> Path:
