@@ -5,7 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from . import behaviour, evidence, flat, journal, memory, merging, peers, starting, teams, traces
+from . import (
+    behaviour,
+    evidence,
+    flat,
+    journal,
+    memory,
+    merging,
+    otel,
+    peers,
+    starting,
+    teams,
+    traces,
+)
 from .measure import Table
 
 BENCHES: dict[str, Callable[[bool], Table]] = {
@@ -27,6 +39,9 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "merging": merging.merging,
     "rescans": peers.rescans,
     "peers": peers.peers,
+    "export": otel.hot_path,
+    "spans": otel.spans,
+    "dead-receiver": otel.dead_receiver,
 }
 
 

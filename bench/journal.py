@@ -29,14 +29,14 @@ from dig.watch import Watch
 
 from . import teams
 from .measure import Table, compared, per_unit
-from .traces import _ring
+from .traces import ring
 
 SIZES = (20_000, 100_000)
 
 
 def journal() -> Table:
     """Microseconds a record, written one after the other."""
-    records = _ring(lines=20_000)
+    records = ring(records=20_000)
 
     def encoded() -> int:
         return sum(1 for record in records if encode(record))
@@ -166,7 +166,7 @@ def memory() -> Table:
         for size in SIZES:
             path = Path(folder) / f"{size}.dig.jsonl"
             writer = Journal(path)
-            for record in _ring(lines=size):
+            for record in ring(records=size):
                 writer(record)
             writer.close()
             paths.append(path)

@@ -18,29 +18,29 @@ from .measure import Table, compared, per_unit
 LINES = 100_000
 
 
-def _ring(agents: int = 20, lines: int = LINES) -> list[Record]:
+def ring(agents: int = 20, records: int = LINES) -> list[Record]:
     """A long trace: messages round a ring, four records each."""
     names = tuple(f"agent-{i}" for i in range(agents))
-    records: list[Record] = [
+    made: list[Record] = [
         Run(0, 0, "bench", names),
         Emit(1, 0, "e0", None, names[:1], "message"),
     ]
-    records.append(Deliver(2, 0, "e0", names[0]))
+    made.append(Deliver(2, 0, "e0", names[0]))
     n = 0
-    while len(records) + 4 <= lines:
-        agent, after, t = names[n % agents], names[(n + 1) % agents], len(records)
+    while len(made) + 4 <= records:
+        agent, after, t = names[n % agents], names[(n + 1) % agents], len(made)
         us, event = 1000 * n, f"e{n + 1}"
-        records.append(Start(t, us, f"a{n}", agent, (f"e{n}",)))
-        records.append(End(t + 1, us, f"a{n}", (Fate(f"e{n}", "consume"),), (event,)))
-        records.append(Emit(t + 2, us, event, f"a{n}", (after,), "message"))
-        records.append(Deliver(t + 3, us, event, after))
+        made.append(Start(t, us, f"a{n}", agent, (f"e{n}",)))
+        made.append(End(t + 1, us, f"a{n}", (Fate(f"e{n}", "consume"),), (event,)))
+        made.append(Emit(t + 2, us, event, f"a{n}", (after,), "message"))
+        made.append(Deliver(t + 3, us, event, after))
         n += 1
-    return records
+    return made
 
 
 def reading() -> Table:
     """Microseconds a record of a trace of 100,000 lines."""
-    records = _ring()
+    records = ring()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ring.dig.jsonl"
         path.write_text("".join(encode(record) + "\n" for record in records))

@@ -131,6 +131,7 @@ def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
         t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
         _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
         policy if type(policy) is str else None,
+        _want(row, "traceparent", str) if row.get("traceparent") is not None else None,
     )  # fmt: skip
 
 
@@ -227,7 +228,8 @@ dumps = json.JSONEncoder(
 def _keys(cls: type[Record]) -> list[tuple[str, bool]]:
     names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
     optional = {
-        "task", "seed", "payload", "policy", "usage", "error", "to", "note", "reason", "answer",
+        "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
+        "reason", "answer",
     }  # fmt: skip
     return [(n, n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
 

@@ -6,7 +6,7 @@ a record is always applied, written down and looked at, in this order, and its e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import records
@@ -21,11 +21,25 @@ Sink = Callable[[Record], None]
 """Is given every record before its effect happens."""
 
 
+class Numbered:
+    """The default source of ids: `e1`, `e2`, ... for events, `a1`, `a2`, ... for activations."""
+
+    def __init__(self) -> None:
+        """Begin at one."""
+        self._counts: dict[str, int] = {}
+
+    def __call__(self, prefix: str) -> str:
+        """The next id with a prefix."""
+        number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
+        return f"{prefix}{number}"
+
+
 class Ledger:
     """Everything that is written in one run, and what follows from it for the host.
 
     Attributes:
         graph: The graph.
+        detector_seconds: How long each detector has looked, by pattern.
         post: What the events carry that are still on their way.
         new_id: Makes an id from the prefix `e` (event) or `a` (activation).
         now: The moment of the call in progress, in microseconds.
@@ -55,6 +69,7 @@ class Ledger:
         self._effects: list[Effect] = []
         self._is_broken = False  # the sink has failed: nothing can be written any more
         self.graph = self._watch.graph
+        self.detector_seconds: Mapping[str, float] = self._watch.seconds
         self.post = Postbox(self.graph)
         self.new_id = new_id
         self.now = 0
@@ -117,6 +132,23 @@ class Ledger:
 
     # --- records ---
 
+    def follow(self, sink: Sink) -> None:
+        """Have every record given to somebody else too, after it was written.
+
+        Raises:
+            RequestError: It is too late: more than the first record was written already.
+        """
+        if self.graph.t > 0:
+            raise RequestError("a run can only be followed from its first record on")
+        write = self._sink
+
+        def both(record: Record) -> None:
+            write(record)
+            sink(record)
+
+        self._sink = both
+        sink(self.graph.run)
+
     def stamp(self) -> tuple[int, int]:
         """The next record's logical and wall time."""
         return self.graph.t + 1, self.now
@@ -155,8 +187,12 @@ class Ledger:
         decides = output.policy is not None and not output.final
         policy = type(output.policy).__name__ if decides else None
         t, us = self.stamp()
-        final, payload = output.final, output.payload
-        self.write(records.Emit(t, us, name, by, to, output.type, final, payload, policy))
+        self.write(
+            records.Emit(
+                t, us, name, by, to, output.type, output.final, output.payload, policy,
+                output.traceparent,
+            )
+        )  # fmt: skip
 
     def emit_system(self, note: str, to: tuple[str, ...], name: str | None = None) -> None:
         """Make a system event, and hold it."""

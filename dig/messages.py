@@ -30,6 +30,8 @@ class Output:
         final: Whether it submits an answer.
         policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
             is what counts.
+        traceparent: The W3C trace context of who sends it, if that is traced; it stands beside
+            the payload, and exports link to it.
     """
 
     payload: Any
@@ -37,6 +39,7 @@ class Output:
     type: str = "message"
     final: bool = False
     policy: DeliveryPolicy | None = None
+    traceparent: str | None = None
 
 
 @frozen
@@ -233,6 +236,8 @@ def check_decision(
             raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
         if not isinstance(output.type, str) or not output.type:
             raise DecisionError(f"an event's type must be a name, not {output.type!r}")
+        if not isinstance(output.traceparent, str | None):
+            raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
         _check_names("an event's recipients", output.to)
     if any(output.final for output in outputs) and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
@@ -244,7 +249,10 @@ def own(output: Output) -> Output:
     Raises:
         PayloadError: The payload is not plain JSON.
     """
-    return Output(plain(output.payload), tuple(output.to), output.type, output.final, output.policy)
+    return Output(
+        plain(output.payload), tuple(output.to), output.type, output.final, output.policy,
+        output.traceparent,
+    )  # fmt: skip
 
 
 def are_names(names: object) -> bool:

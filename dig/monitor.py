@@ -18,26 +18,13 @@ from . import records
 from .errors import RequestError
 from .findings import Budget, Detector, Gate, Healer, Intervention
 from .gates import Gates
-from .ledger import Ledger, Sink
+from .ledger import Ledger, Numbered, Sink
 from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
 from .plain import plain
 from .policies import Policies
 from .records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .release import Release
 from .treatment import Treatment
-
-
-class Numbered:
-    """The default source of ids: `e1`, `e2`, ... for events, `a1`, `a2`, ... for activations."""
-
-    def __init__(self) -> None:
-        """Begin at one."""
-        self._counts: dict[str, int] = {}
-
-    def __call__(self, prefix: str) -> str:
-        """The next id with a prefix."""
-        number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
-        return f"{prefix}{number}"
 
 
 class Monitor:
@@ -71,6 +58,7 @@ class Monitor:
 
     Attributes:
         graph: The graph of the run, read-only for everybody but the monitor.
+        detector_seconds: How long each detector has looked, by pattern, if there is a stopwatch.
     """
 
     def __init__(
@@ -101,10 +89,19 @@ class Monitor:
         self._gates = Gates(self._ledger, self._treatment, gates)
         self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
         self.graph = self._ledger.graph
+        self.detector_seconds = self._ledger.detector_seconds
         names = tuple(agents)
         self._ledger.write(
             records.Run(0, 0, run, names, task, seed, session, memory, limits or Limits())
         )
+
+    def follow(self, sink: Sink) -> None:
+        """Have every record given to somebody else too, after it was written.
+
+        Raises:
+            RequestError: It is too late: more than the first record was written already.
+        """
+        self._ledger.follow(sink)
 
     # --- requests ---
 

@@ -81,7 +81,8 @@ class Run(_Row):
 class Emit(_Row):
     """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`.
 
-    `policy` names the kind of delivery policy that decides about it, if one does.
+    `policy` names the kind of delivery policy that decides about it, if one does; `traceparent`
+    is the W3C trace context of who sent it, for tools that follow requests.
     """
 
     kind = "emit"
@@ -92,6 +93,7 @@ class Emit(_Row):
     final: bool = False
     payload: Any = None
     policy: str | None = None
+    traceparent: str | None = None
 
 
 @frozen

@@ -41,6 +41,10 @@ class Watch:
 
     A detector that raises, returns what is no finding, or takes too long has failed. After three
     failures (one, if it was late or its clock stands still) it is disabled; the others go on.
+
+    Attributes:
+        graph: The graph.
+        seconds: How long each detector has looked, by pattern, if there is a stopwatch.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Watch:
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
+        self.seconds: dict[str, float] = {}
 
     def feed(self, record: Record) -> list[Finding]:
         """Apply a record; return what was due before it and what it raises, in order.
@@ -157,8 +162,11 @@ class Watch:
             del found[before:]
             self._fail(part, f"raised {error!r}")
             return
-        if self._stopwatch and self._stopwatch() - start > self._limit_s:
-            self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+        if self._stopwatch:
+            took = self._stopwatch() - start
+            self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
+            if took > self._limit_s:
+                self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
 
     def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
         part.faults += 1

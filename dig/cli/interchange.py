@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from dig.errors import JournalError
+from dig.errors import JournalError, SettingsError
 from dig.plain import safe_text
 
 from .app import app
+from .exporting import PerAgent, send
 from .options import Trace
 
 
@@ -43,7 +44,10 @@ def import_(
 @app.command()
 def export(
     run: Trace,
-    format: Annotated[str, typer.Option(help="graphml, node-link or dot.")],
+    format: Annotated[
+        str,
+        typer.Option(help="graphml, node-link, dot; otlp-json, jaeger, perfetto; otlp: is sent."),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
     ] = None,
@@ -53,11 +57,22 @@ def export(
     at: Annotated[
         int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
     ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="For otlp: where to, http://localhost:4318.")
+    ] = None,
+    service_per_agent: PerAgent = False,
 ) -> None:
-    """Write a run's graph for other programs."""
+    """Write a run's graph, or its spans, for other programs; or send them (otlp).
+
+    Exit status 1 if something could not be delivered.
+    """
     from dig.traces.formats import Export, writer
 
-    pieces = writer(format)(Export(run, at, cleaned))
+    if format == "otlp" and out is None:
+        raise typer.Exit(send(run, endpoint, service_per_agent))
+    if endpoint is not None:
+        raise SettingsError(f"{format} is a file; to send the run, try --format otlp without -o")
+    pieces = writer(format)(Export(run, at, cleaned, service_per_agent))
     if out is None:
         for piece in pieces:
             sys.stdout.write(piece)

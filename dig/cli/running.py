@@ -14,6 +14,7 @@ import typer
 from dig.errors import SettingsError
 
 from .app import app
+from .exporting import Otlp, PerAgent, exporting
 from .options import AsJson, Config, Further, Given, further, warn
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ class DiskFull(StrEnum):
     continue_ = "continue"
 
 
+Durable = Annotated[Level, typer.Option(help="What survives more than a crash of this process.")]
+IfFull = Annotated[
+    DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
+]
+
+
 @app.command()
 def run(
     task: Annotated[str, typer.Argument(help="What the team works on: count-frequency.")],
@@ -62,12 +69,10 @@ def run(
         bool, typer.Option("--virtual", help="Run in virtual time: the same seed, the same bytes.")
     ] = False,
     runs: Annotated[Path, typer.Option(help="Where run directories are made.")] = Path("runs"),
-    durability: Annotated[
-        Level, typer.Option(help="What survives more than a crash of this process.")
-    ] = Level.process,
-    disk_full: Annotated[
-        DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
-    ] = DiskFull.stop,
+    durability: Durable = Level.process,
+    disk_full: IfFull = DiskFull.stop,
+    otlp: Otlp = None,
+    service_per_agent: PerAgent = False,
     given: Given = None,
     config: Config = None,
     detector: Further = None,
@@ -89,12 +94,16 @@ def run(
     chosen, besides = Thresholds.load(given or (), config), further(detector)
     spec = CountFrequencyRun.of(chosen, agents, size, seed, method.value, limit, besides)
     is_shown = not (quiet or as_json or virtual)
-    with _watching(spec.names, spec.name, speed, is_shown) as follow:
+    with (
+        exporting(otlp, service_per_agent, may_wait=virtual) as export,
+        _watching(spec.names, spec.name, speed, is_shown) as follow,
+    ):
         execution = execute(
             spec,
             runs,
             speed=None if virtual else speed,
             follow=follow,
+            export=export,
             durability=durability.value,
             disk_full=disk_full.value,
         )

@@ -20,12 +20,13 @@ import anyio.abc
 from dig.errors import SettingsError
 from dig.ledger import Sink
 from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
+from dig.monitor import Monitor
 from dig.records import Outcome
 
 from .agents import Agent, AgentFunction, View, as_agent
 from .alarm import Alarm
 from .commit import Commits, Durable
-from .desk import Desk, Question, attempt
+from .desk import Around, Desk, Followers, Question, attempt, settle
 from .host import Host, Setup
 from .result import RunResult
 
@@ -35,6 +36,9 @@ _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
 
 class Bus:
     """Runs one team once.
+
+    Attributes:
+        monitor: The monitor, once the run is open: to look at, not to ask something of.
 
     Example:
         >>> async def parrot(view: View) -> Decision:
@@ -66,9 +70,14 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
-        self._sink = sink
+        self._followers = Followers(sink)
         self._durable = durable
         self._result: RunResult | None = None
+        self.monitor: Monitor | None = None
+
+    def follow(self, sink: Sink, around: Around | None = None) -> None:
+        """Have somebody else follow the run, from before it is opened; see `Followers`."""
+        self._followers.add(sink, around)
 
     @property
     def result(self) -> RunResult:
@@ -159,7 +168,7 @@ class Bus:
         self._questions[event] = question
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._give_up, question)
+                tasks.start_soon(question.give_up, self._over)
                 await question.settled.wait()
                 tasks.cancel_scope.cancel()
         finally:
@@ -197,8 +206,8 @@ class Bus:
     def _engage(self) -> Host:
         """The host of the run, with its monitor."""
         names, watch = tuple(self._team), time.perf_counter
-        monitor = self._setup.monitor(names, self._clock, self._sink, stopwatch=watch)
-        return Host(self._setup, monitor)
+        self.monitor = self._setup.monitor(names, self._clock, self._followers, stopwatch=watch)
+        return Host(self._setup, self.monitor)
 
     def _begin(self) -> None:
         """Everybody comes to work."""
@@ -230,7 +239,8 @@ class Bus:
         await self._commits.barrier()
         if started.activation not in self._host.monitor.graph.activations or self._over.is_set():
             return  # it left, or the run ended, before the agent was called
-        with anyio.move_on_after(timeout_s / self._setup.speed):
+        acting = self._followers.around(started, self._tell_of_fault)
+        with anyio.move_on_after(timeout_s / self._setup.speed), acting:
             value, error = await attempt(partial(desk.agent.act, view))
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(desk, started, ask or partial(self._host.decided, started, value))
@@ -269,10 +279,6 @@ class Bus:
         error = f"raised {raised}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
         self._request(lambda: self._host.heed(resolve()))
-
-    async def _give_up(self, question: Question) -> None:
-        await self._over.wait()
-        question.settled.set()
 
     # --- one synchronous step ---
 
@@ -315,7 +321,7 @@ class Bus:
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
             elif isinstance(effect, Answered):
-                self._settle(effect)
+                settle(self._questions, effect)
             elif isinstance(effect, Over):
                 if effect.outcome == "submitted":
                     self._end(*_ANSWERED)
@@ -324,19 +330,14 @@ class Bus:
         if self._host.is_stalled:
             self._end("stopped", "nothing could happen any more")
 
-    def _settle(self, answered: Answered) -> None:
-        for event in answered.problems:
-            question = self._questions.pop(event, None)
-            if question is not None:
-                question.answered = True
-                question.answer = answered.payload
-                question.settled.set()
+    def _tell_of_fault(self, who: str, what: str) -> None:
+        detail = {"who": who, "what": what}
+        self._request(lambda: self._host.heed(self._host.monitor.incident("failed", detail)))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:
             if outcome != "error" and self._host.monitor.graph.is_over:
-                # The answer is on its way to the disk.
-                outcome, reason = _ANSWERED
+                outcome, reason = _ANSWERED  # the answer is on its way to the disk
             self._outcome = (outcome, reason)
             self._over.set()
 

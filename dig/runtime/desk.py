@@ -1,18 +1,25 @@
-"""What the bus keeps for each agent and each question, and how it calls what is not its own."""
+"""What the bus keeps for each agent, question and follower; how it calls what is not its own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import anyio
 
 from dig.errors import DigError
+from dig.ledger import Sink
+from dig.messages import Answered, Started
+from dig.records import Record
 
 from .agents import Agent
 
 _T = TypeVar("_T")
+
+Around = Callable[[Started], AbstractContextManager[object]]
+"""Makes what is entered while an agent acts: a trace context that becomes current, for instance."""
 
 
 class Desk:
@@ -34,6 +41,89 @@ class Question:
         self.settled = anyio.Event()
         self.answered = False
         self.answer: Any = None
+
+    async def give_up(self, over: anyio.Event) -> None:
+        """Wait no longer than the run lasts."""
+        await over.wait()
+        self.settled.set()
+
+
+def settle(questions: dict[str, Question], answered: Answered) -> None:
+    """Give an answer to those who wait for it."""
+    for event in answered.problems:
+        question = questions.pop(event, None)
+        if question is not None:
+            question.answered = True
+            question.answer = answered.payload
+            question.settled.set()
+
+
+class Followers:
+    """Who follows a run: is given every record, and asked around every activation."""
+
+    def __init__(self, sink: Sink) -> None:
+        """Begin with the one who writes the records down."""
+        self._sinks = [sink]
+        self._arounds: list[Around] = []
+
+    def add(self, sink: Sink, around: Around | None = None) -> None:
+        """Add one.
+
+        Args:
+            sink: Is given every record after those before it; what it raises ends the run.
+            around: Makes a context manager that is entered while an agent acts; what that
+                raises becomes an incident, and the agent acts without it.
+        """
+        self._sinks.append(sink)
+        if around is not None:
+            self._arounds.append(around)
+
+    def __call__(self, record: Record) -> None:
+        """Give everybody a record."""
+        for sink in self._sinks:
+            sink(record)
+
+    def around(
+        self, started: Started, tell: Callable[[str, str], None]
+    ) -> AbstractContextManager[object]:
+        """What is entered while an agent acts; `tell` is told who failed, and how."""
+        return Acting(self._arounds, started, tell) if self._arounds else nullcontext()
+
+
+class Acting:
+    """Everything that is entered around one activation; who only looks on cannot stop a team."""
+
+    def __init__(
+        self, arounds: Sequence[Around], started: Started, tell: Callable[[str, str], None]
+    ) -> None:
+        """Prepare; `tell` is told who failed, and how."""
+        self._arounds = arounds
+        self._started = started
+        self._tell = tell
+        self._entered: list[AbstractContextManager[object]] = []
+
+    def __enter__(self) -> None:
+        """Enter one after the other."""
+        for around in self._arounds:
+            try:
+                scope = around(self._started)
+                scope.__enter__()
+            except Exception as error:
+                self._fail(around, error)
+            else:
+                self._entered.append(scope)
+
+    def __exit__(self, *what: Any) -> None:
+        """Leave in the reverse order."""
+        for scope in reversed(self._entered):
+            try:
+                scope.__exit__(*what)
+            except Exception as error:
+                self._fail(scope, error)
+
+    def _fail(self, who: object, error: Exception) -> None:
+        name = getattr(who, "__qualname__", type(who).__name__)
+        self._tell(f"around {name}", f"raised {error!r}")
 
 
 async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | None]:

@@ -9,13 +9,14 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
 from dig.errors import JournalError
 from dig.ledger import Sink
 from dig.messages import Output
+from dig.monitor import Monitor
 from dig.records import Record
 from dig.runtime.bus import Bus
 from dig.runtime.commit import Durability
@@ -29,6 +30,14 @@ from .count_frequency import Score
 from .runs import CountFrequencyRun
 
 INTERRUPTED = "it was interrupted"
+
+
+class Attached(Protocol):
+    """What follows a run from within, such as an export."""
+
+    def attach(self, target: Monitor | Bus) -> None:
+        """Follow a run; it has not been asked anything yet."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,9 @@ class Execution:
 def execute(
     run: CountFrequencyRun,
     runs: Path,
-    *,
     speed: float | None = None,
     follow: Sink = lambda record: None,
+    export: Callable[[Path], Attached] | None = None,
     durability: Durability = "process",
     disk_full: DiskFull = "stop",
 ) -> Execution:
@@ -79,6 +88,7 @@ def execute(
         runs: Where its directory is made.
         speed: How fast the clock of the bus goes; ``None``: in virtual time.
         follow: Is given every record after it was written, to show it for instance.
+        export: Makes, from the run's directory, what is attached to the bus or the monitor.
         durability: What is synced before it takes effect.
         disk_full: Whether the run goes on when a record does not fit on the disk.
 
@@ -102,10 +112,13 @@ def execute(
             journal(record)
             follow(record)
 
+        exporter = export(directory.path) if export else None
         if speed is None:
-            result = _in_virtual_time(run.simulation(task, sink, journal))
+            result = _in_virtual_time(run.simulation(task, sink, journal), exporter)
         else:
             bus = run.bus(task, sink, speed, journal)
+            if exporter is not None:
+                exporter.attach(bus)
             result = anyio.run(_in_real_time, bus, task.problem(run.names[0]))
     wall_s = time.monotonic() - began
     score, lost = task.score(result.answer), journal.unreplayable_from
@@ -133,7 +146,10 @@ async def _in_real_time(bus: Bus, problem: Output | None) -> RunResult:
     return bus.result
 
 
-def _in_virtual_time(simulation: Simulation) -> RunResult:
+def _in_virtual_time(simulation: Simulation, exporter: Attached | None = None) -> RunResult:
+    if exporter is not None:
+        exporter.attach(simulation.host.monitor)
+
     def stop(number: int, frame: FrameType | None) -> None:
         simulation.stop(INTERRUPTED)
 

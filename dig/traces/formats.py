@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig.errors import SettingsError, TraceError
 from dig.plain import safe_text
@@ -18,6 +18,9 @@ from dig.records import Record
 from dig.views import GraphView
 
 from .reader import read_graph, read_records
+
+if TYPE_CHECKING:
+    from .otel.stored import SpanFormat
 
 # What XML 1.0 cannot say at all, and the backslash that stands for it.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\")
@@ -31,11 +34,13 @@ class Export:
         path: The trace or run directory.
         at: Logical time of the graph that is wanted; ``None``: the end.
         cleaned: Whether only productive edges and what they touch are wanted.
+        service_per_agent: For spans: whether each agent is a service of its own.
     """
 
     path: Path
     at: int | None = None
     cleaned: bool = False
+    service_per_agent: bool = False
 
     def view(self) -> GraphView:
         """The graph.
@@ -68,7 +73,8 @@ def writer(name: str) -> Writer:
         SettingsError: There is no such format; the message names those that there are.
     """
     if name not in FORMATS:
-        raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
+        known = f"{', '.join(FORMATS)}; and otlp, which is sent"
+        raise SettingsError(f"there is no format {name!r} of a file; known are: {known}")
     return FORMATS[name]
 
 
@@ -127,8 +133,28 @@ def _quoted(text: str) -> str:
     return '"' + "\\n".join(safe_text(line) for line in shown.split("\n")) + '"'
 
 
+def spans(kind: SpanFormat) -> Writer:
+    """A format of the whole run as spans (docs/jaeger.md)."""
+
+    def write(export: Export) -> Iterator[str]:
+        from .otel.settings import content_of_environment
+        from .otel.stored import export_text
+
+        if export.at is not None or export.cleaned:
+            raise SettingsError(f"{kind} shows a whole run; --at and --cleaned are for graphs")
+        yield from export_text(
+            export.path, kind, content=content_of_environment(),
+            service_per_agent=export.service_per_agent,
+        )  # fmt: skip
+
+    return write
+
+
 FORMATS: dict[str, Writer] = {
     "graphml": graphml,
     "node-link": node_link,
     "dot": dot,
+    "otlp-json": spans("otlp-json"),
+    "jaeger": spans("jaeger"),
+    "perfetto": spans("perfetto"),
 }

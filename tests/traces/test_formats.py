@@ -92,6 +92,8 @@ def test_a_name_can_break_no_format(tmp_path: Path, name: str) -> None:
         assert len(read_graphml(found)) == 3
     elif name == "node-link":
         assert NASTY in {node["id"] for node in json.loads(found)["nodes"]}
+    elif name != "dot":
+        json.loads(found)
     else:
         strings = re.findall(r'"(?:[^"\\]|\\.)*"', found)
         assert "\n" not in "".join(strings)

@@ -1,0 +1,219 @@
+"""Delivery: a bounded queue and a thread that exports from it, with exact counts.
+
+The SDK's batch processor drops what it has no room for without counting it, drops what an
+exporter failed to send without telling, and says that all is well when a flush timed out. Here
+what was taken on, what an exporter confirmed and what was lost always add up.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Condition, Thread
+from typing import Any, Generic, TypeVar
+
+from opentelemetry.context import Context, attach, set_value
+from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
+_T = TypeVar("_T")
+
+ROOM = 32_768
+"""How much waits at most, at a receiver that is dead or too slow."""
+
+BATCH = 512
+BATCH_BYTES = 2_000_000
+"""A batch stays below the 4 MB that a gRPC server takes by default."""
+
+STOPS_IN_S = 0.5
+"""Seconds that an exporter has to stop what it is trying."""
+
+EVERY_S = 0.5
+"""Seconds that a batch waits to become larger."""
+
+
+class Delivery(Generic[_T]):
+    """Exports what it is offered, in order, on a thread of its own; nobody ever waits for it.
+
+    Attributes:
+        offered: How much it was offered.
+        delivered: How much of it the exporter confirmed.
+        failed: How much the exporter said that it could not send.
+        refused: How much there was no room for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        export: Callable[[Sequence[_T]], bool],
+        stop: Callable[[], None] = lambda: None,
+        *,
+        size: Callable[[_T], int] = lambda item: 0,
+        room: int = ROOM,
+        batch: int = BATCH,
+        every_s: float = EVERY_S,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            name: What is delivered, for the thread's name.
+            export: Sends a batch, and says whether it arrived.
+            stop: Makes an `export` in progress give up.
+            size: About how many bytes something becomes.
+            room: How much may wait.
+            batch: How much is sent at once at most.
+            every_s: Seconds between two looks at the queue.
+        """
+        self.offered = self.delivered = self.failed = self.refused = 0
+        self._export = export
+        self._stop = stop
+        self._size = size
+        self._room = room
+        self._batch = batch
+        self._every_s = every_s
+        self._queue: deque[_T] = deque()
+        self._is_closing = self._has_given_up = self._is_done = False
+        self._changed = Condition()
+        self._thread = Thread(target=self._work, name=f"dig-{name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def lost(self) -> int:
+        """How much was not delivered; while it goes on, this counts what still waits."""
+        return self.offered - self.delivered
+
+    @property
+    def waiting(self) -> int:
+        """How much waits."""
+        return len(self._queue)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more than half of the room is taken."""
+        return len(self._queue) > self._room // 2
+
+    def offer(self, item: _T) -> None:
+        """Have something exported; if there is no room, it is lost and counted."""
+        self.offered += 1
+        if len(self._queue) < self._room and not self._is_closing:
+            self._queue.append(item)
+        else:
+            self.refused += 1
+
+    def wait_for_room(self, patience_s: float) -> None:
+        """Wait until half of the room is free, as long as something is still delivered."""
+        self._wait(lambda: self._is_done or len(self._queue) <= self._room // 2, patience_s)
+
+    def close(self, patience_s: float) -> None:
+        """Deliver what waits; give up when nothing was delivered for `patience_s` seconds."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._has_given_up = not self._wait(lambda: self._is_done, patience_s)
+        self._stop()
+        self._wait(lambda: self._is_done, STOPS_IN_S)
+
+    def _wait(self, is_over: Callable[[], bool], patience_s: float) -> bool:
+        """Wait for something as long as there is progress; returns whether it came."""
+        with self._changed:
+            before = -1
+            while not is_over() and self.delivered > before:
+                before = self.delivered
+                self._changed.wait_for(partial(self._is_settled, is_over, before), patience_s)
+            return is_over()
+
+    def _is_settled(self, is_over: Callable[[], bool], before: int) -> bool:
+        return is_over() or self.delivered > before
+
+    # --- the thread ---
+
+    def _work(self) -> None:
+        attach(set_value("suppress_instrumentation", True))  # its requests are no part of a trace
+        while not self._has_given_up:
+            with self._changed:
+                if not self._queue:
+                    if self._is_closing:
+                        break
+                    self._changed.wait(self._every_s)
+            while self._queue and not self._has_given_up:
+                self._send(self._next())
+        with self._changed:
+            self._is_done = True
+            self._changed.notify_all()
+
+    def _next(self) -> list[_T]:
+        batch, size = [self._queue.popleft()], 0
+        while self._queue and len(batch) < self._batch:
+            size += self._size(batch[-1])
+            if size + self._size(self._queue[0]) > BATCH_BYTES:
+                break
+            batch.append(self._queue.popleft())
+        return batch
+
+    def _send(self, batch: list[_T]) -> None:
+        try:
+            arrived = self._export(batch)
+        except Exception:  # an exporter must never be able to stop the others
+            arrived = False
+        with self._changed:
+            if arrived:
+                self.delivered += len(batch)
+            else:
+                self.failed += len(batch)
+            self._changed.notify_all()
+
+
+class SpanQueue(SpanProcessor):
+    """Hands ended spans to a delivery."""
+
+    def __init__(self, delivery: Delivery[ReadableSpan]) -> None:
+        """Begin to take spans."""
+        self._delivery = delivery
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take a span, if it is sampled."""
+        context = span.get_span_context()
+        if context is not None and context.trace_flags.sampled:
+            self._delivery.offer(span)
+
+
+class LogQueue(LogRecordProcessor):
+    """Hands log records to a delivery."""
+
+    def __init__(self, delivery: Delivery[ReadableLogRecord]) -> None:
+        """Begin to take log records."""
+        self._delivery = delivery
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        """Take a log record."""
+        body = copy.copy(log_record.log_record)
+        body.context = Context()  # its ids are in fields of their own
+        resource = log_record.resource or Resource.create({})
+        self._delivery.offer(ReadableLogRecord(body, resource, log_record.instrumentation_scope))
+
+    def shutdown(self) -> None:
+        """Nothing: who owns the delivery closes it."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing is promised: who owns the delivery closes it."""
+        return False
+
+
+def size_of(span: ReadableSpan) -> int:
+    """About how many bytes a span becomes."""
+    return 400 + 120 * (len(span.links) + len(span.events)) + _texts(span.attributes or {})
+
+
+def _texts(attributes: Any) -> int:
+    size = 0
+    for value in attributes.values():
+        if isinstance(value, str):
+            size += 40 + len(value)
+        elif isinstance(value, Sequence):
+            size += 40 + sum(len(part) + 6 for part in value if isinstance(part, str))
+        else:
+            size += 40
+    return size

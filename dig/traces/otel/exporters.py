@@ -1,0 +1,168 @@
+"""Exporters of OTLP by URL and environment, and what they have to say."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from importlib import import_module
+from os import environ
+from typing import Any
+from urllib.parse import urlsplit
+
+from opentelemetry.sdk.metrics.export import (
+    Metric,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+)
+
+from dig.errors import SettingsError
+
+TIMEOUT_S = 60.0
+"""Seconds for which an exporter tries to send a batch: as long as a receiver may be away."""
+
+_EXPORTERS = {
+    "traces": ("trace_exporter", "OTLPSpanExporter"),
+    "metrics": ("metric_exporter", "OTLPMetricExporter"),
+    "logs": ("_log_exporter", "OTLPLogExporter"),
+}
+_PROTOCOLS = {"http/protobuf": "http", "grpc": "grpc"}
+_SCHEMES = {"grpc": "http", "grpcs": "https"}
+
+
+def exporter(signal: str, endpoint: str | None) -> Any:
+    """The SDK's exporter of a signal, to an endpoint or where the environment says.
+
+    Raises:
+        SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
+    """
+    name = signal.upper()
+    protocol = environ.get(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or environ.get(
+        "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"
+    )
+    if protocol not in _PROTOCOLS:
+        raise SettingsError(
+            f"the OTLP protocol {protocol!r} is not known; try http/protobuf or grpc"
+        )
+    kind = _PROTOCOLS[protocol]
+    options: dict[str, Any] = {}
+    if endpoint is not None:
+        kind, options["endpoint"] = _target(signal, endpoint, kind)
+    if not any(environ.get(f"OTEL_EXPORTER_OTLP_{n}TIMEOUT") for n in ("", f"{name}_")):
+        options["timeout"] = TIMEOUT_S
+    module, cls = _EXPORTERS[signal]
+    try:
+        found = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
+    except ImportError as error:
+        raise SettingsError(
+            f"OTLP over gRPC is not installed ({error}); try: pip install 'dig-monitor[otlp-grpc]'"
+        ) from None
+    try:
+        return getattr(found, cls)(**options)
+    except Exception as error:  # a wrong variable: a timeout that is no number, ...
+        raise SettingsError(f"the OTLP exporter for {signal} cannot be set up: {error}") from None
+
+
+def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
+    """How to talk to an endpoint, and its URL for a signal."""
+    try:
+        url = urlsplit(endpoint)
+        is_sound = url.scheme in ("http", "https", *_SCHEMES) and bool(url.hostname)
+        is_sound = is_sound and url.port != 0
+    except ValueError:  # a port that is none, ...
+        is_sound = False
+    if not is_sound:
+        raise SettingsError(
+            f"{endpoint!r} is no OTLP endpoint; try http://localhost:4318 or grpc://localhost:4317"
+        )
+    if url.scheme in _SCHEMES:
+        return "grpc", f"{_SCHEMES[url.scheme]}://{url.netloc}"
+    if kind == "grpc":
+        return kind, endpoint
+    base = endpoint.rstrip("/").removesuffix("/v1/traces")
+    return kind, f"{base}/v1/{signal}"
+
+
+class CheckedMetrics(MetricExporter):
+    """A metric exporter that remembers what became of the last metrics.
+
+    The sums only grow, so the last ones tell everything that those before them did.
+    """
+
+    def __init__(self, exporter: MetricExporter) -> None:
+        """Begin without metrics."""
+        super().__init__(
+            preferred_temporality=exporter._preferred_temporality,
+            preferred_aggregation=exporter._preferred_aggregation,
+        )
+        self.arrived: bool | None = None
+        self.times: tuple[int, int] | None = None
+        self._exporter = exporter
+
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
+    ) -> MetricExportResult:
+        """Export metrics."""
+        self.arrived = False
+        if self.times is not None:
+            metrics_data = _restamped(metrics_data, *self.times)
+        result = self._exporter.export(metrics_data, timeout_millis, **kwargs)
+        self.arrived = result is MetricExportResult.SUCCESS
+        return result
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        """Nothing is kept here."""
+        return self._exporter.force_flush(timeout_millis)
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
+        """Give up what is in progress."""
+        self._exporter.shutdown(timeout_millis)
+
+
+def _restamped(data: MetricsData, start: int, end: int) -> MetricsData:
+    """Metrics with the times of a run that is over."""
+
+    def points(metric: Metric) -> Metric:
+        stamped = [
+            replace(point, start_time_unix_nano=start, time_unix_nano=end)
+            for point in metric.data.data_points
+        ]
+        data: Any = metric.data
+        return replace(metric, data=replace(data, data_points=stamped))
+
+    return MetricsData(
+        [
+            replace(
+                resource,
+                scope_metrics=[
+                    replace(scope, metrics=[points(metric) for metric in scope.metrics])
+                    for scope in resource.scope_metrics
+                ],
+            )
+            for resource in data.resource_metrics
+        ]
+    )
+
+
+class Hush(logging.Handler):
+    """Keeps what the exporters log from the terminal, and remembers the last of it."""
+
+    def __init__(self) -> None:
+        """Begin to listen."""
+        super().__init__(logging.WARNING)
+        self.last = ""
+        self._logger = logging.getLogger("opentelemetry")
+        self._was_heard = self._logger.propagate
+        self._logger.propagate = False
+        self._logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Remember what was said; that we made it stop is no reason."""
+        if "hutdown" not in (message := record.getMessage()):
+            self.last = message[:300]
+
+    def close(self) -> None:
+        """Let it be heard again."""
+        self._logger.removeHandler(self)
+        self._logger.propagate = self._was_heard
+        super().close()

@@ -1,0 +1,317 @@
+"""Live export: follows the records of a run, off the hot path.
+
+What the run itself does for it is to put each record into a bounded queue. A thread takes them
+out a few times a second, turns them into spans (`mapping`) and hands these to the SDK (`writer`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from opentelemetry import metrics, trace
+from opentelemetry._logs import LoggerProvider, get_logger_provider
+from opentelemetry.context import attach, detach
+from opentelemetry.metrics import MeterProvider
+
+from dig.messages import Started
+from dig.monitor import Monitor
+from dig.records import Finish, Record
+
+from .content import Content
+from .ids import Origin, segment
+from .mapping import Mapping
+from .tree import MOST_DEPTH
+from .writer import Observe, Tracers, Writer, span_of
+
+if TYPE_CHECKING:
+    from dig.runtime.bus import Bus
+
+ROOM = 65_536
+"""How many records may wait. They wait for this process only, never for a receiver."""
+
+EVERY_S = 0.2
+"""Seconds between two looks at the queue."""
+
+AT_ONCE = 20
+"""Records that are made into spans before the run's own thread gets its turn again."""
+
+SHARE = 0.2
+"""The part of its time that the thread works while there is room, so that a run that never waits
+for anything keeps most of Python's lock. At 4,000 records a second it keeps up."""
+
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """Makes spans of a run while it goes on. It is a `Sink`; `attach` hands it to a run.
+
+    Whatever goes wrong in it stops the export, never the run.
+
+    Attributes:
+        fault: What failed; empty, if nothing did.
+    """
+
+    def __init__(
+        self,
+        make_writer: Callable[[Observe], Writer],
+        origin: Origin | None = None,
+        *,
+        content: Content | None = None,
+        most_depth: int = MOST_DEPTH,
+        room: int = ROOM,
+        may_wait: bool = False,
+    ) -> None:
+        """Prepare; the thread starts with the first record.
+
+        Args:
+            make_writer: Makes what writes to where spans go; it is given what says how long
+                each detector has looked.
+            origin: Which execution it is, and when it began; by default one with a random name
+                that begins with its first record.
+            content: What text leaves.
+            most_depth: How deep spans may be nested.
+            room: How many records may wait.
+            may_wait: Whether the run may wait when there is no room: in virtual time it may.
+        """
+        self.fault = ""
+        self._origin = origin
+        self._settings = content, most_depth
+        self._room = room
+        self._may_wait = may_wait
+        self._free = 0  # room as far as the hot path is concerned: none before the first record
+        self._late = self._dropped = 0
+        self._queue: deque[Record] = deque()
+        self._mapping: Mapping | None = None
+        self._monitor: Callable[[], Monitor | None] = lambda: None
+        self._wake = Event()
+        self._is_closing = self._is_done = False
+        self._thread = Thread(target=self._work, name="dig-otel", daemon=True)
+        self._writer = make_writer(self.detector_seconds)
+
+    @property
+    def missed(self) -> int:
+        """How many records were not exported."""
+        return self._late + self._dropped + (len(self._queue) if self._is_closing else 0)
+
+    def attach(self, target: Monitor | Bus) -> None:
+        """Follow a run from its first record on.
+
+        Raises:
+            RequestError: More than the first record was written already.
+        """
+        if isinstance(target, Monitor):
+            self._monitor = lambda: target
+            target.follow(self)
+        else:
+            self._monitor = lambda: target.monitor
+            target.follow(self, self.around)
+
+    def __call__(self, record: Record) -> None:
+        """Take a record; this is all that the run itself does."""
+        if len(self._queue) < self._free:
+            self._queue.append(record)
+        else:
+            self._make_room(record)
+
+    def detector_seconds(self) -> dict[str, float]:
+        """How long each detector of the run has looked."""
+        monitor = self._monitor()
+        return dict(monitor.detector_seconds) if monitor else {}
+
+    def around(self, started: Started) -> AbstractContextManager[object]:
+        """Make an activation's span current while its agent acts, so that its own nest below."""
+        monitor, origin = self._monitor(), self._origin
+        state = monitor.graph.activations.get(started.activation) if monitor else None
+        if monitor is None or state is None or origin is None:
+            return nullcontext()
+        number = segment(monitor.graph.history.t_start[state.n], state.us_start)
+        return _Current(_ActingSpan(origin, number, started.activation))
+
+    def close(self, patience_s: float = 30.0) -> None:
+        """Export what waits; call it when the run is over. Twice does no harm.
+
+        Args:
+            patience_s: Seconds after which it gives up, if the providers do not take spans.
+        """
+        atexit.unregister(self.close)
+        self._is_closing = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(patience_s)
+        if self.missed:
+            _log.warning(
+                "%d records of the run were not exported: %s; its trace can be exported as a whole",
+                self.missed, self.fault or "they came too fast",
+            )  # fmt: skip
+
+    def __enter__(self) -> Follower:
+        """Begin."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    # --- on the run's thread ---
+
+    def _make_room(self, record: Record) -> None:
+        """The first record, or one for which there is no room."""
+        if self._mapping is None:
+            began = time.time_ns() - 1000 * record.us
+            self._origin = self._origin or Origin(f"run-{secrets.token_hex(6)}", began)
+            self._mapping = Mapping(self._origin, *self._settings)
+            self._free = self._room
+            self._thread.start()
+            atexit.register(self.close)
+        while self._may_wait and len(self._queue) >= self._free and not self._is_done:
+            self._wake.set()
+            time.sleep(0.001)
+        if len(self._queue) < self._free:
+            self._queue.append(record)
+        else:  # nor what comes later: a graph cannot be followed with gaps
+            self._free = 0
+            self._late += 1
+
+    # --- on a thread of its own ---
+
+    def _work(self) -> None:
+        is_over = False
+        while not is_over:
+            self._wake.wait(EVERY_S)
+            self._wake.clear()
+            is_over = self._is_closing
+            try:
+                is_over = self._drain() or is_over
+            except Exception as error:  # an export must never be able to stop a team
+                self.fault, is_over = repr(error), True
+        self._free = 0
+        self._is_closing = self._is_done = True
+
+    def _yield(self, worked_s: float) -> None:
+        """Give the run's own thread its time, unless the run is over or room becomes scarce."""
+        if not self._is_closing and len(self._queue) < self._room // 2:
+            self._wake.wait(worked_s * (1 / SHARE - 1))
+
+    def _drain(self) -> bool:
+        """Export what waits; returns whether that was the end of the run."""
+        mapping, is_over = self._mapping, False
+        if mapping is None:  # for the type checker: the first record makes it
+            return True
+        while self._queue:
+            start = time.perf_counter()
+            records = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
+            try:
+                self._writer.write([item for record in records for item in mapping.feed(record)])
+            except Exception:
+                self._dropped += len(records)
+                raise
+            is_over = isinstance(records[-1], Finish)
+            self._yield(time.perf_counter() - start)
+        if self._is_closing and not (is_over or self._late):
+            self._writer.write(mapping.close())
+        self._writer.level(mapping.levels())
+        return is_over
+
+
+class _ActingSpan(trace.NonRecordingSpan):
+    """The span of an activation in progress; its ids are made when somebody asks for them."""
+
+    def __init__(self, origin: Origin, number: int, activation: str) -> None:
+        self._parts = origin, number, activation
+        self._made: trace.SpanContext | None = None
+
+    def get_span_context(self) -> trace.SpanContext:
+        if self._made is None:
+            origin, number, activation = self._parts
+            ids = origin.trace_id(number), origin.activation(activation)
+            self._made = span_of(*ids).get_span_context()
+        return self._made
+
+    def __repr__(self) -> str:
+        return f"_ActingSpan({self.get_span_context()!r})"
+
+
+class _Current:
+    """A span that is current for as long as a block lasts."""
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+
+    def __enter__(self) -> None:
+        self._token = attach(trace.set_span_in_context(self._span))
+
+    def __exit__(self, *error: object) -> None:
+        detach(self._token)
+
+
+def instrument(
+    target: Monitor | Bus,
+    *,
+    tracer_provider: Tracers | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
+    origin: Origin | None = None,
+    content: Content | None = None,
+    most_depth: int = MOST_DEPTH,
+) -> Follower:
+    """Export a run to OpenTelemetry while it goes on.
+
+    Call it before the run is opened (a bus) or asked anything (a monitor). On a bus, what an
+    agent traces itself while it acts nests below its activation.
+
+    Args:
+        target: The bus or the monitor.
+        tracer_provider: Where spans go, or a function from an agent's name (``None``: the
+            monitor) to where its spans go; by default the process's own provider.
+        meter_provider: Where measurements go; by default the process's own.
+        logger_provider: Where log records go; by default the process's own.
+        origin: Which execution it is, and when it began: ids and times follow from it.
+        content: What text leaves; by default no payloads.
+        most_depth: How deep spans may be nested below a root.
+
+    Returns:
+        The follower; `close` it when the run is over, before the providers are shut down.
+
+    Raises:
+        SettingsError: The provider gives spans no ids of their own.
+        RequestError: The run has begun already.
+
+    Example:
+        >>> follower = instrument(bus, tracer_provider=provider)
+        >>> anyio.run(bus.run, "hello")
+        >>> follower.close()
+    """
+
+    def make_writer(detector_seconds: Observe) -> Writer:
+        return Writer(
+            tracer_provider or trace.get_tracer_provider(),
+            meter_provider or metrics.get_meter_provider(),
+            logger_provider or get_logger_provider(),
+            {"dig.detector.time": detector_seconds},
+        )
+
+    follower = Follower(make_writer, origin, content=content, most_depth=most_depth)
+    follower.attach(target)
+    return follower
+
+
+def current_traceparent() -> str | None:
+    """The current span as W3C trace context, to send along with an event.
+
+    Example:
+        >>> bus.inject(Output("hello", ("ada",), traceparent=current_traceparent()))
+    """
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"

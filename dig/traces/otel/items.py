@@ -1,0 +1,103 @@
+"""What is exported, as plain data: spans, log records, and measurements.
+
+Every format is written from these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dig.frozen import frozen
+
+Attribute = str | bool | int | float | Sequence[str]
+Attributes = dict[str, Attribute]
+Severity = Literal["INFO", "WARN", "ERROR"]
+
+NAME = "dig-monitor"
+"""The instrumentation scope, and the service unless something else is asked for."""
+
+
+@frozen
+class Link:
+    """A reference to a span, of this or of another trace."""
+
+    trace_id: int
+    span_id: int
+    attributes: Attributes
+    remote: bool = False
+
+
+@frozen
+class Mark:
+    """Something that happened at one moment of a span."""
+
+    name: str
+    ns: int
+    attributes: Attributes
+
+
+@frozen
+class Span:
+    """A span, ended.
+
+    Attributes:
+        name: Its name.
+        trace_id: Its trace.
+        span_id: Its id.
+        parent_id: The span above it, of the same trace; ``None`` for a root.
+        start_ns: When it began, in nanoseconds since 1970.
+        end_ns: When it ended.
+        agent: Whose work it is; ``None``: the monitor's.
+        attributes: What is known about it.
+        marks: What happened in it.
+        links: What it refers to.
+        triggered: Whether events started it.
+        error: What went wrong; empty, if nothing did.
+    """
+
+    name: str
+    trace_id: int
+    span_id: int
+    parent_id: int | None
+    start_ns: int
+    end_ns: int
+    agent: str | None
+    attributes: Attributes
+    marks: Sequence[Mark] = ()
+    links: Sequence[Link] = ()
+    triggered: bool = False
+    error: str = ""
+
+
+@frozen
+class Log:
+    """A log record about a span."""
+
+    name: str
+    ns: int
+    severity: Severity
+    body: str
+    attributes: Attributes
+    trace_id: int
+    span_id: int
+
+
+@frozen
+class Count:
+    """One more of something."""
+
+    metric: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+@frozen
+class Sample:
+    """How long something took, in seconds."""
+
+    metric: str
+    seconds: float
+    attributes: tuple[tuple[str, str], ...]
+
+
+Item = Span | Log | Count | Sample

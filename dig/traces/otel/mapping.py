@@ -1,0 +1,289 @@
+"""From records to spans, log records and measurements: the one mapping behind every export.
+
+A `Mapping` is pure and is fed record by record, so what is exported while a run goes on is what
+is exported from its trace afterwards. What it means stands in docs/jaeger.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dig.graph import InteractionGraph
+from dig.records import (
+    Deliver,
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Leave,
+    Record,
+    Start,
+)
+from dig.state import Event
+from dig.traces import words
+
+from .activations import MOST_LISTED, Activations
+from .content import Content, label
+from .ids import Origin, segment
+from .items import Attribute, Count, Item, Link, Log, Sample, Span
+from .tree import MOST_DEPTH, Place, Tree
+
+ERRORS = ("ET", "MC", "OE", "DL")
+MOST_PATTERNS = 50
+
+
+class Mapping:
+    """Turns the records of one run into what is exported of it."""
+
+    def __init__(
+        self, origin: Origin, content: Content | None = None, most_depth: int = MOST_DEPTH
+    ) -> None:
+        """Begin before the first record.
+
+        Args:
+            origin: Which execution it is, and when it began.
+            content: What text leaves; by default names, ids and errors, no payloads.
+            most_depth: How deep spans may be nested below a root; 1: not at all.
+        """
+        self._origin = origin
+        self._content = content or Content()
+        self._graph = InteractionGraph()
+        self._tree = Tree(origin, self._graph, most_depth)
+        self._work = Activations(origin, self._graph, self._tree, self._content)
+        self._segment = -1
+        self._is_closed = False
+        self._patterns: set[str] = set()
+        self._totals: Counter[str] = Counter()
+
+    def feed(self, record: Record) -> list[Item]:
+        """What the next record adds.
+
+        Raises:
+            RuleError: The record contradicts those before it.
+        """
+        self._graph.apply(record)
+        items = list(self._rooted(record, self._look(record)))
+        for event in self._graph.touched:
+            if not (event.copies or event.flight) and self._is_used_up(event):
+                self._work.forget(event.id)
+                self._tree.forget(event.id)
+        return items
+
+    def close(self) -> list[Item]:
+        """What is left if the records stop before the end of the run: what is in progress."""
+        return list(self._work.all_cut_off(self._graph.now, "still going"))
+
+    @property
+    def now(self) -> int:
+        """Wall time of the latest record, in microseconds since the run began."""
+        return self._graph.now
+
+    def levels(self) -> dict[str, int]:
+        """How much there is at this moment, by metric."""
+        begun = self._graph.t >= 0
+        return {
+            "dig.open_events": len(self._graph.open_events()) if begun else 0,
+            "dig.open_activations": len(self._graph.activations),
+        }
+
+    def _is_used_up(self, event: Event) -> bool:
+        """Whether an event cannot come back: orphaned work can, and an answer without verdict."""
+        if event.final and not event.consumed:
+            return self._graph.is_accepted(event.id) or self._graph.is_bounced(event.id)
+        return event.consumed or not event.work
+
+    def _rooted(self, record: Record, items: Iterable[Item]) -> Iterator[Item]:
+        """The items of a record, after the root of the segment that begins with it."""
+        now = segment(record.t, record.us)
+        if now > self._segment:
+            before, self._segment = self._segment, now
+            yield self._root(now, before, record.us)
+        yield from items
+
+    def _look(self, record: Record) -> Iterable[Item]:
+        work = self._work
+        match record:
+            case Emit():
+                return work.emitted(record)
+            case Deliver():
+                return work.delivered(record)
+            case Start():
+                work.started(record)
+            case End():
+                return work.ended(record)
+            case Leave():
+                return work.left(record.agent, record.us)
+            case FindingRow():
+                return self._finding(record)
+            case HealRow():
+                return self._heal(record)
+            case IncidentRow():
+                return self._incident(record)
+            case Finish():
+                return self._finish(record)
+        return ()
+
+    # --- the run ---
+
+    def _root(self, number: int, before: int, us: int) -> Span:
+        run, content = self._graph.run, self._content
+        attributes = self._common() | {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": label(run.run),
+            "dig.run": label(run.run),
+            "dig.segment": number,
+            "dig.session": run.session,
+            "dig.agents": [label(agent) for agent in run.agents[:MOST_LISTED]],
+        }
+        for key, value in {"dig.task": run.task, "dig.seed": run.seed}.items():
+            if value is not None:
+                attributes[key] = content.detail(value)
+        links = []
+        if before >= 0:
+            place = self._tree.root(before)
+            links.append(Link(place.trace_id, place.span_id, {"dig.edge": "continues"}))
+        name = f"invoke_workflow {label(run.run)}"
+        return self._moment(name, self._tree.root(number), us, attributes, links)
+
+    def _finish(self, record: Finish) -> Iterator[Item]:
+        yield from self._work.all_cut_off(record.us, "the run ended")
+        history = self._graph.history
+        attributes = self._common() | {
+            "dig.outcome": record.outcome,
+            "dig.records": record.t + 1,
+            "dig.events.total": len(history.event_ids),
+            "dig.activations.total": len(history.activation_ids),
+            "dig.findings.total": self._totals["findings"],
+            "dig.heals.total": self._totals["heals"],
+            "dig.duration_s": record.ts,
+        }
+        if self._content.payloads and record.answer is not None:
+            attributes["dig.answer"] = self._content.text(record.answer)
+        place = self._tree.record(record.t, record.us)
+        error = "the run ended with an error" if record.outcome == "error" else ""
+        yield self._moment("run end", place, record.us, attributes, error=error)
+        yield Sample("gen_ai.workflow.duration", record.ts, (("dig.outcome", record.outcome),))
+        body = f"the run is over: {record.outcome}"
+        yield self._log("dig.run.end", record, "ERROR" if error else "INFO", body, {}, place)
+
+    # --- what was seen and done ---
+
+    def _finding(self, record: FindingRow) -> Iterator[Item]:
+        place = self._tree.finding(record.t, record.us)
+        self._totals["findings"] += 1
+        pattern, told = label(str(record.pattern)), self._content.detail(words.told(record))
+        severity = "error" if record.pattern in ERRORS else "warning"
+        attributes = self._common() | {
+            "dig.pattern": pattern,
+            "dig.severity": severity,
+            "dig.finding.t": record.t,
+            "dig.finding.text": told,
+            "dig.subject": self._content.detail(record.subject),
+            "dig.evidence": self._content.detail(record.evidence),
+        }
+        if record.stage is not None:
+            attributes["dig.stage"] = label(str(record.stage))
+        yield self._moment(
+            f"dig.finding {pattern}", place, record.us, attributes,
+            links=list(self._implicated(record)), error=told if severity == "error" else "",
+        )  # fmt: skip
+        level = "ERROR" if severity == "error" else "WARN"
+        yield self._log("dig.finding", record, level, f"{pattern}: {told}", attributes, place)
+        about = (("dig.pattern", self._few(pattern)), ("dig.severity", severity))
+        yield Count("dig.findings", about)
+
+    def _heal(self, record: HealRow) -> Iterator[Item]:
+        action, refused = label(str(record.action)), record.action == "refused"
+        made = record.event if record.action == "create" else None
+        place, cause = self._tree.heal(record.t, record.finding, made)
+        outcome = "refused" if refused else "applied"
+        self._totals["heals"] += not refused
+        attributes = self._common() | {
+            "dig.heal.action": action,
+            "dig.heal.outcome": outcome,
+            "dig.finding.t": record.finding,
+        }
+        if isinstance(record.event, str):
+            attributes["dig.event.id"] = label(record.event)
+        if isinstance(record.to, tuple):
+            attributes["dig.heal.target"] = [label(str(a)) for a in record.to[:MOST_LISTED]]
+        if refused:
+            attributes["dig.reason"] = self._content.detail(record.reason)
+        elif self._content.payloads:
+            attributes["dig.note"] = self._content.text(record.note)
+        links = [Link(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
+        yield self._moment(f"dig.heal {action}", place, record.us, attributes, links)
+        told = self._content.detail(words.healed(record))
+        yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
+        about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
+        yield Count("dig.heals", about)
+
+    def _incident(self, record: IncidentRow) -> Iterator[Item]:
+        told = self._content.detail(words.incident(record))
+        place = self._tree.root(self._segment)
+        yield self._log("dig.incident", record, "WARN", told, self._common(), place)
+
+    def _implicated(self, record: FindingRow) -> Iterator[Link]:
+        """The activations that a finding names, and those behind the events that it names."""
+        history = self._graph.history
+        found: dict[int, str] = {}
+        for name in _names((record.subject, record.evidence)):
+            v, n = history.activation(name), history.event(name)
+            if n is not None and history.generator[n] >= 0:
+                v = history.generator[n]
+            if v is not None and len(found) < MOST_LISTED:
+                found.setdefault(v, name)
+        for v, name in found.items():
+            place = self._tree.activation(v)
+            yield Link(place.trace_id, place.span_id, {"dig.edge": "about", "dig.id": label(name)})
+
+    # --- pieces ---
+
+    def _common(self) -> dict[str, Attribute]:
+        execution = label(self._origin.execution)
+        return {"gen_ai.conversation.id": execution, "session.id": execution}
+
+    def _moment(
+        self, name: str, place: Place, us: int, attributes: dict[str, Attribute],
+        links: list[Link] | None = None, error: str = "",
+    ) -> Span:  # fmt: skip
+        ns = self._origin.moment(us)
+        return Span(
+            name, place.trace_id, place.span_id, place.parent_id, ns, ns, None, attributes,
+            links=links or (), error=error,
+        )  # fmt: skip
+
+    def _log(
+        self, name: str, record: Record, severity: Any, body: str,
+        attributes: dict[str, Attribute], place: Place,
+    ) -> Log:  # fmt: skip
+        ns = self._origin.moment(record.us)
+        return Log(name, ns, severity, body, attributes, place.trace_id, place.span_id)
+
+    def _few(self, name: str) -> str:
+        """A name of which there are few; a metric with endless values would never end."""
+        if name not in self._patterns:
+            if len(self._patterns) >= MOST_PATTERNS:
+                return "other"
+            self._patterns.add(name)
+        return name
+
+
+_NO_IDS = ("agent", "path", "cause")  # keys whose values are no ids, though they may look like some
+
+
+def _names(value: Any, depth: int = 0) -> Iterator[str]:
+    """Everything in a subject or evidence that may be an id."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and depth < 6:
+        for key, part in value.items():
+            if key not in _NO_IDS:
+                yield from _names(part, depth + 1)
+    elif isinstance(value, list | tuple) and depth < 6:
+        for part in value:
+            yield from _names(part, depth + 1)

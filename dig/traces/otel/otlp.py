@@ -1,0 +1,214 @@
+"""An OTLP receiver: exporters by URL and environment, and what became of what was sent.
+
+The standard OTEL_* variables are honoured: OTEL_EXPORTER_OTLP_{ENDPOINT,PROTOCOL,HEADERS,TIMEOUT,
+COMPRESSION,CERTIFICATE,...} and their forms for one signal, OTEL_{TRACES,METRICS,LOGS}_EXPORTER
+(`none` switches one off), OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER,
+OTEL_METRIC_EXPORT_INTERVAL, OTEL_SDK_DISABLED. An endpoint that is handed in goes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from os import environ
+from typing import Any
+
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_NAMESPACE, Resource
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+
+from .activations import MOST_LISTED
+from .content import label
+from .delivery import Delivery, LogQueue, SpanQueue, size_of
+from .exporters import CheckedMetrics, Hush, exporter
+from .items import NAME
+from .settings import SIGNALS
+from .writer import Writer
+
+PATIENCE_S = 5.0
+"""Seconds without a delivery after which the end of a run is not held up any longer."""
+
+MOST_SERVICES = 200
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of what was sent.
+
+    Attributes:
+        spans: How many were delivered.
+        lost_spans: How many were not.
+        logs: How many log records were delivered.
+        lost_logs: How many were not.
+        metrics: Whether the last metrics arrived; ``None``: there were none to send.
+        reason: What the exporters said last about why something was lost.
+    """
+
+    spans: int = 0
+    lost_spans: int = 0
+    logs: int = 0
+    lost_logs: int = 0
+    metrics: bool | None = None
+    reason: str = ""
+
+    @property
+    def lost(self) -> int:
+        """How much was lost. What a receiver takes none of at all, as Jaeger does, is not."""
+        return self.lost_spans + (self.lost_logs if self.logs or not self.spans else 0)
+
+    def __str__(self) -> str:
+        """One line."""
+        parts = [f"{self.spans:,} spans", f"{self.logs:,} log records"]
+        parts += ["metrics"] if self.metrics else []
+        text = f"delivered {', '.join(parts[:-1])} and {parts[-1]}"
+        if self.lost:
+            text += f"; lost {self.lost_spans:,} spans and {self.lost_logs:,} log records"
+            text += f" ({self.reason})" if self.reason else ""
+        not_taken = ["no log records"] if self.lost_logs and not self.logs else []
+        not_taken += ["no metrics"] if self.metrics is False else []
+        if not_taken and self.spans:
+            text += f"; the receiver took {' and '.join(not_taken)}"
+        return text
+
+
+class Otlp:
+    """Providers that send to one OTLP receiver.
+
+    Attributes:
+        spans: The delivery of spans; ``None`` if they are switched off.
+        logs: The delivery of log records.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        service_per_agent: bool = False,
+        is_stored: bool = False,
+    ) -> None:
+        """Prepare to send; nothing is sent before there is something to send.
+
+        Args:
+            endpoint: Where: `http://host:4318`, `grpc://host:4317`; ``None``: as the
+                environment says, else `http://localhost:4318`.
+            service_per_agent: Whether each agent is a service of its own, which viewers give
+                colours and filters.
+            is_stored: Whether it is a stored run that is sent: metrics go once, at the end.
+
+        Raises:
+            SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
+        """
+        wanted = [s for s in SIGNALS if environ.get(f"OTEL_{s.upper()}_EXPORTER") != "none"]
+        made = {signal: exporter(signal, endpoint) for signal in wanted}
+        self._hush = Hush()
+        self._resource = _resource()
+        self._tracers: dict[str | None, TracerProvider] = {}
+        self._is_per_agent = service_per_agent
+        self._metrics: CheckedMetrics | None = None
+        self.spans = _delivery("spans", made.get("traces"), size=size_of)
+        self.logs = _delivery("logs", made.get("logs"))
+        self._logger = LoggerProvider(self._resource, shutdown_on_exit=False)
+        if self.logs is not None:
+            self._logger.add_log_record_processor(LogQueue(self.logs))
+        readers = []
+        if "metrics" in made:
+            self._metrics = CheckedMetrics(made["metrics"])
+            interval_ms = math.inf if is_stored else None
+            readers.append(PeriodicExportingMetricReader(self._metrics, interval_ms))
+        self._meter = MeterProvider(readers, self._resource, shutdown_on_exit=False)
+
+    def writer(self, detector_seconds: Callable[[], Mapping[str, float]] = dict) -> Writer:
+        """Make what writes items to these providers."""
+        observed = {"dig.detector.time": detector_seconds, "dig.export.dropped": self._refused}
+        return Writer(self._tracer, self._meter, self._logger, observed)
+
+    def wait_for_room(self, patience_s: float) -> None:
+        """Wait until there is room for many spans, as long as some are still delivered."""
+        if self.spans is not None and self.spans.is_crowded:
+            self.spans.wait_for_room(patience_s)
+
+    def close(self, patience_s: float = PATIENCE_S, times: tuple[int, int] | None = None) -> Report:
+        """Deliver what waits, and say what became of everything.
+
+        Args:
+            patience_s: Seconds without a delivery after which it gives up.
+            times: When a stored run began and ended, in nanoseconds since 1970.
+        """
+        if self.spans is not None:
+            self.spans.close(patience_s)
+            if self.spans.lost and not self.spans.delivered:
+                patience_s = 0.0  # nobody is there
+        if self.logs is not None:
+            self.logs.close(patience_s)
+        with suppress(Exception):  # what became of metrics is in `_metrics`
+            if times and self._metrics and patience_s:
+                self._metrics.times = times
+                self._meter.force_flush()
+            self._meter.shutdown(timeout_millis=1000 * patience_s)
+        self._hush.close()
+        spans, logs, metrics = self.spans, self.logs, self._metrics
+        return Report(
+            spans.delivered if spans else 0,
+            spans.lost if spans else 0,
+            logs.delivered if logs else 0,
+            logs.lost if logs else 0,
+            metrics.arrived if metrics else None,
+            self._hush.last,
+        )
+
+    def _tracer(self, agent: str | None) -> TracerProvider:
+        service = label(agent) if agent is not None and self._is_per_agent else None
+        if service not in self._tracers and len(self._tracers) > MOST_SERVICES:
+            service = None
+        provider = self._tracers.get(service)
+        if provider is None:
+            provider = self._tracers[service] = TracerProvider(
+                resource=self._resource if service is None else _service(self._resource, service),
+                shutdown_on_exit=False,
+                span_limits=_limits(),
+            )
+            if self.spans is not None:
+                provider.add_span_processor(SpanQueue(self.spans))
+        return provider
+
+    def _refused(self) -> Mapping[str, float]:
+        deliveries = {"spans": self.spans, "logs": self.logs}
+        return {name: d.refused + d.failed for name, d in deliveries.items() if d is not None}
+
+
+# --- pieces ---
+
+
+def _delivery(name: str, exporter: Any, **options: Any) -> Delivery[Any] | None:
+    if exporter is None:
+        return None
+
+    def export(batch: Any) -> bool:
+        return bool(exporter.export(batch).name == "SUCCESS")
+
+    return Delivery(name, export, exporter.shutdown, **options)
+
+
+def _resource() -> Resource:
+    found = Resource.create()
+    if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        return found.merge(Resource({SERVICE_NAME: NAME}))
+    return found
+
+
+def _service(resource: Resource, service: str) -> Resource:
+    whole = str(resource.attributes[SERVICE_NAME])
+    return resource.merge(Resource({SERVICE_NAME: service, SERVICE_NAMESPACE: whole}))
+
+
+def _limits() -> SpanLimits:
+    """The SDK's limits, but so many links and events as an aggregator may have inputs."""
+    links, events = (
+        None if environ.get(name) else MOST_LISTED
+        for name in ("OTEL_SPAN_LINK_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
+    )
+    return SpanLimits(max_links=links, max_events=events)

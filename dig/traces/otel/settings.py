@@ -1,0 +1,22 @@
+"""What the environment says about exporting, asked without importing OpenTelemetry."""
+
+from __future__ import annotations
+
+from os import environ
+
+from .content import Content
+
+SIGNALS = ("traces", "metrics", "logs")
+
+
+def is_configured() -> bool:
+    """Whether the environment names a receiver, and does not switch everything off."""
+    names = ["", *(f"{signal.upper()}_" for signal in SIGNALS)]
+    is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not is_off and any(environ.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in names)
+
+
+def content_of_environment() -> Content:
+    """What text leaves: payloads too, if the variable for the content of messages says so."""
+    wanted = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
+    return Content(payloads=wanted.strip().lower() in ("true", "1", "span_only", "span_and_event"))

@@ -1,0 +1,141 @@
+"""A stored trace, exported: the same spans with the same ids as while the run went on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from dig.errors import RuleError, TraceError
+from dig.traces.journal import SIDE
+from dig.traces.reader import TRACE, read_records, trace_path
+
+from .content import Content
+from .ids import Origin
+from .items import Item, Span
+from .jaeger import jaeger
+from .mapping import Mapping
+from .otlp_json import otlp_json
+from .perfetto import perfetto
+from .tree import MOST_DEPTH
+
+if TYPE_CHECKING:
+    from .otlp import Report
+
+PATIENCE_S = 10.0
+"""Seconds without a delivery after which a receiver is taken for dead."""
+
+AT_ONCE = 1_000
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+SpanFormat = Literal["otlp-json", "jaeger", "perfetto"]
+
+
+def origin_of(path: Path) -> Origin:
+    """Which execution a trace is of, and when it began.
+
+    In a run directory the side file says so. A trace that stands alone is told by its content,
+    and is taken to have begun when its file was last changed.
+
+    Raises:
+        TraceError: There is no such file, or the side file is none.
+    """
+    trace = trace_path(path)
+    side = trace.parent / SIDE
+    try:
+        if trace.name != TRACE or not side.exists():
+            digest = blake2b(trace.read_bytes(), digest_size=8).hexdigest()
+            return Origin(f"trace-{digest}", trace.stat().st_mtime_ns)
+        about = json.loads(side.read_text("utf-8"))
+        began = datetime.fromisoformat(about["began"]) - _1970
+        return Origin(str(about["execution"]), began // timedelta(microseconds=1) * 1000)
+    except OSError as error:
+        path = Path(error.filename or trace)
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise TraceError(side, None, "does not say which run it is of, and when it began") from None
+
+
+def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
+    """What is exported of a trace, record by record.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    for number, record in enumerate(read_records(path), 1):
+        try:
+            yield mapping.feed(record)
+        except RuleError as error:
+            raise TraceError(trace_path(path), number, str(error)) from None
+    yield mapping.close()
+
+
+def export_text(
+    path: Path,
+    kind: SpanFormat,
+    *,
+    content: Content | None = None,
+    most_depth: int = MOST_DEPTH,
+    service_per_agent: bool = False,
+) -> Iterator[str]:
+    """A trace in one of the formats that are a file, piece by piece.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    origin = origin_of(path)
+    mapping = Mapping(origin, content, most_depth)
+    spans = (i for items in items_of(path, mapping) for i in items if isinstance(i, Span))
+    if kind == "perfetto":
+        return perfetto(spans, origin.began_ns)
+    formatted: Callable[[Iterator[Span], bool], Iterator[str]]
+    formatted = jaeger if kind == "jaeger" else otlp_json
+    return formatted(spans, service_per_agent)
+
+
+def send(
+    path: Path,
+    endpoint: str | None,
+    *,
+    content: Content | None = None,
+    most_depth: int = MOST_DEPTH,
+    service_per_agent: bool = False,
+    patience_s: float = PATIENCE_S,
+) -> Report:
+    """Send a trace to an OTLP receiver; a slow one is waited for.
+
+    Args:
+        path: The trace file or run directory.
+        endpoint: Where to; ``None``: as the environment says.
+        content: What text leaves.
+        most_depth: How deep spans may be nested.
+        service_per_agent: Whether each agent is a service of its own.
+        patience_s: Seconds without a delivery after which it gives up.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: The endpoint makes no sense.
+    """
+    from .otlp import Otlp
+
+    origin = origin_of(path)
+    mapping = Mapping(origin, content, most_depth)
+    otlp = Otlp(endpoint, service_per_agent=service_per_agent, is_stored=True)
+    try:
+        writer, waiting, end = otlp.writer(), list[Item](), 0
+        for items in items_of(path, mapping):
+            waiting += items
+            if len(waiting) >= AT_ONCE:
+                writer.write(waiting)
+                waiting.clear()
+                otlp.wait_for_room(patience_s)
+        writer.write(waiting)
+        writer.level(mapping.levels())
+        end = origin.moment(mapping.now)
+    finally:
+        report = otlp.close(patience_s, (origin.began_ns, end))
+    return report

@@ -1,0 +1,117 @@
+"""Where spans stand: in which trace, below which parent, and how deep.
+
+Parents follow the triggers, because viewers draw the parent tree and little else. A tree that is
+too deep is unreadable, and at some thousand levels no viewer draws it: what would be too deep
+stands below the root of its segment again, and its links tell where it comes from.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import lru_cache
+
+from dig.frozen import frozen
+from dig.graph import InteractionGraph
+
+from .ids import Origin, segment
+
+MOST_DEPTH = 12
+
+
+@frozen
+class Place:
+    """Where a span stands.
+
+    Attributes:
+        trace_id: Its trace.
+        span_id: Its id.
+        parent_id: The span above it; ``None`` for a root.
+        segment: The segment of the run that its trace is.
+        depth: How far below the root it is.
+        steps: How many activations led to it, one triggering the next, itself included.
+    """
+
+    trace_id: int
+    span_id: int
+    parent_id: int | None
+    segment: int
+    depth: int = 0
+    steps: int = 0
+
+
+class Tree:
+    """The places of all spans of a run; of activations it keeps three numbers each."""
+
+    def __init__(self, origin: Origin, graph: InteractionGraph, most_depth: int) -> None:
+        """Begin without a span."""
+        self._origin = origin
+        self._graph = graph
+        self._most_depth = max(1, most_depth)
+        self._segments = array("q")  # by number of activation
+        self._depths = array("H")
+        self._steps = array("q")
+        self._roots: dict[int, Place] = {}
+        self._span_id = lru_cache(maxsize=4096)(origin.activation)
+        self._findings: dict[int, int] = {}  # logical time -> segment
+        self._made: dict[str, Place] = {}  # system event -> the healing that made it
+
+    def root(self, number: int) -> Place:
+        """The root of a segment."""
+        root = self._roots.get(number)
+        if root is None:
+            ids = self._origin.trace_id(number), self._origin.root(number)
+            root = self._roots[number] = Place(*ids, None, number)
+        return root
+
+    def record(self, t: int, us: int) -> Place:
+        """The place of a record that has a span of its own, below the root."""
+        return self._below(self.root(segment(t, us)), self._origin.record(t))
+
+    def finding(self, t: int, us: int) -> Place:
+        """The place of a finding, which healing may refer to."""
+        self._findings[t] = segment(t, us)
+        return self.record(t, us)
+
+    def heal(self, t: int, finding: int, made: str | None) -> tuple[Place, Place]:
+        """The places of healing and of its finding; `made` is the system event that it makes."""
+        root = self.root(self._findings.get(finding, 0))
+        cause = self._below(root, self._origin.record(finding))
+        place = self._below(cause, self._origin.record(t))
+        if made is not None:
+            self._made[made] = place
+        return place, cause
+
+    def start(self, activation: str, trigger: str | None, t: int, us: int) -> Place:
+        """The place of an activation that begins; activations come in order of their start."""
+        number = segment(t, us)
+        cause = self.root(number) if trigger is None else self.producer(trigger, number)
+        parent = cause if cause.segment == number else self.root(number)
+        place = self._below(parent, self._span_id(activation), cause.steps + 1)
+        self._segments.append(number)
+        self._depths.append(place.depth)
+        self._steps.append(place.steps)
+        return place
+
+    def producer(self, event: str, number: int) -> Place:
+        """The place of what made an event; of one from outside, the root of segment `number`."""
+        history = self._graph.history
+        generator = history.generator[self._graph.event(event).n]
+        if generator >= 0:
+            return self.activation(generator)
+        return self._made.get(event) or self.root(number)
+
+    def activation(self, v: int) -> Place:
+        """The place of an activation, without its parent."""
+        number, span_id = self._segments[v], self._span_id(self._graph.history.activation_ids[v])
+        trace_id = self.root(number).trace_id
+        return Place(trace_id, span_id, None, number, self._depths[v], self._steps[v])
+
+    def forget(self, event: str) -> None:
+        """An event cannot be shown to anybody any more."""
+        self._made.pop(event, None)
+
+    def _below(self, parent: Place, span_id: int, steps: int = 0) -> Place:
+        if parent.depth >= self._most_depth:
+            parent = self.root(parent.segment)
+        trace_id, above = parent.trace_id, parent.span_id
+        return Place(trace_id, span_id, above, parent.segment, parent.depth + 1, steps)

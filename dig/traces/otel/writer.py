@@ -1,0 +1,269 @@
+"""Items into the OpenTelemetry SDK: through providers that are handed in.
+
+The SDK makes ids of its own for every span; here they are given (`GivenIds`), so that a run
+exported again is the same trace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, cast
+
+from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber
+from opentelemetry.context import Context
+from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Link as SdkLink
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    NoOpTracer,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    TracerProvider,
+    set_span_in_context,
+)
+
+import dig
+from dig.errors import SettingsError
+
+from .items import NAME, Count, Item, Link, Log, Span
+
+SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
+"""Bounds of the histograms: from a queue in memory to the patience of a person."""
+
+Tracers = TracerProvider | Callable[[str | None], TracerProvider]
+"""A tracer provider, or one for each agent (``None``: for the monitor's own spans)."""
+
+Observe = Callable[[], Mapping[str, float]]
+"""Gives sums that only grow, by attribute value."""
+
+_COUNTERS = {
+    "dig.events": "Edges of the graph, by what was done",
+    "dig.findings": "Findings, by pattern",
+    "dig.heals": "Interventions, by action",
+}
+_SAMPLES = {
+    "dig.event.hold": "From the generation of an event to its first delivery",
+    "dig.event.wait": "From an event's delivery to the activation that consumed it",
+    "gen_ai.invoke_agent.duration": "From the start of an activation to its end",
+    "gen_ai.workflow.duration": "From the beginning of a run to its end",
+}
+_LEVELS = {
+    "dig.open_events": "Work that nobody has consumed and somebody can reach",
+    "dig.open_activations": "Agents at work",
+}
+_OBSERVED = {
+    "dig.detector.time": ("s", "How long detectors have looked", "dig.pattern"),
+    "dig.export.dropped": ("1", "What could not be exported, by signal", "dig.signal"),
+}
+_SEVERITIES = {
+    "INFO": SeverityNumber.INFO,
+    "WARN": SeverityNumber.WARN,
+    "ERROR": SeverityNumber.ERROR,
+}
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+
+
+class GivenIds(RandomIdGenerator):
+    """Hands out the ids that the calling thread has put down; random ones to everybody else."""
+
+    def __init__(self) -> None:
+        """Begin without given ids."""
+        self._given = threading.local()
+
+    @contextmanager
+    def giving(self, trace_id: int, span_id: int) -> Iterator[None]:
+        """Give these ids to the span that is started in the block."""
+        self._given.ids = trace_id, span_id
+        try:
+            yield
+        finally:
+            self._given.ids = None
+
+    def generate_trace_id(self) -> int:
+        """The trace id that was put down."""
+        ids = getattr(self._given, "ids", None)
+        return ids[0] if ids else super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        """The span id that was put down."""
+        ids = getattr(self._given, "ids", None)
+        return ids[1] if ids else super().generate_span_id()
+
+
+class Writer:
+    """Writes items to providers. It is used by one thread.
+
+    Attributes:
+        spans: How many spans were recorded.
+        logs: How many log records were handed on.
+    """
+
+    def __init__(
+        self,
+        tracers: Tracers,
+        meter: MeterProvider | None = None,
+        logger: LoggerProvider | None = None,
+        observed: Mapping[str, Observe] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            tracers: Where spans go.
+            meter: Where measurements go; nowhere, if there is none.
+            logger: Where log records go; nowhere, if there is none.
+            observed: Sums that are asked for when metrics are read: by metric, what gives them
+                by attribute value.
+
+        Raises:
+            SettingsError: Spans of this provider cannot be given ids.
+        """
+        self.spans = 0
+        self.logs = 0
+        self._provider = tracers
+        self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
+        self._logger = logger.get_logger(NAME, dig.__version__) if logger else None
+        self._meter = meter.get_meter(NAME, dig.__version__) if meter else None
+        self._instruments: dict[str, Any] = _instruments(self._meter) if self._meter else {}
+        for metric, observe in (observed or {}).items():
+            if self._meter:
+                _observe(self._meter, metric, observe)
+        self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
+        self._tracer(None)
+
+    def write(self, items: Iterable[Item]) -> None:
+        """Write items in order."""
+        counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
+        for item in items:
+            if isinstance(item, Span):
+                self._span(item)
+            elif isinstance(item, Log):
+                self._log(item)
+            elif isinstance(item, Count):
+                counts[item.metric, item.attributes] += 1
+            elif self._instruments:
+                self._instruments[item.metric].record(item.seconds, dict(item.attributes))
+        if self._instruments:
+            for (metric, attributes), number in counts.items():
+                self._instruments[metric].add(number, dict(attributes))
+
+    def level(self, levels: Mapping[str, int]) -> None:
+        """Say how much there is now, by metric."""
+        if self._instruments:
+            for metric, value in levels.items():
+                self._instruments[metric].set(value)
+
+    # --- spans and log records ---
+
+    def _span(self, item: Span) -> None:
+        tracer, ids = self._tracer(item.agent)
+        with ids.giving(item.trace_id, item.span_id) if ids else nullcontext():
+            span = tracer.start_span(
+                item.name,
+                self._below(item.trace_id, item.parent_id) if item.parent_id else Context(),
+                SpanKind.CONSUMER if item.triggered else SpanKind.INTERNAL,
+                item.attributes,
+                [_sdk_link(link) for link in item.links],
+                item.start_ns,
+            )
+        if item.parent_id is None:
+            self._flags[item.trace_id] = span.get_span_context().trace_flags
+        if not span.is_recording():
+            return
+        for mark in item.marks:
+            span.add_event(mark.name, mark.attributes, mark.ns)
+        if item.error:
+            span.set_status(Status(StatusCode.ERROR, item.error))
+        span.end(item.end_ns)
+        self.spans += 1
+
+    def _log(self, item: Log) -> None:
+        if self._logger is None:
+            return
+        self._logger.emit(
+            LogRecord(
+                timestamp=item.ns,
+                observed_timestamp=item.ns,
+                context=self._below(item.trace_id, item.span_id),
+                severity_number=_SEVERITIES[item.severity],
+                severity_text=item.severity,
+                body=item.body,
+                attributes=item.attributes,
+                event_name=item.name,
+            )
+        )
+        self.logs += 1
+
+    def _below(self, trace_id: int, parent_id: int) -> Context:
+        flags = self._flags.get(trace_id, _SAMPLED)
+        return set_span_in_context(span_of(trace_id, parent_id, flags), Context())
+
+    def _tracer(self, agent: str | None) -> tuple[Tracer, GivenIds | None]:
+        found = self._tracers.get(agent)
+        if found is None:
+            provider = self._provider
+            if not isinstance(provider, TracerProvider):
+                provider = provider(agent)
+            elif agent is not None:
+                found = self._tracers[agent] = self._tracer(None)
+                return found
+            tracer = provider.get_tracer(NAME, dig.__version__)
+            found = self._tracers[agent] = tracer, _given_ids(tracer)
+        return found
+
+
+def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> NonRecordingSpan:
+    """A span that somebody else records, to be a parent."""
+    return NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
+
+
+def _sdk_link(link: Link) -> SdkLink:
+    context = SpanContext(link.trace_id, link.span_id, link.remote, _SAMPLED)
+    return SdkLink(context, link.attributes)
+
+
+def _given_ids(tracer: Tracer) -> GivenIds | None:
+    """The id generator of a tracer, as one that can be told what to hand out."""
+    if isinstance(tracer, NoOpTracer):  # OTEL_SDK_DISABLED
+        return None
+    ids = getattr(tracer, "id_generator", None)
+    if ids is None:
+        raise SettingsError(
+            "spans need ids of their own, and this tracer provider gives none; hand in a "
+            "TracerProvider of opentelemetry.sdk.trace, or set one up for the whole process"
+        )
+    if not isinstance(ids, GivenIds):
+        ids = cast(Any, tracer).id_generator = GivenIds()
+    return ids
+
+
+# --- instruments ---------------------------------------------------------------------------------
+
+
+def _instruments(meter: Meter) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for metric, about in _COUNTERS.items():
+        made[metric] = meter.create_counter(metric, "1", about)
+    for metric, about in _SAMPLES.items():
+        made[metric] = meter.create_histogram(
+            metric, "s", about, explicit_bucket_boundaries_advisory=SECONDS
+        )
+    for metric, about in _LEVELS.items():
+        made[metric] = meter.create_gauge(metric, "1", about)
+    return made
+
+
+def _observe(meter: Meter, metric: str, observe: Observe) -> None:
+    unit, about, key = _OBSERVED[metric]
+
+    def look(options: CallbackOptions) -> list[Observation]:
+        return [Observation(value, {key: name}) for name, value in dict(observe()).items()]
+
+    meter.create_observable_counter(metric, [look], unit, about)

@@ -1,0 +1,159 @@
+"""Backends that we did not write keep what matters: MLflow the links, Phoenix tree and sessions.
+
+They are heavy, so each is installed apart and its interpreter named:
+
+    DIG_MLFLOW=/path/to/venv/bin/python DIG_PHOENIX=... pytest -m backend tests/traces/otel
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from dig.tasks.execute import execute
+from dig.tasks.runs import CountFrequencyRun
+from dig.traces.otel.stored import export_text, send
+
+pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with all kinds of findings."""
+    return execute(CountFrequencyRun(6, 10_000, 25), tmp_path / "runs").directory
+
+
+@contextmanager
+def server(name: str, folder: Path, arguments: list[str], **variables: str) -> Iterator[str]:
+    """A backend on a port of its own; its address, once it answers."""
+    python = os.environ.get(name)
+    if not python:
+        pytest.skip(f"{name} names no interpreter with this backend")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    filled = [argument.format(port=port, folder=folder) for argument in arguments]
+    environment = {**os.environ, **{k: v.format(port=port) for k, v in variables.items()}}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [python, *filled], cwd=folder, env=environment, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            _wait_for(address, process, folder / "log")
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)  # it has children
+            process.wait(30)
+
+
+def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(1200):
+        assert process.poll() is None, log.read_text()[-2000:]
+        try:
+            with urlopen(address, timeout=5):
+                return
+        except (URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail(log.read_text()[-2000:])
+
+
+def expected(run: Path) -> dict[str, Any]:
+    """The spans that were sent, by id in hexadecimal."""
+    whole = json.loads("".join(export_text(run, "otlp-json")))
+    return {
+        span["spanId"]: span
+        for resource in whole["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    }
+
+
+READ_MLFLOW = """
+import json, sys, mlflow
+mlflow.set_tracking_uri(sys.argv[1])
+found = mlflow.search_traces(locations=["0"], return_type="list")
+print(json.dumps([
+    {"id": s.span_id, "parent": s.parent_id, "name": s.name, "status": s.status.status_code.value,
+     "links": [[l.trace_id, l.span_id, l.attributes] for l in s.links or []]}
+    for trace in found for s in trace.data.spans
+]))
+"""
+
+
+def test_mlflow_keeps_the_links(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every link comes back with what it leads to and its attributes."""
+    store = ["--backend-store-uri", "sqlite:///{folder}/mlflow.db"]
+    arguments = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "{port}", *store]
+    with server("DIG_MLFLOW", tmp_path, arguments) as address:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=0")
+        report = send(run, address)
+        print(f"sent: {report}")
+        read = subprocess.run(
+            [os.environ["DIG_MLFLOW"], "-c", READ_MLFLOW, address],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+    assert read.returncode == 0, read.stderr
+    got = {span["id"]: span for span in json.loads(read.stdout.splitlines()[-1])}
+    sent = expected(run)
+    assert got.keys() == sent.keys()
+    assert report.lost_spans == 0
+    links = 0
+    for span_id, span in sent.items():
+        assert got[span_id]["parent"] == span.get("parentSpanId")
+        assert got[span_id]["name"] == span["name"]
+        ends = [link["spanId"] for link in span["links"]]
+        assert [link[1] for link in got[span_id]["links"]] == ends
+        about = [[pair["key"] for pair in link["attributes"]] for link in span["links"]]
+        assert [list(link[2]) for link in got[span_id]["links"]] == about
+        links += len(ends)
+    print(f"MLflow: {len(got)} spans and {links} links came back, each with its attributes")
+
+
+def test_phoenix_keeps_the_tree_and_the_session(run: Path, tmp_path: Path) -> None:
+    """Parents, errors and marks come back; activations are agents of one session."""
+    variables = {
+        "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": "{port}", "PHOENIX_GRPC_PORT": "0",
+        "PHOENIX_WORKING_DIR": str(tmp_path), "PHOENIX_TELEMETRY_ENABLED": "false",
+        "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
+    }  # fmt: skip
+    with server("DIG_PHOENIX", tmp_path, ["-m", "phoenix.server.main", "serve"], **variables) as at:
+        report = send(run, at)
+        print(f"sent: {report}")
+        sent = expected(run)
+        got = _of_phoenix(at, len(sent))
+    assert got.keys() == sent.keys()
+    for span_id, span in sent.items():
+        back = got[span_id]
+        assert (back["parent_id"] or None) == span.get("parentSpanId")
+        assert back["name"] == span["name"]
+        assert back["status_code"] == ("ERROR" if span["status"] else "UNSET")
+        assert len(back["events"]) == len(span["events"])
+        assert back["attributes"]["session.id"] == run.name
+        if span["name"].startswith("invoke_agent"):
+            assert back["span_kind"] == "AGENT"
+    print(f"Phoenix: {len(got)} spans came back, as one tree in session {run.name}")
+
+
+def _of_phoenix(address: str, wanted: int) -> dict[str, Any]:
+    """Its spans by id; it stores them a moment after it took them."""
+    for _ in range(300):
+        with urlopen(f"{address}/v1/projects/default/spans?limit=1000", timeout=10) as answer:
+            spans = json.load(answer)["data"]
+        if len(spans) >= wanted:
+            break
+        time.sleep(0.1)
+    return {span["context"]["span_id"]: span for span in spans}

@@ -1,0 +1,343 @@
+"""Stored traces, exported: to a receiver, as OTLP/JSON, for Jaeger's page, for Perfetto."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format  # type: ignore[import-untyped]
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+from dig import Output
+from dig import records as kinds
+from dig.codec import encode
+from dig.errors import TraceError
+from dig.traces.otel.stored import SpanFormat, export_text, origin_of
+from tests.helpers import Stage, answer, out
+from tests.test_cli import digmon
+
+from .receiver import Received, attributes, http_receiver, points
+
+BEGAN = "2026-03-01T12:00:00.250001+00:00"
+BEGAN_NS = 1_772_366_400_250_001_000
+FAR = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command, to be called with its arguments."""
+    return lambda *arguments: digmon(capsys, monkeypatch, *arguments)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory: two agents, a failure, an early answer that is found, and the end."""
+    stage = Stage()
+    stage.monitor.inject(Output("?", ("a",), "problem", traceparent=FAR))
+    stage.clock.now = 0.5
+    started = stage.start("a")
+    stage.clock.now = 1.25
+    stage.finish(started, out("b"), out("b"))
+    stage.monitor.end(stage.start("b").activation, error="it broke")
+    started = stage.start("b")
+    stage.clock.now = 2.0
+    stage.monitor.end(started.activation, [kinds.Fate("e2", "consume")], [answer()])
+    records = list(stage.sink)
+    t = records[-1].t + 1
+    records[-1:] = [kinds.FindingRow(t - 1, 2_000_000, "ET", None, {"event": "e4"}, {})]
+    records.append(kinds.Finish(t, 2_000_000, "submitted"))
+    return save(tmp_path / "runs" / "r1", records)
+
+
+def save(directory: Path, records: list[Any]) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "trace.dig.jsonl").write_text("".join(encode(r) + "\n" for r in records))
+    (directory / "side.json").write_text(json.dumps({"execution": "r1", "began": BEGAN}))
+    return directory
+
+
+def exported(run: Path, kind: SpanFormat, **settings: Any) -> Any:
+    return json.loads("".join(export_text(run, kind, **settings)))
+
+
+# --- which run it is ---
+
+
+def test_a_run_directory_says_which_execution_it_is_and_when_it_began(run: Path) -> None:
+    for path in (run, run / "trace.dig.jsonl"):
+        origin = origin_of(path)
+        assert (origin.execution, origin.began_ns) == ("r1", BEGAN_NS)
+
+
+def test_a_trace_alone_is_told_by_its_content(run: Path) -> None:
+    """Copies have the same ids, other traces others, whatever side file lies beside them."""
+    lines = (run / "trace.dig.jsonl").read_text()
+    paths = [run / f"{name}.dig.jsonl" for name in "abc"]
+    other = lines.replace("it broke", "it failed")
+    for path, text in zip(paths, [lines, lines, other], strict=True):
+        path.write_text(text)
+    names = [origin_of(path).execution for path in paths]
+    assert names[0] == names[1] != names[2]
+    assert origin_of(paths[0]).began_ns == paths[0].stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("side", ["", "[]", "{}", '{"execution": "x", "began": "yesterday"}'])
+def test_a_side_file_that_says_nothing_is_refused(run: Path, side: str) -> None:
+    (run / "side.json").write_text(side)
+    with pytest.raises(TraceError, match=r"side\.json"):
+        origin_of(run)
+
+
+# --- OTLP/JSON ---
+
+
+def test_otlp_json_is_what_goes_over_the_wire(run: Path, call: Any, tmp_path: Path) -> None:
+    """Read by protobuf's own reader, it is span for span what a receiver got."""
+    path = tmp_path / "spans.json"
+    assert call("export", run, "--format", "otlp-json", "-o", path) == (0, "", "")
+    read = json_format.ParseDict(with_base64(json.loads(path.read_text())), TracesData())
+    with http_receiver() as receiver:
+        code, told, _ = call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
+    assert code == 0
+    assert "delivered 6 spans" in told
+    written = [s for r in read.resource_spans for scope in r.scope_spans for s in scope.spans]
+    assert written == receiver.spans()
+    assert len(written) == 6
+
+
+def with_base64(value: Any, key: str = "") -> Any:
+    """OTLP has ids in hexadecimal where protobuf's JSON has base64; all else is the same."""
+    if isinstance(value, dict):
+        return {key: with_base64(part, key) for key, part in value.items()}
+    if isinstance(value, list):
+        return [with_base64(part) for part in value]
+    if key in ("traceId", "spanId", "parentSpanId"):
+        assert len(value) == (32 if key == "traceId" else 16)
+        return base64.b64encode(bytes.fromhex(value)).decode()
+    return value
+
+
+def test_the_same_run_has_the_same_bytes_again(run: Path) -> None:
+    kinds: tuple[SpanFormat, ...] = ("otlp-json", "jaeger", "perfetto")
+    for kind in kinds:
+        assert list(export_text(run, kind)) == list(export_text(run, kind))
+
+
+# --- live and afterwards ---
+
+
+@pytest.mark.parametrize("how", [["--virtual"], ["--speed", "1000", "--quiet"]])
+def test_a_run_exported_live_is_the_run_exported_afterwards(
+    call: Any, tmp_path: Path, how: list[str]
+) -> None:
+    """The command sends the same spans, log records and counts while it runs and later."""
+    with http_receiver() as live, http_receiver() as after:
+        arguments = ["--seed", "25", "--runs", tmp_path, "--otlp", live.endpoint, "--json", *how]
+        code, result, told = call("run", "count-frequency", *arguments)
+        directory = json.loads(result)["directory"]
+        assert "OTLP: delivered" in told
+        call("export", directory, "--format", "otlp", "--endpoint", after.endpoint)
+    assert len(live.spans()) > 2
+    assert live.spans() == after.spans()
+    assert live.logs() == after.logs()
+    assert edges(live) == edges(after)
+    (execution,) = {attributes(span)["session.id"] for span in live.spans()}
+    assert execution == Path(directory).name
+    assert code in (0, 1)
+
+
+def edges(received: Received) -> dict[Any, int]:
+    found = points(received.metrics()["dig.events"])
+    return {about: point.as_int for about, point in found.items()}
+
+
+def test_metrics_of_a_stored_run_have_its_times(run: Path, call: Any) -> None:
+    with http_receiver() as receiver:
+        call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
+    for metric in receiver.metrics().values():
+        for point in points(metric).values():
+            assert point.time_unix_nano == BEGAN_NS + 2_000_000_000
+
+
+def test_the_environment_can_name_the_receiver(
+    run: Path, call: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """OTEL_* variables are honoured: endpoint, headers, service, signals that are off."""
+    with http_receiver() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=ada")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "my-team")
+        monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+        call("run", "count-frequency", "--virtual", "--runs", tmp_path, "--json")
+        assert {service for service, _ in receiver.spans_by_service()} == {"my-team"}
+        assert receiver.headers[0]["x-team"] == "ada"
+        assert receiver.metrics() == {}
+        assert receiver.logs()
+
+
+def test_each_agent_can_be_a_service(run: Path, call: Any) -> None:
+    """In Jaeger a service has a colour; what is the monitor's own stays one service."""
+    with http_receiver() as receiver:
+        call(
+            "export",
+            run,
+            "--format",
+            "otlp",
+            "--endpoint",
+            receiver.endpoint,
+            "--service-per-agent",
+        )
+    services = {span.name: service for service, span in receiver.spans_by_service()}
+    assert services == {
+        "invoke_workflow run": "dig-monitor", "invoke_agent a": "a", "invoke_agent b": "b",
+        "dig.finding ET": "dig-monitor", "run end": "dig-monitor",
+    }  # fmt: skip
+    jaeger = exported(run, "jaeger", service_per_agent=True)["data"][0]
+    names = {key: process["serviceName"] for key, process in jaeger["processes"].items()}
+    assert {s["operationName"]: names[s["processID"]] for s in jaeger["spans"]} == services
+
+
+# --- Jaeger ---
+
+TAG_TYPES = {"string": str, "bool": bool, "int64": int, "float64": float}
+
+
+def test_jaeger_json_has_the_structure_that_is_documented(run: Path) -> None:
+    """Field by field: types, units, references, tags, logs, processes."""
+    whole = exported(run, "jaeger")
+    assert whole.keys() == {"data"}
+    (trace,) = whole["data"]
+    assert trace.keys() == {"traceID", "spans", "processes", "warnings"}
+    ids = {span["spanID"] for span in trace["spans"]}
+    assert len(ids) == len(trace["spans"]) == 6
+    for span in trace["spans"]:
+        assert span.keys() == {
+            "traceID", "spanID", "flags", "operationName", "references", "startTime", "duration",
+            "tags", "logs", "processID", "warnings",
+        }  # fmt: skip
+        assert span["traceID"] == trace["traceID"]
+        assert int(span["traceID"], 16) and len(span["traceID"]) == 32
+        assert int(span["spanID"], 16) and len(span["spanID"]) == 16
+        assert type(span["startTime"]) is type(span["duration"]) is int
+        assert span["processID"] in trace["processes"]
+        for reference in span["references"]:
+            assert reference.keys() == {"refType", "traceID", "spanID"}
+            assert reference["refType"] in ("CHILD_OF", "FOLLOWS_FROM")
+        for tag in span["tags"] + [field for log in span["logs"] for field in log["fields"]]:
+            assert tag.keys() == {"key", "type", "value"}
+            assert type(tag["value"]) is TAG_TYPES[tag["type"]]
+        for log in span["logs"]:
+            assert log.keys() == {"timestamp", "fields"}
+            assert span["startTime"] <= log["timestamp"] <= span["startTime"] + span["duration"]
+    for process in trace["processes"].values():
+        assert process == {"serviceName": "dig-monitor", "tags": []}
+
+
+def test_jaeger_json_has_the_values_of_the_run(run: Path) -> None:
+    """Microseconds since 1970; parents, links, errors and the fates that are no consumption."""
+    (trace,) = exported(run, "jaeger")["data"]
+    spans = {tags(s).get("dig.activation.id", s["operationName"]): s for s in trace["spans"]}
+    first, failed, last = spans["a1"], spans["a2"], spans["a3"]
+    assert first["startTime"] == BEGAN_NS // 1000 + 500_000
+    assert first["duration"] == 750_000
+    root = spans["invoke_workflow run"]
+    assert refs(first) == [
+        ("CHILD_OF", root["traceID"], root["spanID"]), ("FOLLOWS_FROM", *FAR.split("-")[1:3]),
+    ]  # fmt: skip
+    assert refs(last) == [
+        (kind, first["traceID"], first["spanID"]) for kind in ("CHILD_OF", "FOLLOWS_FROM")
+    ]
+    assert tags(first)["span.kind"] == "consumer"
+    assert json.loads(tags(first)["dig.out.event_ids"]) == ["e2", "e3"]
+    assert tags(failed)["error"] is True
+    assert tags(failed)["otel.status_description"] == "it broke"
+    assert [field["value"] for field in failed["logs"][0]["fields"]] == [
+        "dig.event.delayed", "e2", "the activation failed",
+    ]  # fmt: skip
+
+
+def tags(span: Any) -> dict[str, Any]:
+    return {tag["key"]: tag["value"] for tag in span["tags"]}
+
+
+def refs(span: Any) -> list[tuple[str, str, str]]:
+    return [(r["refType"], r["traceID"], r["spanID"]) for r in span["references"]]
+
+
+# --- Perfetto ---
+
+
+def test_perfetto_has_a_track_for_each_agent_and_arrows_between(run: Path) -> None:
+    """Complete slices in microseconds since the run began, and a pair of ends for each arrow."""
+    events = exported(run, "perfetto")["traceEvents"]
+    tracks = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
+    assert tracks == {"monitor": 0, "a": 1, "b": 2}
+    slices = [(e["tid"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+    assert slices == [(1, 500_000, 750_000), (2, 1_250_000, 0), (2, 1_250_000, 750_000)]
+    begins = {e["id"]: (e["tid"], e["ts"]) for e in events if e["ph"] == "s"}
+    ends = {e["id"]: (e["tid"], e["ts"]) for e in events if e["ph"] == "f"}
+    assert begins == {1: (1, 1_249_999)}
+    assert ends == {1: (2, 1_250_000)}
+    instants = {e["name"] for e in events if e["ph"] == "i"}
+    assert instants == {"invoke_workflow run", "dig.finding ET", "run end"}
+
+
+# --- what is wrong with a call ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--format", "zipkin"], "otlp-json, jaeger, perfetto; and otlp, which is sent"),
+        (["--format", "otlp", "-o", "x"], "no format 'otlp' of a file"),
+        (["--format", "jaeger", "--endpoint", "http://x"], "try --format otlp"),
+        (["--format", "jaeger", "--at", "3"], "are for graphs"),
+        (["--format", "otlp", "--endpoint", "localhost:4318"], "try http://localhost:4318"),
+        (["--format", "otlp", "--endpoint", "http://host:port"], "try http://localhost:4318"),
+    ],
+)
+def test_a_call_that_makes_no_sense_says_what_does(
+    call: Any, run: Path, arguments: list[str], says: str
+) -> None:
+    code, out, err = call("export", run, *arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_a_protocol_that_is_not_known_is_refused(
+    call: Any, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+    code, _, err = call("export", run, "--format", "otlp", "--endpoint", "http://127.0.0.1:9")
+    assert code == 2
+    assert "http/protobuf or grpc" in err
+
+
+@pytest.mark.parametrize("kind", ["jaeger", "otlp-json", "perfetto"])
+def test_a_broken_trace_leaves_no_file(call: Any, run: Path, tmp_path: Path, kind: str) -> None:
+    """The line is named, and nothing half is written."""
+    trace = run / "trace.dig.jsonl"
+    lines = trace.read_text().splitlines()
+    trace.write_text("\n".join([*lines[:5], lines[2], ""]))
+    path = tmp_path / "x.json"
+    code, _, err = call("export", run, "--format", kind, "-o", path)
+    assert code == 2
+    assert "trace.dig.jsonl:6: " in err
+    assert not path.exists()
+
+
+def test_what_was_lost_is_an_exit_status(
+    call: Any, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dig.traces.otel.stored.PATIENCE_S", 0.05)
+    with http_receiver() as receiver:
+        receiver.refuses = {"/v1/traces": 403}
+        code, out, err = call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
+    assert (code, out) == (1, "")
+    assert "lost 6 spans" in err
+    assert "403" in err
