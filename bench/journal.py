@@ -124,7 +124,7 @@ def looking_back() -> Table:
         times = per_unit(
             {
                 "digmon check (read, graph, detectors)": lambda: _count(
-                    count, check_trace(path, Watch(standard()))
+                    count, list(check_trace(path, Watch(standard())))
                 ),
                 "digmon verify": lambda: verify(path).records,
                 "digmon replay --rerun": lambda: rerun(path).records,
