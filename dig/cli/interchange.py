@@ -46,7 +46,7 @@ def export(
     run: Trace,
     format: Annotated[
         str,
-        typer.Option(help="graphml, node-link, dot; otlp-json, jaeger, perfetto; otlp: is sent."),
+        typer.Option(help="graphml, node-link, dot; jaeger, perfetto; otlp: sent, or a file (-o)."),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
@@ -62,7 +62,7 @@ def export(
     ] = None,
     service_per_agent: PerAgent = False,
 ) -> None:
-    """Write a run's graph, or its spans, for other programs; or send them (otlp).
+    """Write a run's graph, or its spans, for other programs; or send them (otlp without -o).
 
     Exit status 1 if something could not be delivered.
     """
@@ -72,7 +72,8 @@ def export(
         raise typer.Exit(send(run, endpoint, service_per_agent))
     if endpoint is not None:
         raise SettingsError(f"{format} is a file; to send the run, try --format otlp without -o")
-    pieces = writer(format)(Export(run, at, cleaned, service_per_agent))
+    form = "otlp-json" if format == "otlp" else format
+    pieces = writer(form)(Export(run, at, cleaned, service_per_agent))
     if out is None:
         for piece in pieces:
             sys.stdout.write(piece)
