@@ -134,11 +134,13 @@ class Delivery(Generic[_T]):
         attach(set_value("suppress_instrumentation", True))  # its requests are no part of a trace
         while not self._has_given_up:
             with self._changed:
-                if not self._queue:
-                    if self._is_closing:
-                        break
+                if not self._is_closing and len(self._queue) < self._batch:
                     self._changed.wait(self._every_s)
-            while self._queue and not self._has_given_up:
+            if self._is_closing and not self._queue:
+                break
+            before = self.delivered + self.failed
+            most = len(self._queue)  # what comes meanwhile waits to become a batch
+            while self.delivered + self.failed - before < most and not self._has_given_up:
                 self._send(self._next())
         with self._changed:
             self._is_done = True

@@ -43,9 +43,9 @@ EVERY_S = 0.2
 AT_ONCE = 20
 """Records that are made into spans before the run's own thread gets its turn again."""
 
-SHARE = 0.2
+SHARE = 0.1
 """The part of its time that the thread works while there is room, so that a run that never waits
-for anything keeps most of Python's lock. At 4,000 records a second it keeps up."""
+for anything keeps most of Python's lock. At some thousand records a second it keeps up."""
 
 _log = logging.getLogger(__name__)
 
