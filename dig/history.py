@@ -21,6 +21,7 @@ NO_FATE = -1
 CONSUME = FATES.index("consume")
 
 _CHUNK = 1024
+_SHARDS = 256
 
 FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED = 1, 2, 4, 8, 16
 
@@ -68,7 +69,9 @@ class History:
     """Append-only arrays of the events, activations and delivery edges of one run."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}  # id -> 2 * number, + 1 for an activation
+        # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
+        # it is moved, and with a million ids in one somebody would have to wait for that.
+        self._codes: list[dict[str, int]] = [{} for _ in range(_SHARDS)]
         self.event_ids = Names()
         self.activation_ids = Names()
         self.agents: dict[str, int] = {}
@@ -102,16 +105,16 @@ class History:
 
     def is_taken(self, name: str) -> bool:
         """Whether an event or an activation has this id."""
-        return name in self.numbers
+        return name in self._codes[hash(name) % _SHARDS]
 
     def event(self, name: str) -> int | None:
         """The number of the event with this id, if there is one."""
-        code = self.numbers.get(name)
+        code = self._codes[hash(name) % _SHARDS].get(name)
         return None if code is None or code & 1 else code >> 1
 
     def activation(self, name: str) -> int | None:
         """The number of the activation with this id, if there is one."""
-        code = self.numbers.get(name)
+        code = self._codes[hash(name) % _SHARDS].get(name)
         return code >> 1 if code is not None and code & 1 else None
 
     # --- writing ---
@@ -121,7 +124,7 @@ class History:
         n = len(self.generator)
         if generator == FROM_OUTSIDE:
             self.source_events.append(n)
-        self.numbers[record.event] = n << 1
+        self._codes[hash(record.event) % _SHARDS][record.event] = n << 1
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
@@ -132,7 +135,7 @@ class History:
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
         """Append an activation with its inputs, whose fates are still open."""
         v = len(self.agent_of)
-        self.numbers[name] = v << 1 | 1
+        self._codes[hash(name) % _SHARDS][name] = v << 1 | 1
         self.activation_ids.append(name)
         self.agent_of.append(self._agent(agent))
         self.t_start.append(t)
