@@ -126,12 +126,12 @@ def _run(t: int, us: int, row: dict[str, Any]) -> Run:
 
 
 def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
-    policy = row.get("policy")
+    policy, context = row.get("policy"), row.get("traceparent")
     return Emit(
         t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
         _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
         policy if type(policy) is str else None,
-        _want(row, "traceparent", str) if row.get("traceparent") is not None else None,
+        context if type(context) is str else None,
     )  # fmt: skip
 
 

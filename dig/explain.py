@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_PATHS = 3
 MOST_STEPS = 9
+MOST_NODES = 200
 _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
 
 
@@ -112,16 +113,19 @@ class Story:
     def path_to(self, *ends: str, to_root: bool = False) -> Path:
         """A causal path from outside to the first of some nodes, and on through the others.
 
+        Of a path of more than 200 nodes it is the end.
+
         Args:
             *ends: An event or activation, then nodes that follow it, as the caller knows.
             to_root: Begin at a root of it, not outside.
         """
-        nodes = [*self._back(ends[0], to_root), *ends]
-        shown = list(self._shown(nodes))
-        if len(shown) > MOST_STEPS:
-            left_out = len(shown) - MOST_STEPS + 1
-            shown[3 : 3 + left_out] = [f"({left_out} more)"]
-        return Path(tuple(nodes), " -> ".join(shown))
+        before, is_whole = self._back(ends[0], to_root)
+        nodes = [*before, *ends]
+        kept = nodes if len(nodes) <= MOST_STEPS else [*nodes[:3], *nodes[4 - MOST_STEPS :]]
+        shown = list(self._shown(kept))
+        if len(kept) < len(nodes):
+            shown.insert(3, f"({len(nodes) - len(kept)} more)")
+        return Path(tuple(nodes), " -> ".join(shown if is_whole else ["...", *shown]))
 
     def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
         """A path to each of some nodes and, if it is an event, on to who saw it last; a few."""
@@ -161,12 +165,18 @@ class Story:
         told = [self.last_seen(event) for event in events[:MOST_PATHS]]
         return cut(told, "; ", most=MOST_PATHS, of=len(events)) + "."
 
-    def _back(self, end: str, to_root: bool) -> list[str]:
-        """The nodes before a node on a causal path from outside, or from a root."""
+    def _back(self, end: str, to_root: bool) -> tuple[list[str], bool]:
+        """The nodes before a node on a causal path from outside, or from a root.
+
+        Of a very long path only the end, as is said with it: a finding must not cost the whole
+        history.
+        """
         h = self._history
         nodes: list[str] = []
         n, v = h.event(end), h.activation(end)
         while n is not None or v is not None:
+            if len(nodes) > MOST_NODES:
+                return nodes[::-1], False
             if v is not None:
                 if not 0 <= h.t_end[v] <= self._until or (to_root and h.root_number[v] >= 0):
                     break
@@ -179,7 +189,7 @@ class Story:
                 if v < 0:
                     break
                 nodes.append(h.activation_ids[v])
-        return nodes[::-1]
+        return nodes[::-1], True
 
     def _input(self, v: int, has_lineage: bool) -> int | None:
         """The first event that an activation consumed; the first with roots, if that counts."""

@@ -17,6 +17,8 @@ from .postbox import Postbox
 from .records import SYSTEM, Record, micros
 from .watch import Watch
 
+LEFT = "The agent that was to get this back has left: it is taken as it is."
+
 Sink = Callable[[Record], None]
 """Is given every record before its effect happens."""
 
@@ -209,6 +211,13 @@ class Ledger:
             self.held[event] = None
         else:
             self.held.pop(event, None)
+
+    def take_as_it_is(self, event: str) -> None:
+        """An answer was on its way back to an agent that has left: it counts after all."""
+        if event in self.post and not self.graph.event(event).flight:
+            self.diverted.discard(event)
+            self.post.add_note(event, LEFT, None)
+            self.held[event] = None
 
     def expire(self, event: str) -> None:
         """Call an event back for good."""

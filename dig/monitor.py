@@ -202,10 +202,13 @@ class Monitor:
         self._enter()
         if agent not in self.graph.agents:
             raise RequestError(f"agent {agent!r} is not present; it cannot leave")
+        answers = [e.id for e in self.graph.agents[agent].incoming.values() if e.final]
         self._ledger.write(records.Leave(*self._ledger.stamp(), agent))
         self._ledger.ready.pop(agent, None)
         self._release.forget(agent)
         self._policies.abandon(agent)
+        for event in answers:
+            self._ledger.take_as_it_is(event)
         return self._leave_call()
 
     def redirect(self, event: str, to: Sequence[str]) -> list[Effect]:

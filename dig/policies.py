@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 MOST_IN_A_ROW = 100
 """How often policies are asked about an event while nothing else happens."""
 
-LEFT = "The agent that was to get this back has left: it is taken as it is."
-
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, who is asked
 
 
@@ -83,13 +81,9 @@ class Policies:
                 self._ledger.held[event] = None
 
     def abandon(self, agent: str) -> None:
-        """An agent has left: nothing comes to it any more, and an answer of its is as it is."""
+        """An agent has left: nothing that was put off comes to it any more."""
         for event in self._put_off.pop(agent, ()):
-            if event in self._ledger.post:
-                self._forget(event)
-                self._ledger.diverted.discard(event)
-                self._ledger.post.add_note(event, LEFT, None)
-                self._ledger.held[event] = None
+            self._forget(event)
 
     def deadline(self, is_quiet: bool) -> int | None:
         """The moment at which one is asked, in microseconds; now, if nothing else can happen."""

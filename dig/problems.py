@@ -118,13 +118,7 @@ class Problems:
         """The problems, not yet answered, that something with these sources concerns."""
         if self._whole is not None:
             return self._whole
-        found: dict[Problem, None] = {}
-        for start, end in sources.pairs():
-            i = max(0, bisect_left(self._ranges, (start + 1,)) - 1)
-            while i < len(self._ranges) and self._ranges[i][0] < end:
-                if self._ranges[i][1] > start:
-                    found[self._ranges[i][2]] = None
-                i += 1
+        found = self._touching(sources)
         for problem in found:
             others = problem.sources.minus(sources)
             if others:
@@ -140,8 +134,13 @@ class Problems:
         return self.concerned(union(event.sources for event in events))
 
     def open_events(self, sources: RangeSet) -> dict[str, Event]:
-        """The open events that have some of these sources."""
-        return {k: e for problem in self.concerned(sources) for k, e in problem.open.items()}
+        """The open events that have some of these sources; to ask parts no problem."""
+        return {
+            name: event
+            for problem in self._whole or self._touching(sources)
+            for name, event in problem.open.items()
+            if not event.sources.isdisjoint(sources)
+        }
 
     def move(self, event: Event, now: int) -> None:
         """An event's place changes from `event.place` to `now` (of BUFFERED and FLYING)."""
@@ -238,6 +237,17 @@ class Problems:
             for one in problem.concerning():
                 one.problems = tuple(p for p in one.problems if p is not problem)
         activation.problems = tuple(kept)
+
+    def _touching(self, sources: RangeSet) -> dict[Problem, None]:
+        """The problems of a session, not yet answered, that have some of these sources."""
+        found: dict[Problem, None] = {}
+        for start, end in sources.pairs():
+            i = max(0, bisect_left(self._ranges, (start + 1,)) - 1)
+            while i < len(self._ranges) and self._ranges[i][0] < end:
+                if self._ranges[i][1] > start:
+                    found[self._ranges[i][2]] = None
+                i += 1
+        return found
 
     def _enter(self, problem: Problem) -> None:
         for start, end in problem.sources.pairs():

@@ -133,6 +133,8 @@ class Thresholds(BaseModel):
             close = get_close_matches(name, cls.model_fields, 1)
             hint = f"did you mean {close[0]}?" if close else f"known are: {_known()}"
             raise SettingsError(f"{where}: there is no threshold {name!r}; {hint}")
+        if isinstance(value, bool) and cls.model_fields[name].annotation is not bool:
+            raise SettingsError(f"{where}: {name} is {value!r}; it must be a number")
         try:
             return getattr(cls.model_validate({name: value}), name)
         except ValidationError as error:
@@ -165,16 +167,24 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
         variable = PREFIX + name.upper()
         if variable in environment:
             yield f"environment variable {variable}", name, environment[variable]
+    known = [PREFIX + name.upper() for name in Thresholds.model_fields]
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable not in known:
+            close = get_close_matches(variable, known, 1, 0.8)
+            if close:
+                raise SettingsError(
+                    f"environment variable {variable} is no threshold; did you mean {close[0]}?"
+                )
 
 
 def _from_file(path: Path) -> Iterator[Setting]:
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get(TABLE, {})
+        table = tomllib.loads(path.read_text("utf-8")).get(TABLE)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}: `{TABLE}` must be a table: [{TABLE}]")
+        raise SettingsError(f"{path} has no table [{TABLE}]; thresholds stand below that line")
     for name, value in table.items():
         yield f"{path}, [{TABLE}]", name, value

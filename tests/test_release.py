@@ -11,6 +11,7 @@ import pytest
 
 from dig import Create, Fate, Hold, Inject, Reroute, Step
 from dig.errors import SettingsError
+from dig.ledger import LEFT
 from dig.messages import Answered, Asked, Delivered, DeliveryPolicy, Later, Over, Situation, Wake
 from dig.runtime.delivery import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
 
@@ -190,14 +191,15 @@ def test_a_reroute_to_nobody_withholds_an_event_for_good(made: Any) -> None:
     assert found.orphaned == ({"e2": "no_recipient"} if made == out("b") else {})
 
 
-def test_an_answer_that_was_sent_elsewhere_is_never_accepted() -> None:
-    """Not even if the agent that was to get it leaves before it does."""
+def test_an_answer_that_was_sent_to_an_agent_that_leaves_is_taken_as_it_is() -> None:
+    """Else nobody would ever hear of it; a gate that keeps it decides first."""
     gate = Keeper(["e2"])
     stage = gated(gate)
     stage.turn("a", answer())
     stage.monitor.redirect("e2", ("b",))
-    stage.monitor.leave("b")
-    assert of(Answered, stage.monitor.resolve(gate, "e2", ())) == []
+    assert of(Answered, stage.monitor.leave("b")) == []
+    [answered] = of(Answered, stage.monitor.resolve(gate, "e2", ()))
+    assert answered.notes == (LEFT,)
 
 
 def test_a_gate_may_speak() -> None:

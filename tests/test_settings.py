@@ -58,10 +58,14 @@ def test_a_wrong_threshold_is_refused_with_its_place(given: str, message: str) -
 def test_the_environment_and_the_file_are_named_in_errors(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="environment variable DIG_COVERAGE: coverage is 'x'"):
         Thresholds.load((), None, {"DIG_COVERAGE": "x"})
+    with pytest.raises(SettingsError, match="DIG_MC_WINDOW is no threshold; did you mean DIG_MC"):
+        Thresholds.load((), None, {"DIG_MC_WINDOW": "3"})
     config = tmp_path / "dig.toml"
     for text, message in [
         ("[thresholds]\nfoo = 1", r"dig.toml, \[thresholds\]: there is no threshold 'foo'"),
-        ("thresholds = 3", r"must be a table: \[thresholds\]"),
+        ("thresholds = 3", r"has no table \[thresholds\]"),
+        ("mc_window_s = 3", r"has no table \[thresholds\]"),
+        ("[thresholds]\nmc_window_s = true", "it must be a number"),
         ("[", "is not TOML"),
     ]:
         config.write_text(text)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from dig.explain import Explanation, Story
+from dig.explain import Explanation, Path, Story
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.plain import cut, name, names
@@ -91,7 +91,16 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     one, other = (story.path_to(event, *onward, to_root=True) for event in pair)
     text = (
         f"{tell(finding.subject, finding.evidence)}. {name(pair[0])} goes back to "
-        f"{name(one.nodes[0])}, {name(pair[1])} to {name(other.nodes[0])}, "
-        "and no activation is behind both."
+        f"{name(_root(graph, pair[0], one))}, {name(pair[1])} to "
+        f"{name(_root(graph, pair[1], other))}, and no activation is behind both."
     )
     return Explanation(text, (one, other))
+
+
+def _root(graph: InteractionGraph, event: str, path: Path) -> str:
+    """Where a path begins, if that is a root; a root of the event, if the path is cut."""
+    history, first = graph.history, path.nodes[0]
+    v = history.activation(first)
+    if v is not None and history.root_number[v] >= 0:
+        return first
+    return graph.root(next(iter(graph.root_numbers(event))))

@@ -49,7 +49,7 @@ def _made(entry: EntryPoint, method: str) -> Any:
     try:
         make: Callable[[], Any] = entry.load()
         made = make()
-    except Exception as error:  # whatever a user's module raises when it is imported
+    except (Exception, SystemExit) as error:  # whatever a user's module raises on import
         raise SettingsError(
             f"{entry.value!r} cannot be had: {error!r}; name it as module:object, "
             "something that makes a fresh one without arguments"

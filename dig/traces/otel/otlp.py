@@ -148,7 +148,8 @@ class Otlp:
             if times and self._metrics and patience_s:
                 self._metrics.times = times
                 self._meter.force_flush()
-            self._meter.shutdown(timeout_millis=1000 * patience_s)
+            # Without any time it would raise before it ends the thread that exports.
+            self._meter.shutdown(timeout_millis=max(1000 * patience_s, 100))
         self._hush.close()
         spans, logs, metrics = self.spans, self.logs, self._metrics
         return Report(
