@@ -13,7 +13,7 @@ from dig.behaviour import Behaviour, signature
 from dig.isomorphism import Diagram, are_isomorphic
 from dig.tasks.execute import execute
 from dig.tasks.runs import CountFrequencyRun
-from dig.traces.index import INDEX, overview
+from dig.traces.overview.index import INDEX, overview
 from dig.traces.reader import read_graph
 
 from .measure import Table, compared, per_unit

@@ -23,7 +23,7 @@ from dig.runtime import Bus, Setup, simulate
 from dig.runtime.commit import Durability
 from dig.traces.journal import Journal
 from dig.traces.reader import check_trace
-from dig.traces.replay import rerun
+from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
 from dig.watch import Watch
 

@@ -53,9 +53,9 @@ def assert_same_behaviour(
         UndecidedError: The two are so alike in parts that comparing them took too long.
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
-    from dig.traces import golden as files
-    from dig.traces.difference import Comparison, behaviour_at
-    from dig.traces.side_by_side import told
+    from dig.traces.comparing import golden as files
+    from dig.traces.comparing.difference import Comparison, behaviour_at
+    from dig.traces.comparing.side_by_side import told
 
     path = Path(golden)
     behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)

@@ -38,7 +38,7 @@ from dig.tasks.runs import CountFrequencyRun
 from dig.traces.journal import Journal
 from dig.traces.reader import TRACE, read_records
 from dig.traces.recovery import recover
-from dig.traces.replay import replay, rerun
+from dig.traces.replay.rerun import replay, rerun
 from dig.traces.verify import verify
 
 from .traces.forks import forked, lines, turns_before

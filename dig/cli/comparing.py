@@ -45,8 +45,8 @@ def runs(
     """
     from rich.console import Console
 
-    from dig.traces.index import overview
-    from dig.traces.listing import SORTS, Selection, ordered, print_list
+    from dig.traces.overview.index import overview
+    from dig.traces.overview.listing import SORTS, Selection, ordered, print_list
 
     if sort not in SORTS:
         raise SettingsError(f"runs cannot be sorted by {sort!r}; try one of: {', '.join(SORTS)}")
@@ -78,8 +78,8 @@ def show(
 
     That is an event with its whole story, an activation, an agent, or a finding.
     """
-    from dig.traces import showing
-    from dig.traces.telling import tell
+    from dig.traces.stories import showing
+    from dig.traces.stories.telling import tell
 
     found = showing.show(run, id)
     if as_json:
@@ -105,7 +105,7 @@ def diff(
     done with which event, whoever did it and whatever it said. Exit status 0 if it is the same,
     1 if it is different, 2 if a run cannot be read or time is up.
     """
-    from dig.traces.side_by_side import compare_runs
+    from dig.traces.comparing.side_by_side import compare_runs
 
     if not limit > 0:
         raise SettingsError(f"comparing cannot take {limit:g} s; try 10")

@@ -28,7 +28,7 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     from dataclasses import asdict
 
     from dig.traces.reader import trace_path
-    from dig.traces.verdict import is_cut, verdict
+    from dig.traces.replay.verdict import is_cut, verdict
     from dig.traces.verify import verify as check_file
 
     path = trace_path(file)
@@ -65,7 +65,7 @@ def replay(
     same, 1 if it is not, 2 if that cannot be told.
     """
     from dig.traces.reader import trace_path
-    from dig.traces.verdict import told
+    from dig.traces.replay.verdict import told
 
     if again and at is not None:
         raise SettingsError("--rerun is for the whole run; leave --at out")
@@ -80,9 +80,9 @@ def replay(
 def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
     """The setup of a run of simulated agents that had detectors of a user's own."""
     from dig.tasks.fork import simulated_crew
-    from dig.traces.drive import Tape
     from dig.traces.journal import SIDE, read_side
-    from dig.traces.replay import foreign
+    from dig.traces.replay.drive import Tape
+    from dig.traces.replay.rerun import foreign
 
     if (path.parent / SIDE).exists() and foreign(Tape(path, payloads=False)):
         return simulated_crew(read_side(path.parent), detectors).setup

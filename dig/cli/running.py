@@ -115,7 +115,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     from rich.console import Console
 
     from dig.tasks.execute import INTERRUPTED
-    from dig.traces.live import print_summary
+    from dig.traces.terminal.live import print_summary
     from dig.traces.words import summary
 
     if execution.unreplayable_from is not None:
@@ -137,7 +137,7 @@ def _watching(names: Sequence[str], title: str, speed: float, is_shown: bool) ->
         return
     from rich.console import Console
 
-    from dig.traces.live import LiveView
+    from dig.traces.terminal.live import LiveView
 
     with LiveView(Console(stderr=True), title=title, agents=names, speed=speed) as view:
         yield view

@@ -18,10 +18,10 @@ from dig.plain import safe_text
 from dig.runtime.agents import Agent, AgentFunction, Policy
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
-from dig.traces.drive import Tape
-from dig.traces.fork import rewind
 from dig.traces.journal import SIDE, RunDirectory, read_side
 from dig.traces.reader import trace_path
+from dig.traces.replay.drive import Tape
+from dig.traces.replay.fork import rewind
 
 from .count_frequency import TASK, Score
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time

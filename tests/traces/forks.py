@@ -9,10 +9,10 @@ from typing import Any
 from dig import records
 from dig.runtime import Plan, View
 from dig.runtime.simulation import Simulation
-from dig.traces.drive import Tape
-from dig.traces.fork import rewind
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records
+from dig.traces.replay.drive import Tape
+from dig.traces.replay.fork import rewind
 from tests.chaos import Chaos, ChaosRun
 
 

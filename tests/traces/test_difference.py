@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dig.behaviour import same_behaviour
 from dig.errors import TraceError
-from dig.traces.difference import Comparison
-from dig.traces.side_by_side import compare_runs, told
+from dig.traces.comparing.difference import Comparison
+from dig.traces.comparing.side_by_side import compare_runs, told
 from tests.behaviours import bare, behaviour_of, commuted, moved, relabelled, renamed
 from tests.histories import arrive, end, start, trace, turn
 from tests.oracle import Row

@@ -18,10 +18,10 @@ from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.moment import Past
 from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
-from dig.traces.fork import rewind
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records
-from dig.traces.replay import rerun
+from dig.traces.replay.fork import rewind
+from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
 from tests.chaos import chaos_run
 from tests.helpers import Recorder, backends

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from dig.behaviour import Behaviour
 from dig.errors import TraceError
-from dig.traces import golden
+from dig.traces.comparing import golden
 from tests.behaviours import behaviour_of
 from tests.oracle import Row
 from tests.strategies import traces

@@ -12,9 +12,9 @@ from unittest import mock
 import pytest
 
 from dig.errors import TraceError
-from dig.traces import index
-from dig.traces.index import INDEX, overview
-from dig.traces.summary import RunSummary, grade, summarise, tokens
+from dig.traces.overview import index
+from dig.traces.overview.index import INDEX, overview
+from dig.traces.overview.summary import RunSummary, grade, summarise, tokens
 
 from .runs import directory, hasty, solved, store
 

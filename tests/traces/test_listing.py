@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dig.traces.listing import SORTS, Selection, ordered, print_list
-from dig.traces.summary import RunSummary
+from dig.traces.overview.listing import SORTS, Selection, ordered, print_list
+from dig.traces.overview.summary import RunSummary
 
 RUNS = [
     RunSummary("r/a", "ended", task="count", method="dig", outcome="submitted", agents=6,

@@ -28,10 +28,10 @@ from dig.records import (
     Run,
     Start,
 )
-from dig.traces import live
-from dig.traces.live import LiveView, print_summary
-from dig.traces.picture import draw
-from dig.traces.scene import Scene
+from dig.traces.terminal import live
+from dig.traces.terminal.live import LiveView, print_summary
+from dig.traces.terminal.picture import draw
+from dig.traces.terminal.scene import Scene
 from tests.random_traces import random_trace
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J[red]r[/red]\u202e\nnext\r\x9b31m"

@@ -19,7 +19,7 @@ from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
 from dig.runtime import Setup, simulate
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records
-from dig.traces.replay import replay, rerun
+from dig.traces.replay.rerun import replay, rerun
 from dig.watch import Watch
 from tests.chaos import chaos_run
 

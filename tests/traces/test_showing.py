@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from dig.errors import TraceError
-from dig.traces.showing import show
-from dig.traces.telling import WIDTH, tell
+from dig.traces.stories.showing import show
+from dig.traces.stories.telling import WIDTH, tell
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.oracle import Row, State
 from tests.strategies import traces

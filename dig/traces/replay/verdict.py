@@ -9,11 +9,11 @@ from typing import Any
 from dig.errors import DivergenceError
 from dig.plain import counted, one_line
 from dig.runtime.host import Setup
+from dig.traces.journal import UNREPLAYABLE
+from dig.traces.verify import Report
+from dig.traces.words import sentence
 
-from .journal import UNREPLAYABLE
-from .replay import Replayed, replay, rerun
-from .verify import Report
-from .words import sentence
+from .rerun import Replayed, replay, rerun
 
 MOST_SHOWN = 400
 """Characters of a record that differs."""

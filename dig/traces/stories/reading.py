@@ -30,10 +30,9 @@ from dig.records import (
     Start,
     micros,
 )
+from dig.traces.reader import read_records, trace_path
+from dig.traces.words import told
 from dig.watch import Watch
-
-from .reader import read_records, trace_path
-from .words import told
 
 Explained = dict[str, Any]
 """What is said of one thing."""

@@ -24,8 +24,8 @@ from rich.text import Text
 
 from dig.plain import one_line
 from dig.records import Record
+from dig.traces import words
 
-from . import words
 from .picture import STYLES, ascii_only, draw
 from .scene import Scene
 from .shot import News

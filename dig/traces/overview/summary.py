@@ -12,10 +12,9 @@ from typing import Any, Literal
 from dig.detectors import standard
 from dig.errors import RuleError, TraceError
 from dig.records import End, FindingRow, Finish, HealRow, Record
+from dig.traces.journal import RESULT, SIDE
+from dig.traces.reader import MOST_BYTES, read_records, trace_path
 from dig.watch import Watch
-
-from .journal import RESULT, SIDE
-from .reader import MOST_BYTES, read_records, trace_path
 
 State = Literal["ended", "in progress", "broken"]
 

@@ -43,9 +43,8 @@ from dig.records import (
 )
 from dig.runtime.host import Host, Setup
 from dig.runtime.moment import Clock
-
-from .chain import BLOBS, HEADER, Lines, bare
-from .reader import Line, read_blobs, read_lines, trace_path
+from dig.traces.chain import BLOBS, HEADER, Lines, bare
+from dig.traces.reader import Line, read_blobs, read_lines, trace_path
 
 Outputs = tuple[Output, ...]
 

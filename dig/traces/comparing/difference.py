@@ -17,10 +17,10 @@ from dig.behaviour import (
 )
 from dig.isomorphism import Diagram
 from dig.plain import name, names
+from dig.traces.outline import PAST
+from dig.traces.reader import read_graph
 
 from . import golden
-from .outline import PAST
-from .reader import read_graph
 
 Counts = dict[str, int]
 

@@ -27,8 +27,8 @@ from dig.records import (
     Run,
     Start,
 )
+from dig.traces import words
 
-from . import words
 from .shot import (
     ABSENT,
     ACCEPTED,

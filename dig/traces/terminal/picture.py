@@ -16,8 +16,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from dig.plain import counted, name, one_line
+from dig.traces import words
 
-from . import words
 from .shot import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Lane, News, Parcel, Shot
 
 LOOK_BACK_US = 45_000_000

@@ -22,9 +22,8 @@ from dig.records import (
     Redirect,
     Start,
 )
-
-from .outline import PAST
-from .words import healed, incident, seconds, tag, told
+from dig.traces.outline import PAST
+from dig.traces.words import healed, incident, seconds, tag, told
 
 Chapter = dict[str, Any]
 

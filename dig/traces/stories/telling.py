@@ -1,4 +1,4 @@
-"""What `dig.traces.showing` found, in words: lines of 80 columns, without colour."""
+"""What `dig.traces.stories.showing` found, in words: lines of 80 columns, without colour."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from textwrap import wrap
 from typing import Any
 
 from dig.plain import counted, name, names, one_line
+from dig.traces.outline import PAST
+from dig.traces.words import seconds
 
-from .outline import PAST
 from .reading import Explained
-from .words import seconds
 
 WIDTH = 80
 MOST_ROWS = 40

@@ -1,6 +1,6 @@
 """What a run was, or one event, activation, agent or finding of it: as data, with its paths.
 
-`show` reads a trace once and returns what `digmon show --json` prints; `dig.traces.telling`
+`show` reads a trace once and returns what `digmon show --json` prints; `dig.traces.stories.telling`
 puts it into words. A *path* is causal: from the problem, over what was used to make what, to the
 thing itself, as ids of events and activations in turn.
 """
@@ -14,12 +14,12 @@ from dig.errors import TraceError
 from dig.history import BY_SYSTEM, CONSUME, FROM_OUTSIDE
 from dig.records import FATES, SYSTEM, Emit, End, HealRow, IncidentRow, Join, Leave, Start
 from dig.runtime.result import left
+from dig.traces.overview.summary import summarise
+from dig.traces.reader import trace_path
+from dig.traces.words import healed, incident
 
-from .reader import trace_path
 from .reading import Explained, Reading, path_to, said
-from .stories import event_story
-from .summary import summarise
-from .words import healed, incident
+from .story import event_story
 
 MOST_PATHS = 12
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from dig.behaviour import LIMIT_S
 from dig.plain import name
+from dig.traces.overview.summary import RunSummary, grade, summarise
 
 from .difference import Comparison, Place, behaviour_at
 from .golden import is_golden
-from .summary import RunSummary, grade, summarise
 
 Line = tuple[str, str, str]
 """A label, and a value on each side."""

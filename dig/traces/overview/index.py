@@ -18,9 +18,9 @@ from pathlib import Path
 
 import dig
 from dig.errors import TraceError
+from dig.traces.journal import RESULT, SIDE
+from dig.traces.reader import TRACE
 
-from .journal import RESULT, SIDE
-from .reader import TRACE
 from .summary import RunSummary, summarise
 
 INDEX = ".index.sqlite"

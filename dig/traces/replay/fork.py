@@ -35,11 +35,11 @@ from dig.records import (
 )
 from dig.runtime.host import Setup
 from dig.runtime.moment import Moment, Outside, Past, ToEnd, ToStart
+from dig.traces.reader import read_records, trace_path
 
 from .drive import OWN_INCIDENTS, Done, Driver, Tape, as_output
 from .edits import Change
-from .reader import read_records, trace_path
-from .replay import setup_of
+from .rerun import setup_of
 
 
 def rewind(

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dig.plain import counted, name, one_line
+from dig.traces.words import seconds
 
 from .summary import RunSummary, grade, tokens
-from .words import seconds
 
 Key = Callable[[RunSummary], Any]
 
