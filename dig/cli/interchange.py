@@ -13,7 +13,7 @@ from dig.plain import safe_text
 
 from .app import app
 from .exporting import PerAgent, send
-from .options import Trace
+from .options import At, Cleaned, Trace
 
 
 @app.command("import")
@@ -51,12 +51,8 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
     ] = None,
-    cleaned: Annotated[
-        bool, typer.Option("--cleaned", help="Only productive edges, and what they touch.")
-    ] = False,
-    at: Annotated[
-        int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
-    ] = None,
+    cleaned: Cleaned = False,
+    at: At = None,
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="For otlp: where to, http://localhost:4318.")
     ] = None,

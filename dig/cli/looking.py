@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -13,7 +12,7 @@ from dig.errors import TraceError
 from dig.plain import safe_text
 
 from .app import app
-from .options import AsJson, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, At, Cleaned, Further, Given, Salvage, Trace, further, recovered
 
 
 @app.command()
@@ -57,12 +56,8 @@ def check(
 @app.command()
 def graph(
     file: Trace,
-    cleaned: Annotated[
-        bool, typer.Option("--cleaned", help="Only productive edges, and what they touch.")
-    ] = False,
-    at: Annotated[
-        int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
-    ] = None,
+    cleaned: Cleaned = False,
+    at: At = None,
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:

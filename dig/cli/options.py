@@ -20,6 +20,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program 
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Set damaged lines aside, and all that follows them.")
 ]
+Cleaned = Annotated[
+    bool, typer.Option("--cleaned", help="Only productive edges, and what they touch.")
+]
+At = Annotated[
+    int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
+]
 Given = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),

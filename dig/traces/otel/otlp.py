@@ -158,7 +158,7 @@ class Otlp:
             logs.delivered if logs else 0,
             logs.lost if logs else 0,
             metrics.arrived if metrics else None,
-            self._hush.last,
+            self._hush.last or "it did not answer in time; `digmon export` sends a stored run",
         )
 
     def _tracer(self, agent: str | None) -> TracerProvider:
