@@ -1,4 +1,7 @@
-"""Files of a run: written whole or not at all, synced, readable by their owner only."""
+"""Files of a run: written whole or not at all, readable by their owner only.
+
+They, and the directories made for them, are synced for whoever asks for it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from dig.errors import JournalError
 MODE = 0o600
 
 
-def write_file(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
     """Write a file, whole or not at all.
+
+    Args:
+        path: Where.
+        data: What is to stand in it.
+        synced: Whether to block until it is on the disk, with its name.
 
     Raises:
         OSError: It cannot be written.
@@ -19,7 +27,29 @@ def write_file(path: Path, data: bytes) -> None:
     part = path.with_name(f"{path.name}.part")
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
         file.write(data)
+        if synced:
+            file.flush()
+            os.fsync(file.fileno())
     part.replace(path)
+    if synced:
+        sync_file(path.parent)
+
+
+def make_directory(path: Path, *, synced: bool = False) -> None:
+    """Make a new directory, for its owner only, and those above it that are missing.
+
+    Args:
+        path: Where; nothing may be there.
+        synced: Whether to block until their names are on the disk.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.mkdir(parents=True, mode=0o700)
+    if synced:
+        for folder in (path, *missing):
+            sync_file(folder.parent)
 
 
 def sync_file(path: Path) -> None:

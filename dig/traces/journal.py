@@ -33,7 +33,7 @@ from dig.records import Record
 from dig.runtime.commit import Durability
 
 from .chain import BLOBS, Lines
-from .files import MODE, cannot, sync_file, write_file
+from .files import MODE, cannot, make_directory, sync_file, write_file
 from .locking import lock
 from .reader import TRACE
 
@@ -211,7 +211,8 @@ class RunDirectory:
             parent: Where runs are kept; made if it is missing.
             about: What the side file says besides date, versions and machine.
             header: What the journal's first line says besides the record.
-            durability: As for `Journal`.
+            durability: As for `Journal`; all but `process` is for the directory, and the files
+                beside the trace, too.
             disk_full: As for `Journal`.
 
         Raises:
@@ -220,8 +221,9 @@ class RunDirectory:
         now = datetime.now(UTC)
         execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.path = parent / execution
+        self._is_synced = durability != "process"
         try:
-            self.path.mkdir(parents=True, mode=0o700)
+            make_directory(self.path, synced=self._is_synced)
         except OSError as error:
             raise cannot("make", self.path, error) from None
         self._write(SIDE, {"execution": execution, "began": now.isoformat(), **about, **_machine()})
@@ -240,7 +242,8 @@ class RunDirectory:
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
         path = self.path / name
         try:
-            write_file(path, f"{json.dumps(content, indent=2)}\n".encode())
+            text = f"{json.dumps(content, indent=2)}\n"
+            write_file(path, text.encode(), synced=self._is_synced)
         except OSError as error:
             raise cannot("write", path, error) from None
         return path

@@ -201,6 +201,24 @@ def test_a_sync_is_for_all_that_was_written_and_payloads_come_with_it(
     assert synced == {TRACE: 2, tmp_path.name: 2, "blobs": 1, blob.name: 1}
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files are needed")
+@pytest.mark.parametrize("durability", ["process", "effects", "power"])
+def test_a_run_directory_is_on_the_disk_with_all_that_was_made_for_it(
+    tmp_path: Path, synced: Counter[str], durability: Any
+) -> None:
+    """A synced journal is of no use if nothing leads to it after a power cut."""
+    directory = RunDirectory(tmp_path / "new" / "runs", {"task": "t"}, durability=durability)
+    directory.journal.close()
+    if durability == "process":
+        assert not synced
+        return
+    made = {tmp_path.name: 1, "new": 1, "runs": 1}
+    beside = {"side.json.part": 1, directory.path.name: 1}
+    assert synced == {**made, **beside}
+    directory.write_result({})
+    assert synced == {**made, "side.json.part": 1, "result.json.part": 1, directory.path.name: 2}
+
+
 def test_after_a_sync_that_failed_nobody_is_told_that_one_succeeded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
