@@ -15,7 +15,7 @@ import networkx as nx
 import pytest
 
 from dig import cli
-from tests.traces.journals import reseal, rows_of
+from tests.traces.journals import reseal, rows_of, story, write
 
 RUN = {"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "r", "agents": ["ada", "bob"]}
 PROBLEM = {"t": 1, "ts": 0, "kind": "emit", "event": "p", "by": None, "to": ["ada", "bob"],
@@ -287,6 +287,15 @@ def test_verify_of_a_run_finds_nothing(call: Any, run_directory: Path) -> None:
     code, out, _ = call("verify", run_directory, "--json")
     report = json.loads(out)
     assert (code, report["problems"], report["outcome"]) == (0, [], "submitted")
+
+
+def test_every_command_says_that_a_run_was_cut_off(call: Any, tmp_path: Path) -> None:
+    """Nobody has its journal locked, so it is not going on."""
+    run = write(tmp_path, story()[:4])
+    for command in ("check", "show", "verify", "replay"):
+        out = call(command, run)[1]
+        assert "was cut off" in out
+        assert "going on" not in out
 
 
 def test_verify_tells_what_is_wrong_and_where(call: Any, run_directory: Path) -> None:

@@ -30,6 +30,7 @@ def check(
     from dig.detectors import plugins, standard
     from dig.settings import Thresholds
     from dig.traces.reader import check_trace
+    from dig.traces.recovery import is_cut_off
     from dig.traces.words import explained
     from dig.watch import Watch
 
@@ -49,7 +50,8 @@ def check(
         count = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
         print(f"{count} in {watch.graph.t + 1} records of {safe_text(watch.graph.run.run, 60)}")
         if watch.graph.finished is None:
-            print("The trace has no end: the run is going on, or was cut off.")
+            what = "was cut off" if is_cut_off(file) else "is going on, or was cut off"
+            print(f"The trace has no end: the run {what}.")
     raise typer.Exit(1 if found else 0)
 
 

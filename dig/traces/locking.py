@@ -29,3 +29,11 @@ def is_being_written(path: Path) -> bool:
         return not lock(file, shared=True)
     finally:
         os.close(file)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether it is known that nobody has a journal locked: if it has no end, it was cut off."""
+    try:
+        return fcntl is not None and not is_being_written(path)
+    except OSError:
+        return False

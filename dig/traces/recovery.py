@@ -15,7 +15,7 @@ from dig.errors import RecordError, TraceError
 
 from .chain import Chain, is_journal
 from .files import MODE, cannot, sync_file
-from .locking import is_being_written
+from .locking import is_abandoned, is_being_written
 from .reader import MOST_BYTES, parse_row, trace_path
 
 
@@ -72,6 +72,20 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     if line is not None and not records:
         raise TraceError(path, line, "there is nothing to salvage: the first line is damaged")
     return SetAside(path, _move(path, end), left, line, records)
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether a trace without an end gets no more records: a journal that nobody writes.
+
+    Of a plain trace nobody can tell.
+    """
+    path = trace_path(path)
+    try:
+        with path.open("rb") as file:
+            first = parse_row(file.readline(MOST_BYTES + 1))
+    except (OSError, RecordError):
+        return False
+    return is_journal(first) and is_abandoned(path)
 
 
 def _needs_care(path: Path, salvage: bool) -> bool:

@@ -12,10 +12,12 @@ from unittest import mock
 import pytest
 
 from dig.errors import TraceError
+from dig.traces.journal import Journal
 from dig.traces.overview import index
 from dig.traces.overview.index import INDEX, overview
 from dig.traces.overview.summary import RunSummary, grade, summarise, tokens
 
+from .journals import story
 from .runs import directory, hasty, solved, store
 
 
@@ -64,6 +66,21 @@ def test_runs_in_progress_and_broken_ones_are_listed_as_such(runs: Path) -> None
     assert found["r2"].findings == {"ET": 1}
     assert "trace.dig.jsonl:5: " in str(found["r3"].problem)
     assert found["r3"].records == 4
+
+
+def test_a_journal_that_nobody_writes_any_more_was_cut_off(tmp_path: Path) -> None:
+    """The lock knows, so the index need not; a result that is there says how it went on."""
+    (tmp_path / "r").mkdir()
+    journal = Journal(tmp_path / "r" / "trace.dig.jsonl")
+    for record in story()[:4]:
+        journal(record)
+    assert [run.state for run in overview(tmp_path)] == ["in progress"]
+    journal.close()
+    (cut,) = overview(tmp_path)
+    assert (cut.state, cut.outcome) == ("cut off", None)
+    (tmp_path / "r" / "result.json").write_text('{"outcome": "submitted"}')
+    (cut,) = overview(tmp_path)
+    assert (cut.state, cut.outcome) == ("cut off", "submitted")
 
 
 def test_a_trace_without_finding_rows_is_looked_at_again(tmp_path: Path) -> None:

@@ -46,6 +46,12 @@ def test_filters_leave_what_is_meant(chosen: dict[str, Any], left: str) -> None:
     assert names(**chosen) == left
 
 
+def test_a_run_that_was_cut_off_is_told_by_its_outcome_if_it_has_one() -> None:
+    """It has one if it went on without its journal."""
+    assert Selection(outcome="cut off").has(RunSummary("r/e", "cut off"))
+    assert Selection(outcome="timeout").has(RunSummary("r/f", "cut off", outcome="timeout"))
+
+
 @pytest.mark.parametrize("by", SORTS)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_is_not_known_comes_last_either_way(by: str, reverse: bool) -> None:

@@ -21,11 +21,11 @@ from dig.errors import TraceError
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.reader import TRACE
 
-from .summary import RunSummary, summarise
+from .summary import RunSummary, standing, summarise
 
 INDEX = ".index.sqlite"
 _SUFFIX = ".dig.jsonl"
-_VERSION = 1
+_VERSION = 2
 _WAIT_S = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS runs
     (key TEXT PRIMARY KEY, stamp TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL)"""
@@ -55,6 +55,10 @@ def overview(folder: Path) -> list[RunSummary]:
     for path in paths:
         key, stamp = json.dumps(path.name), _stamp(path)
         summary = _recall(known.pop(key, None), stamp)
+        if summary is not None and summary.state in ("in progress", "cut off"):
+            summary = replace(summary, state=standing(path))
+            if stamp != _stamp(path):  # it has ended just now
+                summary = None
         if summary is None:
             summary = summarise(path)
             body = json.dumps(summary.to_json())

@@ -19,7 +19,7 @@ Key = Callable[[RunSummary], Any]
 
 
 def _status(run: RunSummary) -> str:
-    return run.outcome or run.state if run.state == "ended" else run.state
+    return run.outcome or run.state if run.state in ("ended", "cut off") else run.state
 
 
 SORTS: dict[str, Key] = {
@@ -44,7 +44,7 @@ class Selection:
     Attributes:
         task: What the team worked on.
         method: What was done about failures.
-        outcome: How the run ended, or `in progress`, or `broken`.
+        outcome: How the run ended, or `in progress`, `cut off` or `broken`.
         patterns: What must all have been raised.
         agents: How many agents there were.
     """

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from dig.detectors import standard
 from dig.errors import RuleError, TraceError
-from dig.records import End, FindingRow, Finish, HealRow, Record
+from dig.records import OUTCOMES, End, FindingRow, Finish, HealRow, Record
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.reader import MOST_BYTES, read_records, trace_path
+from dig.traces.recovery import is_cut_off
 from dig.watch import Watch
 
-State = Literal["ended", "in progress", "broken"]
+State = Literal["ended", "in progress", "cut off", "broken"]
 
 MOST_SIDE_BYTES = 64 * 1024 * 1024
 
@@ -27,15 +28,15 @@ class RunSummary:
 
     Attributes:
         path: Where it is: a run directory, or a trace file.
-        state: `ended`; `in progress`, if the trace has no end (the run goes on, or was cut off);
-            `broken`, if the trace cannot be read to its end.
+        state: `ended`; `in progress`, if the trace has no end; `cut off`, if besides it is a
+            journal that nobody writes any more; `broken`, if it cannot be read to its end.
         problem: Why it is broken.
         run: The name of its configuration.
         task: What the team worked on.
         method: What was done about failures.
         seed: Of what was random.
         began: When it began, as ISO 8601.
-        outcome: How it ended, if it has.
+        outcome: How it ended, if it has; of what was cut off, what `result.json` says.
         agents: How many agents took part.
         seconds: How long it took, on its own clock.
         records: How many records the trace has; activations and events: how many there are.
@@ -84,7 +85,7 @@ def summarise(path: Path) -> RunSummary:
     """Read a run and say what it was; a trace that cannot be read is part of the answer."""
     side, result = _beside(path, SIDE), _beside(path, RESULT)
     count = _Count()
-    state: State = "in progress"
+    state = standing(path)
     problem = None
     try:
         for record in read_records(path):
@@ -98,6 +99,9 @@ def summarise(path: Path) -> RunSummary:
     graph = count.watch.graph
     finish = graph.finished
     first = graph.run if graph.t >= 0 else None
+    outcome = finish.outcome if finish else None
+    if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
+        outcome = result["outcome"]  # the run went on without its journal
     return RunSummary(
         path=str(path),
         state="ended" if finish and not problem else state,
@@ -107,7 +111,7 @@ def summarise(path: Path) -> RunSummary:
         method=_text(side.get("method")),
         seed=first.seed if first else side.get("seed"),
         began=_text(side.get("began")),
-        outcome=finish.outcome if finish else None,
+        outcome=outcome,
         agents=len({*first.agents, *graph.history.agent_names}) if first else 0,
         seconds=graph.now / 1_000_000,
         records=count.records,
@@ -118,6 +122,11 @@ def summarise(path: Path) -> RunSummary:
         score=result.get("score"),
         cost=dict(count.cost),
     )
+
+
+def standing(path: Path) -> State:
+    """The state of a run whose trace has no end: it changes without a change to a file."""
+    return "cut off" if is_cut_off(path) else "in progress"
 
 
 def tokens(cost: Mapping[str, float]) -> float | None:

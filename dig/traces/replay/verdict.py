@@ -10,6 +10,7 @@ from dig.errors import DivergenceError
 from dig.plain import counted, one_line
 from dig.runtime.host import Setup
 from dig.traces.journal import UNREPLAYABLE
+from dig.traces.recovery import is_cut_off
 from dig.traces.verify import Report
 from dig.traces.words import sentence
 
@@ -110,6 +111,8 @@ def ending(path: Path, outcome: str | None) -> Iterator[str]:
     """How a trace ends."""
     if is_cut(path):
         yield "end: the disk was full; the run went on after this, without a journal"
+    elif outcome is None and is_cut_off(path):
+        yield "end: none; the run was cut off"
     elif outcome is None:
         yield "end: none; the run is still going on, or was cut off"
     else:

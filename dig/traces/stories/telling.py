@@ -59,6 +59,9 @@ def _run(found: Explained) -> Iterator[str]:
 
 
 def _ending(found: Explained) -> str:
+    if found["state"] == "cut off":
+        later = f"; result.json says: {found['outcome']}" if found["outcome"] else ""
+        return f"has no end: it was cut off{later}"
     if found["state"] == "in progress":
         return "has no end: it is still going, or was cut off"
     return f"ended: {found['outcome']}"
