@@ -298,6 +298,36 @@ def test_every_command_says_that_a_run_was_cut_off(call: Any, tmp_path: Path) ->
         assert "going on" not in out
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[1,2]\n",
+        b"root:x:0:0:root:/root:/bin/sh\n",
+        b"\x89PNG\r\n\x1a\n\0",
+        b'{"a": 1}\n',
+    ],
+)
+def test_verify_of_what_is_no_trace_is_wrong_input(
+    call: Any, tmp_path: Path, content: bytes
+) -> None:
+    """It is not a trace with something wrong in it."""
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    code, out, err = call("verify", file)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "is empty" in err if not content else "is no trace" in err
+
+
+def test_verify_of_a_file_that_is_not_there_says_so_plainly(call: Any, tmp_path: Path) -> None:
+    code, _, err = call("verify", tmp_path / "nothing")
+    assert (code, err) == (
+        2,
+        f"digmon: {tmp_path}/nothing: cannot be read: No such file or directory\n",
+    )
+
+
 def test_verify_tells_what_is_wrong_and_where(call: Any, run_directory: Path) -> None:
     spoil(run_directory)
     code, out, _ = call("verify", run_directory, "--json")

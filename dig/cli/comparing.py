@@ -22,7 +22,8 @@ def runs(
     task: Annotated[str | None, typer.Option(help="Only runs of this task.")] = None,
     method: Annotated[str | None, typer.Option(help="Only runs with this method.")] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="Only runs that ended so, or `in progress`, `cut off` or `broken`.")
+        str | None,
+        typer.Option(help="Only runs that ended so, or `in progress`, `cut off` or `broken`."),
     ] = None,
     pattern: Annotated[
         list[str] | None, typer.Option(help="Only runs in which this was raised; repeatable.")

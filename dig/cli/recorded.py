@@ -35,8 +35,10 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     aside = recovered(file, salvage)
     try:
         report = check_file(path)
-    except (OSError, ValueError) as error:
-        raise TraceError(path, None, f"cannot be read: {error}") from None
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise TraceError(path, None, str(error)) from None
     if as_json:
         torn = report.torn_bytes or (aside.bytes if aside else 0)
         print(json.dumps({**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)}))

@@ -31,7 +31,7 @@ def verify(path: Path) -> Report:
 
     Raises:
         OSError: It cannot be read.
-        ValueError: It is empty.
+        ValueError: It is empty, or no trace at all.
     """
     report = Report()
     books = Books(report, path.parent)

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 from .report import Broken, Report
 
 MOST_BYTES = 17 * 1024 * 1024
+# A first line without any of them is no damaged record, but something else altogether.
+_SIGNS = (b'"kind"', b'"ts"', b'"chain"', b'"journal"')
 _SEAL = len(b',"chain":"') + 32 + len(b'"}\n')
 
 
@@ -21,6 +23,8 @@ def rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
         while text := file.readline(MOST_BYTES + 1):
             number += 1
             if number == 1:
+                if not any(sign in text for sign in _SIGNS):
+                    raise ValueError("it is no trace: its first line is no record")
                 row = _row(text, number, strict=True)
                 report.is_journal = "chain" in row or "journal" in row
             if report.is_journal:
@@ -35,7 +39,7 @@ def rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise Broken("the first line is no journal's, but later lines are", 1)
             yield number, row
     if number == 0:
-        raise ValueError("the file is empty")
+        raise ValueError("it is empty")
 
 
 def _next_seal(last: bytes, text: bytes, number: int) -> bytes:
