@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from dig.codec import to_row
+from dig.errors import TraceError
 from dig.traces import verify as package
+from dig.traces.reader import read_graph
 from dig.traces.verify import Report, verify
 from tests.chaos import chaos_run
 from tests.random_traces import BREAKERS, break_trace, random_trace
@@ -61,6 +64,40 @@ def test_a_broken_trace_is_told_at_its_line(tmp_path: Path, kind: str) -> None:
         if seen == 5:
             break
     assert seen
+
+
+@pytest.mark.parametrize(
+    ("at", "change"),
+    [
+        (0, {"run": 7}),
+        (0, {"version": True}),
+        (0, {"ts": 2e15}),
+        (0, {"limits": {"activation_limit_s": 2e15}}),
+        (1, {"type": None}),
+        (1, {"type": ["problem"]}),
+        (1, {"payload": 1e400}),
+        (4, {"fates": {}}),
+        (4, {"outputs": ["e2", "e2"]}),
+        (4, {"outputs": ["e1"]}),
+        (4, {"outputs": ["a1"]}),
+        (4, {"outputs": ["system"]}),
+        (5, {"to": [1]}),
+        (5, {"kind": "incident", "what": 7, "detail": None}),
+    ],
+)
+def test_what_the_reader_refuses_is_refused(
+    tmp_path: Path, at: int, change: dict[str, Any]
+) -> None:
+    """Even where nothing follows that would not fit it."""
+    rows = [to_row(record) for record in story()][: at + 1]
+    path = tmp_path / "t.dig.jsonl"
+    assert plain(path, rows).problems == []
+    broken = [*rows[:-1], {**rows[at], **change}]
+    line = json.dumps(broken[-1]).replace("Infinity", "1e400")
+    path.write_text("".join(json.dumps(row) + "\n" for row in broken[:-1]) + line + "\n")
+    with pytest.raises(TraceError):
+        read_graph(path)
+    assert [problem.line for problem in verify(path).problems] == [at + 1]
 
 
 def test_whatever_a_team_does_its_journal_is_sound(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from .places import Agent, Event, Places, names
+from .places import Agent, Event, Places, names, text
 from .promises import Promises, payload
 from .report import Report, refuse
 
@@ -86,7 +86,11 @@ class Books:
         t, ts = row["t"], row["ts"]
         if type(t) is not int or t != self._t + 1:
             refuse(f"`t` is {t!r}, but record {self._t + 1} comes next")
-        if type(ts) not in (int, float) or (us := round(ts * 1_000_000)) < self._us:
+        if (
+            type(ts) not in (int, float)
+            or abs(ts) > 1e15
+            or (us := round(ts * 1_000_000)) < self._us
+        ):
             refuse(f"`ts` is {ts!r}, after {self._us / 1_000_000}")
         if (kind == "run") != (t == 0):
             refuse("the first record, and no other, is of kind `run`")
@@ -102,8 +106,9 @@ class Books:
     # --- one page a kind ---
 
     def _run(self, row: dict[str, Any]) -> None:
-        if row["version"] != 1:
+        if type(row["version"]) is not int or row["version"] != 1:
             refuse(f"version {row['version']!r} is not known")
+        text(row["run"])
         agents = names(row["agents"])
         if "system" in agents or len(set(agents)) != len(agents):
             refuse("two agents have one name, or one is called `system`")
@@ -128,15 +133,15 @@ class Books:
         if type(final) is not bool or (final and not (by == self._emitter and self._sole)):
             refuse("a final event must be the only output of an activation")
         system = by == "system"
-        work = not (system or final or row["type"] == "notice")
-        ordered = "policy" not in row
+        work = not (system or final or text(row["type"]) == "notice")
+        to, ordered = names(row["to"]), type(row.get("policy")) is not str
         event = Event(name, work=work, final=final, system=system)
         self.places.live[name] = event
         self._count["work"] += work
         if final:
             self._finals[name] = payload(row, "payload")
         else:
-            self.places.send(event, names(row["to"]), ordered)
+            self.places.send(event, to, ordered)
         self.places.settle(event, "no_recipient")
 
     def _deliver(self, row: dict[str, Any]) -> None:
@@ -182,6 +187,8 @@ class Books:
         name, inputs = self._running.pop(row["activation"])
         agent = self.places.agents[name]
         agent.activation = None
+        if type(row["fates"]) is not list:
+            refuse("`fates` is no list")
         fates = {fate["event"]: fate for fate in row["fates"]}
         if len(fates) != len(row["fates"]) or not fates.keys() <= set(inputs):
             refuse("an event has two fates, or is no input")
@@ -192,6 +199,10 @@ class Books:
             if fate["fate"] != "delay":
                 self._take(name, agent, event, fate)
         self._awaited = list(names(row["outputs"]))
+        if len(set(self._awaited)) != len(self._awaited):
+            refuse("`outputs` names an event twice")
+        for output in self._awaited:
+            self.places.check_new(output)
         self._emitter, self._sole = row["activation"], len(self._awaited) == 1
 
     def _take(self, name: str, agent: Agent, event: Event, fate: dict[str, Any]) -> None:
@@ -251,7 +262,7 @@ class Books:
             self._tell(self._promises.heal(row))
 
     def _incident(self, row: dict[str, Any]) -> None:
-        row["what"], row["detail"]
+        text(row["what"]), row["detail"]
 
     def _finish(self, row: dict[str, Any]) -> None:
         outcome = row["outcome"]
@@ -287,7 +298,12 @@ def _check_limits(
 ) -> None:
     times = (mc_window_s, oe_window_s, dl_window_s, activation_limit_s)
     are_times = all(type(time) in (int, float) for time in times)
-    if not are_times or min(round(time * 1_000_000) for time in times[:3]) < 1 or times[3] < 0:
+    if (
+        not are_times
+        or max(map(abs, times)) > 1e15
+        or min(round(time * 1_000_000) for time in times[:3]) < 1
+        or times[3] < 0
+    ):
         refuse("a window is no time, or of no length")
     if type(reroute_limit) is not int or reroute_limit < 0 or type(coverage) is not bool:
         refuse("`reroute_limit` is no number, or `coverage` not true or false")

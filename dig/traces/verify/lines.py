@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from hashlib import blake2b
+from math import isinf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,5 +74,13 @@ def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
+def _finite(text: str) -> float:
+    if isinf(value := float(text)):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
 _PLAIN = json.JSONDecoder(parse_constant=_no_constant).decode
-_STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_twice).decode
+_STRICT = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_twice
+).decode

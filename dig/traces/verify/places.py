@@ -76,11 +76,15 @@ class Places:
 
     def use(self, name: str, ids: Ids) -> None:
         """Use an id for an event or an activation, whichever list it goes to."""
+        self.check_new(name)
+        ids.add(name)
+
+    def check_new(self, name: str) -> None:
+        """Check that an id stands for nothing yet."""
         if type(name) is not str or name == "system":
             refuse(f"{name!r} can be nobody's id")
         if name in self.events or name in self.activations:
             refuse(f"the id {name!r} is used for a second thing")
-        ids.add(name)
 
     def event(self, name: str) -> Event:
         """An event that has been emitted."""
@@ -124,6 +128,13 @@ class Places:
             event.cause = event.cause or cause
         elif not (event.final or event.system):
             self.live.pop(event.id, None)
+
+
+def text(given: Any) -> str:
+    """A string, if it is one."""
+    if type(given) is not str:
+        refuse(f"{given!r} is no text")
+    return given
 
 
 def names(given: Any) -> list[str]:
