@@ -336,6 +336,19 @@ def test_verify_tells_what_is_wrong_and_where(call: Any, run_directory: Path) ->
     assert problem["line"] > 1 and "checksum" in problem["what"]
 
 
+def test_verify_tells_a_script_of_a_torn_tail(call: Any, tmp_path: Path) -> None:
+    """Its exit status says that something is wrong, so its report says what."""
+    path = write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-40])
+    code, out, _ = call("verify", tmp_path, "--json")
+    report = json.loads(out)
+    (problem,) = report["problems"]
+    assert (code, problem["line"], report["records"]) == (1, 8, 7)
+    assert problem["what"].startswith(f"a torn last record; {report['torn_bytes']} bytes")
+    code, out, _ = call("verify", tmp_path, "--json")
+    assert (code, json.loads(out)["problems"]) == (0, [])
+
+
 @pytest.mark.parametrize("command", ["check", "graph"])
 def test_damage_is_refused_unless_it_is_salvaged(
     call: Any, run_directory: Path, command: str

@@ -39,12 +39,16 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise TraceError(path, None, str(error)) from None
+    if aside is not None:
+        what = "a torn last record" if aside.line is None else "the line is damaged"
+        moved = f"{what}; {aside.bytes} bytes were set aside in {aside.file.name}"
+        report.add(aside.line or aside.records + 1, moved)
     if as_json:
         torn = report.torn_bytes or (aside.bytes if aside else 0)
         print(json.dumps({**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)}))
     else:
         print("\n".join(verdict(report, path)))
-    raise typer.Exit(1 if report.problems or aside else 0)
+    raise typer.Exit(1 if report.problems else 0)
 
 
 @app.command()
