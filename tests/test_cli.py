@@ -15,8 +15,10 @@ import networkx as nx
 import pytest
 
 from dig import cli
+from dig.tasks import fork
 from tests.traces.journals import reseal, rows_of, story, write
 
+NOBODY: dict[str, Any] = {}
 RUN = {"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "r", "agents": ["ada", "bob"]}
 PROBLEM = {"t": 1, "ts": 0, "kind": "emit", "event": "p", "by": None, "to": ["ada", "bob"],
            "type": "problem", "final": False}  # fmt: skip
@@ -492,9 +494,32 @@ def test_a_fork_that_cannot_be_leaves_nothing_behind(
 
 
 def test_a_trace_that_is_no_run_of_simulated_agents_needs_a_team(call: Any, tmp_path: Path) -> None:
-    code, _, err = call("fork", trace(tmp_path, EARLY), "--at", 2)
+    code, _, err = call("fork", write(tmp_path), "--at", 2)
     assert (code, err.count("\n")) == (2, 1)
-    assert "side.json" in err
+    assert "is no side.json; say who goes on (--team)" in err
+
+
+@pytest.mark.parametrize("more", [(), ("--team", "tests.test_cli:NOBODY")])
+def test_only_a_journal_can_be_forked(call: Any, tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Whoever would go on, and whatever lies beside it."""
+    code, _, err = call("fork", trace(tmp_path, EARLY), "--at", 2, *more)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "is a plain trace; only a journal can be forked" in err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_fork_that_is_broken_off_before_it_begins_leaves_nothing_behind(
+    run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Whyever: Ctrl-C, or an error of somebody's own detector."""
+
+    def rewind(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(fork, "rewind", rewind)
+    with pytest.raises(error):
+        fork.fork(run_directory, 5, tmp_path / "forks")
+    assert not list((tmp_path / "forks").iterdir())
 
 
 OWN = """

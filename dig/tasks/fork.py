@@ -71,21 +71,28 @@ def fork(
         JournalError: The new directory cannot be written.
     """
     began, path = time.monotonic(), trace_path(parent)
-    has_side = crew is None or (path.parent / SIDE).exists()
+    header = _header(path)
+    has_side = (path.parent / SIDE).exists()
+    if crew is None and not has_side:
+        raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     side = read_side(path.parent) if has_side else {}
     crew = crew or simulated_crew(side, detectors)
     is_virtual = all(hasattr(agent, "plan") for agent in crew.team.values())
     clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     about = {"clock": clock, "durability": durability, "forked_from": origin}
-    directory = _directory(path, runs, {**side, **about}, durability)
+    directory = _directory(header, runs, {**side, **about}, durability)
     with closing(directory.journal) as journal:
         try:
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=journal)
+        except BaseException:  # Ctrl-C, too
+            shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
+            raise
+        try:
             go_on = resumed_in_virtual_time if is_virtual else resumed_in_real_time
             result = go_on(moment, crew.team, journal)
         except (ReplayError, TraceError, SettingsError):
-            shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
+            shutil.rmtree(directory.path, ignore_errors=True)
             raise
     score = None if crew.score is None else crew.score(result.answer)
     execution = Execution(
@@ -96,13 +103,18 @@ def fork(
     return execution
 
 
-def _directory(
-    parent: Path, runs: Path, about: Mapping[str, Any], durability: Durability
-) -> RunDirectory:
-    """A directory for a fork, whose journal begins as its parent's does."""
+def _header(parent: Path) -> Mapping[str, Any]:
+    """What the first line of the journal says about how the run was made."""
     header = Tape(parent, payloads=False).header
     if header is None:
         raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
+    return header
+
+
+def _directory(
+    header: Mapping[str, Any], runs: Path, about: Mapping[str, Any], durability: Durability
+) -> RunDirectory:
+    """A directory for a fork, whose journal begins as its parent's does."""
     return RunDirectory(
         runs,
         {key: value for key, value in about.items() if key not in _OF_ITS_OWN},

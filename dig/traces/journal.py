@@ -257,8 +257,10 @@ def read_side(run: Path) -> dict[str, Any]:
     """
     try:
         side = json.loads((run / SIDE).read_bytes())
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{run / SIDE} cannot be read: {error}") from None
+    except OSError as error:
+        raise SettingsError(f"{run / SIDE} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{run / SIDE} is not JSON: {error}") from None
     if not isinstance(side, dict):
         raise SettingsError(f"{run / SIDE} is no JSON object")
     return side
