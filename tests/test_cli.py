@@ -16,7 +16,7 @@ import pytest
 
 from dig import cli
 from dig.tasks import fork
-from tests.traces.journals import reseal, rows_of, story, write
+from tests.traces.journals import LARGE, reseal, rows_of, story, write
 
 NOBODY: dict[str, Any] = {}
 RUN = {"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "r", "agents": ["ada", "bob"]}
@@ -349,6 +349,31 @@ def test_verify_tells_a_script_of_a_torn_tail(call: Any, tmp_path: Path) -> None
     assert problem["what"].startswith(f"a torn last record; {report['torn_bytes']} bytes")
     code, out, _ = call("verify", tmp_path, "--json")
     assert (code, json.loads(out)["problems"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",),
+        ("show", "e1"),
+        ("export", "--format", "jaeger"),
+        ("export", "--format", "perfetto"),
+        ("export", "--format", "otlp-json"),
+    ],
+)
+def test_what_shows_no_payload_needs_none(
+    call: Any, tmp_path: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones lie beside the trace, and may be gone."""
+    write(tmp_path, story(LARGE))
+    (blob,) = (tmp_path / "blobs").iterdir()
+    blob.unlink()
+    name, *more = command
+    code, out, err = call(name, tmp_path, *more)
+    assert (code, err) == (0, "")
+    assert out
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    assert call(name, tmp_path, *more)[0] == (2 if name == "export" else 0)
 
 
 @pytest.mark.parametrize("command", ["check", "graph"])

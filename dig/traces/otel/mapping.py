@@ -59,6 +59,11 @@ class Mapping:
         self._patterns: set[str] = set()
         self._totals: Counter[str] = Counter()
 
+    @property
+    def needs_payloads(self) -> bool:
+        """Whether payloads and answers leave; if not, the records may come without them."""
+        return self._content.payloads
+
     def feed(self, record: Record) -> list[Item]:
         """What the next record adds.
 

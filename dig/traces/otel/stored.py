@@ -66,7 +66,8 @@ def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    for number, record in enumerate(read_records(path), 1):
+    records = read_records(path, payloads=mapping.needs_payloads)
+    for number, record in enumerate(records, 1):
         try:
             yield mapping.feed(record)
         except RuleError as error:

@@ -88,7 +88,7 @@ def summarise(path: Path) -> RunSummary:
     state = standing(path)
     problem = None
     try:
-        for record in read_records(path):
+        for record in read_records(path, payloads=False):
             count.take(record)
     except TraceError as error:
         if not _is_torn(trace_path(path), count.records):

@@ -69,7 +69,7 @@ class Reading:
         self.found: list[Finding] = []
         watch = Watch(standard())
         self.graph = watch.graph
-        for number, record in enumerate(read_records(path), 1):
+        for number, record in enumerate(read_records(path, payloads=False), 1):
             try:
                 self.found += watch.feed(record)
             except RuleError as error:
