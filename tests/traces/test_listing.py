@@ -82,6 +82,30 @@ def test_the_table_says_what_each_run_was() -> None:
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.parametrize("width", [20, 40, 60, 70, 80, 100, 200])
+def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
+    """A row is one line; what has no room is left out as a whole, or ends with an ellipsis."""
+    names = [f"20260102-00000{n}-abcdef" for n in range(3)]
+    runs = [
+        RunSummary(f"r/{name}", "ended", task=f"a task with a long name {n}", method="dig" * n,
+                   outcome="submitted", agents=n + 1, findings={"ET": 2, "DL": 1, "MC/late": 3},
+                   score=0.12345, seconds=123.4, records=9, cost={"total_tokens": 1_234_567},
+                   began="2025-01-02")
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    lines = shown(runs, width)
+    assert lines[4] == "3 runs"
+    assert max(map(len, lines[:4])) <= width
+    whole = shown(runs, 300)
+    for line, full in zip(lines[:4], whole[:4], strict=True):
+        for word in line.split():
+            assert word in full.split() or word.endswith("…")
+    if width >= 60:
+        assert [line.split()[0] for line in lines[1:4]] == names
+        assert all("submitted" in line for line in lines[1:4])
+    assert (lines[-1] == "3 runs") == (width == 200)
+
+
 def test_what_all_runs_share_is_said_once() -> None:
     """A column in which every run has the same is no column."""
     lines = shown(RUNS[:2])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -113,25 +114,69 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
 }
 _COMMON = ("task", "method")
 _RIGHT = ("agents", "score", "time", "tokens")
+_LEAST_NEEDED = ("tokens", "time", "date", "agents", "method", "score", "task")
+_MAY_BE_CUT = ("task", "method", "findings")
+_GAP = 2
+_LEAST_WIDTH = 16
+"""To which a cell is cut before a column is left out."""
 
 
 def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
-    """Print runs as a table, one a line; what is common to all of them stands below it."""
+    """Print runs as a table, one a line; what is common to all of them stands below it.
+
+    Where it is too wide, long cells are cut, and the columns that are least needed left out.
+    """
     cells = {label: [column(run) for run in runs] for label, column in _COLUMNS.items()}
     same = {k: cells[k][0] for k in _COMMON if len(set(cells[k])) == 1 and len(runs) > 1}
     shown = {k: column for k, column in cells.items() if k not in same and any(column)}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for label in shown:
-        heading = Text(label, justify="right" if label in _RIGHT else "left")
-        table.add_column(heading, overflow="fold", no_wrap=label == "run")
-    for row in zip(*shown.values(), strict=True):
-        labelled = zip(shown, row, strict=True)
-        table.add_row(*(Text(c, justify="right" if k in _RIGHT else "left") for k, c in labelled))
+    widths = _fitted(shown, console.width)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for label, width in widths.items():
+        table.add_column(_cell(label, label, width), no_wrap=True)
+    for n in range(len(runs)):
+        table.add_row(*(_cell(k, shown[k][n], width) for k, width in widths.items()))
     console.print(table)
     for run in runs:
         if run.problem:
             console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)
     console.print(Text(_foot(len(runs), same)), soft_wrap=True)
+    if left_out := [label for label in shown if label not in widths]:
+        text = f"no room for {', '.join(left_out)}; a wider terminal or --json has all"
+        console.print(Text(text), soft_wrap=True)
+
+
+def _cell(label: str, content: str, width: int) -> Text:
+    text = Text(content, justify="right" if label in _RIGHT else "left")
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> dict[str, int]:
+    """The columns for which there is room, and how wide each is."""
+    widths = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room)
+    for label in _LEAST_NEEDED:
+        if _excess(widths, room) > 0:
+            widths.pop(label, None)
+    natural = {k: max(map(cell_len, (k, *shown[k]))) for k in widths}
+    _cut(natural, _MAY_BE_CUT, _LEAST_WIDTH, room)
+    for labels in (_MAY_BE_CUT, ("run",), tuple(natural)):
+        _cut(natural, labels, 1, room)
+    return natural
+
+
+def _excess(widths: Mapping[str, int], room: int) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1) - room
+
+
+def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int) -> None:
+    """Make the widest of some columns narrower until all fit, or none can be narrower."""
+    there = [label for label in labels if label in widths]
+    while there and _excess(widths, room) > 0:
+        widest = max(there, key=lambda label: widths[label])
+        if widths[widest] <= least:
+            return
+        widths[widest] -= 1
 
 
 def _foot(count: int, same: Mapping[str, str]) -> str:
