@@ -153,16 +153,16 @@ def _cell(label: str, content: str, width: int) -> Text:
 
 def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> dict[str, int]:
     """The columns for which there is room, and how wide each is."""
-    widths = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    whole = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    widths = dict(whole)
     _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room)
     for label in _LEAST_NEEDED:
         if _excess(widths, room) > 0:
             widths.pop(label, None)
-    natural = {k: max(map(cell_len, (k, *shown[k]))) for k in widths}
-    _cut(natural, _MAY_BE_CUT, _LEAST_WIDTH, room)
-    for labels in (_MAY_BE_CUT, ("run",), tuple(natural)):
-        _cut(natural, labels, 1, room)
-    return natural
+    left = {k: whole[k] for k in widths}  # what was left out gives its room to the others
+    for labels in (_MAY_BE_CUT, ("run",), tuple(left)):
+        _cut(left, labels, 1, room)
+    return left
 
 
 def _excess(widths: Mapping[str, int], room: int) -> int:
