@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,6 @@ import anyio.to_thread
 from dig.messages import Answered, Asked, Effect, Over, Started, Wake
 
 Durability = Literal["process", "effects", "power"]
-DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 
 
 class Durable(Protocol):

@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import dig
 from dig.errors import JournalError, SettingsError
@@ -38,7 +38,6 @@ from .locking import lock
 from .reader import TRACE
 
 DiskFull = Literal["stop", "continue"]
-DISK_FULL: tuple[DiskFull, ...] = get_args(DiskFull)
 
 SIDE = "side.json"
 RESULT = "result.json"

@@ -143,15 +143,6 @@ def _read_blob(folder: Path, name: object) -> Any:
     return json.loads(data)
 
 
-def parse(line: bytes) -> Record:
-    """One line of a trace file as a record.
-
-    Raises:
-        RecordError: It is none; the message says why.
-    """
-    return decode(parse_row(line))
-
-
 def parse_row(line: bytes) -> dict[str, Any]:
     """The JSON object of one line of a trace file.
 
