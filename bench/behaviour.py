@@ -12,7 +12,7 @@ from networkx.algorithms.isomorphism import DiGraphMatcher
 from dig.behaviour import Behaviour, signature
 from dig.isomorphism import Diagram, are_isomorphic
 from dig.tasks.execute import execute
-from dig.tasks.runs import CountFrequencyRun
+from dig.tasks.runs import TeamRun
 from dig.traces.overview.index import INDEX, overview
 from dig.traces.reader import read_graph
 
@@ -22,7 +22,7 @@ RUNS = 12
 
 
 def _run(folder: Path, seed: int) -> Path:
-    return execute(CountFrequencyRun(agents=20, size=40_000, seed=seed), folder).directory
+    return execute(TeamRun(agents=20, size=40_000, seed=seed), folder).directory
 
 
 def comparing() -> Table:

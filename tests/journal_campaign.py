@@ -34,7 +34,7 @@ from dig.runtime import Plan, View
 from dig.runtime.commit import Durability
 from dig.runtime.simulation import Simulation
 from dig.tasks.profile import Profile
-from dig.tasks.runs import CountFrequencyRun
+from dig.tasks.runs import TeamRun
 from dig.traces.journal import Journal
 from dig.traces.reader import TRACE, read_records
 from dig.traces.recovery import recover
@@ -45,8 +45,8 @@ from .traces.forks import forked, lines, turns_before
 from .traces.journals import journalled, live_states, simple_run, state
 from .traces.mutations import damage, forge
 
-LONG = CountFrequencyRun(8, 5_000, 3, profile=Profile(chunk_length=50, pieces_per_agent=20))
-SHORT = CountFrequencyRun(agents=3, size=2_000, seed=1)
+LONG = TeamRun(agents=8, size=5_000, seed=3, profile=Profile(chunk_length=50, pieces_per_agent=20))
+SHORT = TeamRun(agents=3, size=2_000, seed=1)
 KILLS = 1_000
 
 
@@ -54,9 +54,9 @@ class Stop(Exception):
     """The power is cut."""
 
 
-def run(spec: CountFrequencyRun, journal: Journal, sink: Callable[[Record], None]) -> Simulation:
+def run(spec: TeamRun, journal: Journal, sink: Callable[[Record], None]) -> Simulation:
     """A run in virtual time that is journalled."""
-    task = spec.task()
+    task = spec.make_task()
 
     def both(record: Record) -> None:
         journal(record)
@@ -65,7 +65,7 @@ def run(spec: CountFrequencyRun, journal: Journal, sink: Callable[[Record], None
     return spec.simulation(task, both, journal)
 
 
-def whole(spec: CountFrequencyRun, folder: Path) -> bytes:
+def whole(spec: TeamRun, folder: Path) -> bytes:
     """The whole journal of a run."""
     (folder / TRACE).unlink(missing_ok=True)
     journal = Journal(folder / TRACE)

@@ -29,6 +29,13 @@ class Method(StrEnum):
     dig = "dig"
 
 
+class Recipients(StrEnum):
+    """Who is given the problem."""
+
+    one = "one"
+    all = "all"
+
+
 class Level(StrEnum):
     """A level of durability."""
 
@@ -52,11 +59,16 @@ IfFull = Annotated[
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="What the team works on: count-frequency.")],
+    task: Annotated[
+        str, typer.Argument(help="What the team works on: count-frequency, or module:object.")
+    ],
     agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6,
     size: Annotated[
-        int, typer.Option(min=2, max=10_000_000, help="How many elements the array has.")
-    ] = 10_000,
+        int | None,
+        typer.Option(min=1, max=10_000_000, help="How many elements the task's data have."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the task's data are.")] = None,
+    to: Annotated[Recipients, typer.Option(help="Who is given the problem.")] = Recipients.one,
     seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1,
     method: Annotated[
         Method, typer.Option(help="mas: only find failures. dig: heal them too.")
@@ -79,24 +91,33 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a team of simulated agents under the monitor, and keep its trace.
+    """Run a team under the monitor, and keep its trace.
 
     Exit status 0 if an answer was accepted, 1 if none was.
     """
     from dig.settings import Thresholds
     from dig.tasks.execute import execute
-    from dig.tasks.runs import CountFrequencyRun
+    from dig.tasks.runs import TeamRun
 
-    if task != "count-frequency":
-        raise SettingsError(f"there is no task {task!r}; known are: count-frequency")
     if not 0 < speed <= 1000:
         raise SettingsError(f"a clock cannot go {speed:g} times as fast; try 1 to 1000")
-    chosen, besides = Thresholds.load(given or (), config), further(detector)
-    spec = CountFrequencyRun.of(chosen, agents, size, seed, method.value, limit, besides)
+    spec = TeamRun.of(
+        task,
+        Thresholds.load(given or (), config),
+        size=size,
+        data=str(data) if data else None,
+        agents=agents,
+        seed=seed,
+        method=method.value,
+        limit_s=limit,
+        detectors=further(detector),
+        to=to.value,
+    )
+    problem = spec.make_task()
     is_shown = not (quiet or as_json or virtual)
     with (
         exporting(otlp, service_per_agent, may_wait=virtual) as export,
-        _watching(spec.names, spec.name, speed, is_shown) as follow,
+        _watching(spec.members(problem), spec.name, speed, is_shown) as follow,
     ):
         execution = execute(
             spec,
@@ -106,6 +127,7 @@ def run(
             export=export,
             durability=durability.value,
             disk_full=disk_full.value,
+            task=problem,
         )
     report(execution, as_json)
 

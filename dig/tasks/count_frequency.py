@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, sqrt
 from types import MappingProxyType
@@ -19,6 +18,8 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.messages import Output
 from dig.runtime.agents import Tool
+
+from .task import Score
 
 TASK = "count-frequency"
 VALUES = tuple(range(10))
@@ -30,21 +31,6 @@ GOAL = (
     "stop] with stop not included; tools cut a part into smaller ones and read short ones. "
     'Submit {"counts": {"0": 12, "1": 7, ...}} with the counts in the whole array.'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How good an answer is.
-
-    Attributes:
-        valid: Whether it has the shape that the problem asks for.
-        rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
-        reason: Why it is not valid; empty if it is.
-    """
-
-    valid: bool
-    rmse: float | None = None
-    reason: str = ""
 
 
 class CountFrequency:
@@ -60,11 +46,16 @@ class CountFrequency:
     True
 
     Attributes:
+        name: `count-frequency`.
+        data: What the data are, in words.
         size: How many elements the array has.
         seed: What it was made from, together with `size`.
         most_per_message: How many elements one message may carry: at most half of the array, so
             that no single message carries all of it.
     """
+
+    name = TASK
+    data = "random numbers, made from the seed"
 
     def __init__(self, size: int, seed: int, *, most_per_message: int = 1000) -> None:
         """Make the array; equal arguments make an equal one, on any machine.

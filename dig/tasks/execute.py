@@ -26,8 +26,8 @@ from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
 from dig.traces.journal import DiskFull, Journal, RunDirectory
 
-from .count_frequency import Score
-from .runs import CountFrequencyRun
+from .runs import TeamRun
+from .task import Score, Task
 
 INTERRUPTED = "it was interrupted"
 
@@ -73,13 +73,14 @@ class Execution:
 
 
 def execute(
-    run: CountFrequencyRun,
+    run: TeamRun,
     runs: Path,
     speed: float | None = None,
     follow: Sink = lambda record: None,
     export: Callable[[Path], Attached] | None = None,
     durability: Durability = "process",
     disk_full: DiskFull = "stop",
+    task: Task | None = None,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -91,17 +92,18 @@ def execute(
         export: Makes, from the run's directory, what is attached to the bus or the monitor.
         durability: What is synced before it takes effect.
         disk_full: Whether the run goes on when a record does not fit on the disk.
+        task: Its task, if that has been made already.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it not be written.
-        SettingsError: The task makes no sense.
+        SettingsError: There is no such task or team, or it makes no sense.
     """
-    task = run.task()
+    task = task or run.make_task()
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     directory = RunDirectory(
         runs,
-        {**run.about(), "clock": clock, "durability": durability},
-        header=run.setup(task).described(),
+        {**run.about(), "data_are": task.data, "clock": clock, "durability": durability},
+        header=run.arranged(task).setup.described(),
         durability=durability,
         disk_full=disk_full,
     )
@@ -119,7 +121,7 @@ def execute(
             bus = run.bus(task, sink, speed, journal)
             if exporter is not None:
                 exporter.attach(bus)
-            result = anyio.run(_in_real_time, bus, task.problem(run.names[0]))
+            result = anyio.run(_in_real_time, bus, run.problem(task))
     wall_s = time.monotonic() - began
     score, lost = task.score(result.answer), journal.unreplayable_from
     execution = Execution(result, score, directory.path, clock, wall_s, lost)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.plain import safe_text
-from dig.runtime.agents import Agent, AgentFunction, Policy
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, RunDirectory, read_side
@@ -23,11 +19,12 @@ from dig.traces.reader import trace_path
 from dig.traces.replay.drive import Tape
 from dig.traces.replay.fork import rewind
 
-from .count_frequency import TASK, Score
+from .catalogue import TASKS
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
-from .runs import CountFrequencyRun
-
-Team = Mapping[str, Agent | AgentFunction | Policy]
+from .named import call, load
+from .runs import TeamRun
+from .task import Score
+from .teams import SIMULATED, Team, works_in_virtual_time
 
 _OF_ITS_OWN = ("execution", "began", "dig", "python", "platform")
 
@@ -38,7 +35,7 @@ class Crew:
 
     team: Team
     setup: Setup | None = None
-    score: Callable[[object], Score] | None = None
+    score: Callable[[object], Score | None] | None = None
 
 
 def fork(
@@ -77,7 +74,7 @@ def fork(
         raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     side = read_side(path.parent) if has_side else {}
     crew = crew or simulated_crew(side, detectors)
-    is_virtual = all(hasattr(agent, "plan") for agent in crew.team.values())
+    is_virtual = works_in_virtual_time(crew.team)
     clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     about = {"clock": clock, "durability": durability, "forked_from": origin}
@@ -134,16 +131,17 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
     Raises:
         SettingsError: It was not a run of simulated agents that are known here.
     """
-    if side.get("task") != TASK or side.get("agents_are") != "simulated":
+    if side.get("task") not in TASKS or side.get("agents_are") != SIMULATED:
         raise SettingsError("the run is not one of simulated agents; say who goes on (--team)")
-    spec = CountFrequencyRun.read(side)
+    spec = TeamRun.read(side)
     unnamed = [name for name in spec.detectors if name not in detectors]
     if unnamed:
         raise SettingsError(
             f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
         )
-    task = spec.task()
-    return Crew(spec.team(), spec.setup(task), task.score)
+    task = spec.make_task()
+    arranged = spec.arranged(task)
+    return Crew(arranged.team, arranged.setup, task.score)
 
 
 def named_crew(name: str) -> Crew:
@@ -155,20 +153,9 @@ def named_crew(name: str) -> Crew:
     Raises:
         SettingsError: There is no such thing.
     """
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
-        raise SettingsError(f"a team is named like `my_module:team`, not {name!r}")
-    if os.getcwd() not in sys.path:  # as `python -m` does
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"there is no team {name!r}: {error}") from None
+    found = load(name, "team")
     if callable(found) and not isinstance(found, Mapping):
-        try:
-            found = found()
-        except Exception as error:  # it is the user's, and may raise anything
-            raise SettingsError(f"{name!r} raised {error!r}") from error
+        found = call(found, name)
     team, setup = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
     if not isinstance(team, Mapping) or not isinstance(setup, Setup | None):
         raise SettingsError(f"{name!r} is no mapping from names to agents (and no Setup with it)")

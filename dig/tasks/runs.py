@@ -1,4 +1,4 @@
-"""One run of CountFrequency, put together: team, task, method and thresholds under one name.
+"""One run, put together: team, task, method and thresholds under one name.
 
 The name follows from the configuration alone, so that two executions of the same one can be told
 to be the same, and in virtual time give the same bytes.
@@ -7,53 +7,63 @@ to be the same, and in virtual time give the same bytes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast
 
 from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
 from dig.findings import Budget, Healer
 from dig.ledger import Sink
+from dig.messages import Output
 from dig.records import Limits
-from dig.runtime.agents import Thinking
+from dig.runtime.agents import Policy
 from dig.runtime.bus import Bus
 from dig.runtime.commit import Durable
 from dig.runtime.host import Setup
 from dig.runtime.simulation import Simulation
 from dig.settings import MOST_SECONDS, Thresholds
 
-from .count_frequency import TASK, CountFrequency
+from .catalogue import kind
+from .count_frequency import TASK as COUNT_FREQUENCY
+from .methods import METHODS, Arrangement
 from .profile import Profile
-from .simulated import SimulatedAgent
+from .task import Task
+from .teams import OWN, SIMULATED, in_real_time, team, works_in_virtual_time
 
-Method = Literal["mas", "dig"]
-METHODS: tuple[Method, ...] = get_args(Method)
+Recipients = Literal["one", "all"]
 
 
-@dataclass(frozen=True)
-class CountFrequencyRun:
-    """A team of simulated agents, and an array for it to count.
+@dataclass(frozen=True, kw_only=True)
+class TeamRun:
+    """A team, and a task for it.
 
     Attributes:
+        task: The task's name: one of ours, an entry point's, or `module:object`.
         agents: How many there are.
-        size: How many elements the array has.
+        size: How large the problem is: the elements of the array, the number of documents.
         seed: Of everything that is random.
-        method: `mas`: failures are found and nothing is done; `dig`: they are healed too.
+        method: What is done about failures, a name in `METHODS`.
         limits: The thresholds of the patterns.
         limit_s: Seconds after which the run is ended.
         budget: How much healing there may be.
         cooldown_s: Seconds before healing says the same again.
         designate: Whether work with several recipients gets a designated handler.
         detectors: Further ones beside the standard set, as `module:object`.
-        profile: The habits of the agents.
+        profile: The habits of simulated agents.
+        data: Where the task's data are, if it reads some.
+        agents_are: How the team is made; see `dig.tasks.teams`.
+        options: What else that way of making it is told, as plain JSON.
+        to: Who is given the problem: the first agent alone, or all.
     """
 
+    task: str = COUNT_FREQUENCY
     agents: int = 6
     size: int = 10_000
     seed: int = 1
-    method: Method = "dig"
+    method: str = "dig"
     limits: Limits = field(default_factory=Limits)
     limit_s: float = 120.0
     budget: Budget = field(default_factory=Budget)
@@ -61,6 +71,10 @@ class CountFrequencyRun:
     designate: bool = False
     detectors: tuple[str, ...] = ()
     profile: Profile = field(default_factory=Profile)
+    data: str | None = None
+    agents_are: str = SIMULATED
+    options: Mapping[str, Any] = field(default_factory=dict)
+    to: Recipients = "one"
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
@@ -71,111 +85,162 @@ class CountFrequencyRun:
         if self.agents < 1:
             raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
         if self.method not in METHODS:
-            raise SettingsError(f"there is no method {self.method!r}; try one of {METHODS}")
+            known = ", ".join(METHODS)
+            raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(f"a time limit of {self.limit_s:g} s makes no sense; try 120")
 
     @classmethod
     def of(
-        cls, chosen: Thresholds, agents: int, size: int, seed: int, method: Method,
-        limit_s: float, detectors: tuple[str, ...] = (),
-    ) -> CountFrequencyRun:  # fmt: skip
-        """The run with some thresholds; the arguments are the attributes."""
+        cls, task: str, chosen: Thresholds, *, size: int | None = None, data: str | None = None,
+        agents_are: str | None = None, **more: Any,
+    ) -> TeamRun:  # fmt: skip
+        """The run with some thresholds, and with what its task has unless told.
+
+        Args:
+            task: The task's name.
+            chosen: The thresholds.
+            size: How large the problem is; ``None``: as large as is usual for the task.
+            data: Where its data are; ``None``: where the task looks for them.
+            agents_are: How the team is made; ``None``: simulated agents, or the task's own.
+            more: The other attributes.
+
+        Raises:
+            SettingsError: There is no such task, or something else makes no sense.
+        """
+        made_by = kind(task)
         return cls(
-            agents,
-            size,
-            seed,
-            method,
-            chosen.limits,
-            limit_s,
-            chosen.budget,
-            chosen.cooldown_s,
-            chosen.designate,
-            detectors,
+            task=task,
+            size=made_by.size if size is None else size,
+            data=made_by.data() if data is None else data,
+            agents_are=agents_are or (SIMULATED if made_by.agent else OWN),
+            limits=chosen.limits,
+            budget=chosen.budget,
+            cooldown_s=chosen.cooldown_s,
+            designate=chosen.designate,
+            **more,
         )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The agents' names."""
+        """The agents' names, unless they are the task's own."""
         return tuple(f"agent-{i + 1}" for i in range(self.agents))
 
     @property
     def name(self) -> str:
         """The name of the configuration: the same for the same settings, and only then."""
-        settings = json.dumps(asdict(self), sort_keys=True).encode()
+        settings = json.dumps(self._settings(), sort_keys=True).encode()
         digest = blake2b(settings, digest_size=4).hexdigest()
-        return f"{TASK}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
+        task = re.sub(r"[^\w.-]+", "-", self.task)
+        return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
+
+    def _settings(self) -> dict[str, Any]:
+        """What the name is made of.
+
+        Attributes that were added later are left out as long as they have their default, so that
+        what ran before keeps its name.
+        """
+        settings = asdict(self)
+        for name in _ADDED:
+            if settings[name] == asdict(_DEFAULT)[name]:
+                del settings[name]
+        return settings
 
     def about(self) -> dict[str, Any]:
         """The configuration, for the files beside the trace."""
-        return {"run": self.name, "task": TASK, "agents_are": "simulated", **asdict(self)}
+        return {"run": self.name, **asdict(self)}
 
     @classmethod
-    def read(cls, about: Mapping[str, Any]) -> CountFrequencyRun:
+    def read(cls, about: Mapping[str, Any]) -> TeamRun:
         """The configuration that `about` tells of.
 
         Raises:
             SettingsError: It tells of none, or of one that has another name here.
         """
         try:
-            given = {f.name: about[f.name] for f in fields(cls)}
+            given = {f.name: about[f.name] for f in fields(cls) if _is_needed(f.name, about)}
             given["limits"] = Limits(**given["limits"])
             given["budget"] = Budget(**given["budget"])
             given["profile"] = Profile(**given["profile"])
             given["detectors"] = tuple(given["detectors"])
             run = cls(**given)
+            name = run.name
         except (KeyError, TypeError) as error:
-            raise SettingsError(f"the side file describes no run of {TASK}: {error}") from None
-        if run.name != about.get("run"):
-            raise SettingsError(f"the run {about.get('run')!r} would be {run.name!r} here")
+            raise SettingsError(f"the side file describes no run of a task: {error}") from None
+        if name != about.get("run"):
+            raise SettingsError(f"the run {about.get('run')!r} would be {name!r} here")
         return run
 
-    def task(self) -> CountFrequency:
-        """The array with its problem, its tools and its scorer.
+    def make_task(self) -> Task:
+        """The task with its problem, its tools and its scorer.
 
         Raises:
-            SettingsError: The array would be too small.
+            SettingsError: It cannot be had; the message says why.
         """
-        return CountFrequency(self.size, self.seed)
+        return kind(self.task).make(self.size, self.seed, self.data)
 
-    def setup(self, task: CountFrequency, speed: float = 1.0) -> Setup:
-        """Everything about the run but its agents."""
-        return Setup(
+    def arranged(self, task: Task, speed: float = 1.0) -> Arrangement:
+        """The run as its method has it, `speed` times as fast as real time.
+
+        Raises:
+            SettingsError: There is no such team.
+        """
+        setup = Setup(
             run=self.name,
-            task=TASK,
+            task=task.name,
             seed=self.seed,
             limits=self.limits,
             detectors=lambda: [*standard(), *plugins.detectors(self.detectors)],
-            healers=self._healers if self.method == "dig" else None,
             budget=self.budget,
             tools=task.tools(),
             limit_s=self.limit_s,
             speed=speed,
         )
+        return METHODS[self.method](self, Arrangement(setup, team(self, task)))
 
-    def _healers(self) -> dict[str, Healer]:
+    def healers(self) -> dict[str, Healer]:
+        """A fresh set of healers, by pattern."""
         ours = standard_healers(cooldown_s=self.cooldown_s, designate=self.designate)
         return {**ours, **plugins.healers()}
 
-    def team(self) -> dict[str, SimulatedAgent]:
-        """The agents, by name."""
-        return dict.fromkeys(self.names, SimulatedAgent(self.seed, self.profile))
+    def members(self, task: Task) -> tuple[str, ...]:
+        """The names of all who work on it."""
+        return tuple(team(self, task))
+
+    def problem(self, task: Task) -> Output:
+        """The event that starts the run."""
+        names = self.members(task)
+        return task.problem(*(names if self.to == "all" else names[:1]))
 
     def bus(
-        self,
-        task: CountFrequency,
-        sink: Sink,
-        speed: float = 1.0,
-        durable: Durable | None = None,
+        self, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None
     ) -> Bus:
         """The run in real time, `speed` times as fast; give it `problem`."""
-        team = {name: Thinking(agent, speed) for name, agent in self.team().items()}
-        return Bus(team, self.setup(task, speed), sink=sink, durable=durable)
+        arranged = self.arranged(task, speed)
+        agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
+        return Bus(agents, arranged.setup, sink=sink, durable=durable)
 
-    def simulation(
-        self, task: CountFrequency, sink: Sink, durable: Durable | None = None
-    ) -> Simulation:
-        """The run in virtual time, with its problem planned."""
-        simulation = Simulation(self.team(), self.setup(task), sink, durable=durable)
-        simulation.plan(0.0, lambda monitor: monitor.inject(task.problem(self.names[0])))
+    def simulation(self, task: Task, sink: Sink, durable: Durable | None = None) -> Simulation:
+        """The run in virtual time, with its problem planned.
+
+        Raises:
+            SettingsError: Somebody of the team cannot work in virtual time.
+        """
+        arranged = self.arranged(task)
+        if not works_in_virtual_time(arranged.team):
+            raise SettingsError(
+                f"{self.agents_are!r} agents take real time to decide; leave --virtual out"
+            )
+        policies = cast("Mapping[str, Policy]", arranged.team)
+        simulation = Simulation(policies, arranged.setup, sink, durable=durable)
+        simulation.plan(0.0, lambda monitor: monitor.inject(self.problem(task)))
         return simulation
+
+
+_ADDED = ("task", "data", "agents_are", "options", "to")
+_DEFAULT = TeamRun()
+
+
+def _is_needed(name: str, about: Mapping[str, Any]) -> bool:
+    """Whether an attribute is read: files of before say nothing about those that were added."""
+    return name not in _ADDED or name in about

@@ -1,7 +1,8 @@
-"""One run of CountFrequency, put together."""
+"""One run, put together."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,21 +10,21 @@ import pytest
 from dig.errors import SettingsError
 from dig.runtime.result import RunResult
 from dig.tasks.profile import Profile
-from dig.tasks.runs import CountFrequencyRun
+from dig.tasks.runs import TeamRun
 
-DEMO = CountFrequencyRun(agents=6, size=10_000, seed=25)
+DEMO = TeamRun(agents=6, size=10_000, seed=25)
 
 
-def simulated(run: CountFrequencyRun) -> RunResult:
-    return run.simulation(run.task(), lambda record: None).run()
+def simulated(run: TeamRun) -> RunResult:
+    return run.simulation(run.make_task(), lambda record: None).run()
 
 
 def test_the_demo_gets_stuck_and_submits_early_and_is_healed() -> None:
     result = simulated(DEMO)
     assert result.outcome == "submitted"
     assert {"DL", "ET"} <= result.raised().keys()
-    score = DEMO.task().score(result.answer)
-    assert score.valid
+    score = DEMO.make_task().score(result.answer)
+    assert score is not None
     assert score.rmse is not None
     assert score.rmse < 100
 
@@ -41,12 +42,50 @@ def test_a_configuration_has_a_name_of_its_own() -> None:
         replace(DEMO, method="mas"),
         replace(DEMO, profile=Profile(wait=0.5)),
         replace(DEMO, limit_s=60.0),
+        replace(DEMO, to="all"),
+        replace(DEMO, options={"temperature": 0}),
     ]
-    assert CountFrequencyRun(seed=25).name == DEMO.name
-    assert len({run.name for run in (DEMO, *others)}) == 5
+    assert TeamRun(seed=25).name == DEMO.name
+    assert len({run.name for run in (DEMO, *others)}) == 7
 
 
 @pytest.mark.parametrize("wrong", [{"agents": 0}, {"method": "magic"}, {"limit_s": 0.0}])
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
-        CountFrequencyRun(**wrong)  # type: ignore[arg-type]  # that is the point
+        TeamRun(**wrong)  # type: ignore[arg-type]  # that is the point
+
+
+OLD = """
+{"run": "count-frequency-10000-6x-dig-s25-00b5a3f0", "task": "count-frequency", "agents_are":
+"simulated", "agents": 6, "size": 10000, "seed": 25, "method": "dig", "limits": {"mc_window_s":
+30.0, "oe_window_s": 10.0, "dl_window_s": 30.0, "activation_limit_s": 300.0, "reroute_limit": 3,
+"coverage": true}, "limit_s": 120.0, "budget": {"per_run": 100, "per_pattern": 30, "per_subject":
+3}, "cooldown_s": 1.0, "designate": false, "detectors": [], "profile": {"think_s": 2.4,
+"think_spread": 0.25, "read_s": 0.0005, "chunk_length": 1000, "pieces_per_agent": 10,
+"reads_at_once": 4, "error": 0.1, "error_growth": 1.5, "most_error": 0.5, "wait": 0.015, "pass_on":
+0.02, "discard": 0.002, "discard_double": 0.2, "broadcast": 0.05, "duplicate": 0.03, "misaddress":
+0.004, "merge": 0.1, "hand_over": 0.02, "submit_early": 0.1, "fail": 0.01, "compliance": 0.9,
+"recompute": 0.8}}
+"""
+
+
+def test_a_side_file_of_before_there_were_other_tasks_is_read() -> None:
+    """It names the run as it is named today, so that old runs can be forked and run again."""
+    run = TeamRun.read(json.loads(OLD))
+    assert (run.task, run.agents_are, run.seed) == ("count-frequency", "simulated", 25)
+
+
+def test_what_a_run_says_about_itself_is_read_as_the_same_run() -> None:
+    run = replace(DEMO, to="all", options={"temperature": 0}, agents_are="model some-name")
+    assert TeamRun.read(json.loads(json.dumps(run.about()))) == run
+
+
+def test_a_side_file_that_was_changed_is_refused() -> None:
+    with pytest.raises(SettingsError, match="would be"):
+        TeamRun.read({**json.loads(OLD), "seed": 26})
+
+
+def test_the_problem_goes_to_one_agent_or_to_all() -> None:
+    one, everybody = (replace(DEMO, to=to) for to in ("one", "all"))
+    assert one.problem(one.make_task()).to == ("agent-1",)
+    assert everybody.problem(everybody.make_task()).to == everybody.names

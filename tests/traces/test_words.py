@@ -14,7 +14,7 @@ from dig.findings import Finding
 from dig.plain import MOST_IN_TEXT
 from dig.records import HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
-from dig.tasks.count_frequency import Score
+from dig.tasks.task import Score
 from dig.traces import words
 
 HOSTILE = "\x1b[31m\x07\u202eevil\n[bold]no[/bold]\r\t\x9b"

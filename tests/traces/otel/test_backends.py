@@ -23,7 +23,7 @@ from urllib.request import urlopen
 import pytest
 
 from dig.tasks.execute import execute
-from dig.tasks.runs import CountFrequencyRun
+from dig.tasks.runs import TeamRun
 from dig.traces.otel.stored import export_text, send
 
 pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run with all kinds of findings."""
-    return execute(CountFrequencyRun(6, 10_000, 25), tmp_path / "runs").directory
+    return execute(TeamRun(agents=6, size=10_000, seed=25), tmp_path / "runs").directory
 
 
 @contextmanager

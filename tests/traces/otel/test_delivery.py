@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.records import Record
-from dig.tasks.runs import CountFrequencyRun
+from dig.tasks.runs import TeamRun
 from dig.traces.otel.delivery import BATCH_BYTES, Delivery
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.otlp import Otlp, Report
@@ -131,8 +131,8 @@ def test_nothing_is_taken_after_the_end() -> None:
 def records() -> list[Record]:
     """A run of some dozen activations."""
     sink = Recorder()
-    run = CountFrequencyRun(6, 10_000, 25)
-    run.simulation(run.task(), sink).run()
+    run = TeamRun(agents=6, size=10_000, seed=25)
+    run.simulation(run.make_task(), sink).run()
     return list(sink)
 
 
@@ -196,9 +196,9 @@ def test_a_receiver_of_spans_alone_loses_nothing(receiver: Received, records: li
 def test_the_run_is_the_same_whatever_becomes_of_its_spans() -> None:
     """With an export that loses everything, a run has the same records and the same result."""
     alone, followed = Recorder(), Recorder()
-    run = CountFrequencyRun(6, 10_000, 25)
-    results = [run.simulation(run.task(), alone).run()]
-    simulation = run.simulation(run.task(), followed)
+    run = TeamRun(agents=6, size=10_000, seed=25)
+    results = [run.simulation(run.make_task(), alone).run()]
+    simulation = run.simulation(run.make_task(), followed)
     with http_receiver() as gone:
         otlp = Otlp(gone.endpoint)
     follower = Follower(otlp.writer)

@@ -1,0 +1,144 @@
+"""The tasks that can be named: ours, those of installed packages, and a user's own.
+
+A package makes a task known by an entry point of the group `dig.tasks`; anybody else names it as
+`module:object`. Either is a `TaskKind`, or a function or class that makes a `Task`, from those of
+`size`, `seed` and `data` that it takes as keywords; or, for short, a pair of a team (a mapping
+from names to agents) and the problem's payload.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.messages import Output
+from dig.runtime.agents import Policy, Tool
+
+from .count_frequency import TASK as COUNT_FREQUENCY
+from .count_frequency import CountFrequency
+from .named import call, load
+from .profile import Profile
+from .simulated import SimulatedAgent
+from .task import Score, Task
+
+TASKS_GROUP = "dig.tasks"
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """How tasks of one name are made.
+
+    Attributes:
+        make: Makes one from `(size, seed, data)`; `data` is a path, or ``None``.
+        agent: Makes a simulated agent for it from `(seed, profile)`; ``None``: there is none.
+        size: The size that it has unless told.
+        data: The data that it reads unless told.
+    """
+
+    make: Callable[[int, int, str | None], Task]
+    agent: Callable[[int, Profile], Policy] | None = None
+    size: int = 1
+    data: Callable[[], str | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class TeamTask:
+    """A user's own team with its problem; nobody can tell how good an answer is.
+
+    Attributes:
+        name: How the user named it.
+        team: The agents, by name.
+        payload: The problem.
+    """
+
+    name: str
+    team: Mapping[str, Any]
+    payload: Any
+    size: int = 1
+    data: str = "a problem of the user's own"
+
+    def problem(self, *to: str) -> Output:
+        """The event that starts a run."""
+        return Output(self.payload, to, "problem")
+
+    def tools(self) -> Mapping[str, Tool]:
+        """None: such a team brings its own."""
+        return {}
+
+    def score(self, answer: object) -> Score | None:
+        """Nobody can tell."""
+        return None
+
+
+def kind(name: str) -> TaskKind:
+    """How tasks of this name are made.
+
+    Args:
+        name: One of `TASKS`, of an entry point, or `module:object`.
+
+    Raises:
+        SettingsError: There is no such task; the message names those that there are.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    installed = {entry.name: entry.value for entry in entry_points(group=TASKS_GROUP)}
+    if ":" not in name and name not in installed:
+        known = ", ".join((*TASKS, *sorted(installed)))
+        raise SettingsError(
+            f"there is no task {name!r}; known are: {known}; a task of your own is named "
+            "module:object"
+        )
+    found = load(installed.get(name, name), "task")
+    return found if isinstance(found, TaskKind) else TaskKind(_Own(name, found))
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Makes a task of what a user has named."""
+
+    name: str
+    found: Any
+
+    def __call__(self, size: int, seed: int, data: str | None) -> Task:
+        made = self.found
+        if callable(made):
+            given = {"size": size, "seed": seed, "data": data}
+            made = call(made, self.name, **_taken(made, given))
+        if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Mapping):
+            return TeamTask(self.name, *made)
+        lacks = [part for part in _PARTS if not hasattr(made, part)]
+        if lacks:
+            raise SettingsError(
+                f"{self.name!r} is no task: it lacks {', '.join(lacks)}; name a pair of a team "
+                "and a problem, or something that makes a task"
+            )
+        task: Task = made
+        return task
+
+
+_PARTS = ("name", "size", "data", "problem", "tools", "score")
+
+
+def _taken(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that a function takes."""
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def _count_frequency(size: int, seed: int, data: str | None) -> Task:
+    if data is not None:
+        raise SettingsError(f"{COUNT_FREQUENCY} makes its own numbers; leave --data out")
+    return CountFrequency(size, seed)
+
+
+TASKS: Mapping[str, TaskKind] = MappingProxyType(
+    {COUNT_FREQUENCY: TaskKind(_count_frequency, SimulatedAgent, size=10_000)}
+)
+"""Our own, by name."""

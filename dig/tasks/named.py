@@ -1,0 +1,49 @@
+"""What a user names as `module:object`: teams, tasks and agents of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+from dig.errors import SettingsError
+
+
+def load(name: str, what: str) -> Any:
+    """The object that a name such as `my_module:team` stands for.
+
+    A module in the current directory can be named, as with `python -m`.
+
+    Args:
+        name: `module:object`.
+        what: What it is to be, for the error's message.
+
+    Raises:
+        SettingsError: There is no such thing, or its module cannot be imported.
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise SettingsError(f"a {what} is named like `my_module:{what}`, not {name!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"there is no {what} {name!r}: {error}") from None
+    except Exception as error:  # it is the user's, and may raise anything
+        raise SettingsError(f"{module!r} cannot be imported: {error!r}") from error
+
+
+def call(made: Any, name: str, *args: Any, **named: Any) -> Any:
+    """What a user's function or class makes.
+
+    Raises:
+        SettingsError: It raised something; the message says what.
+    """
+    try:
+        return made(*args, **named)
+    except SettingsError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"{name!r} raised {error!r}") from error

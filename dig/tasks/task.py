@@ -1,0 +1,64 @@
+"""What a task is: a problem for a team, tools to look at its data, and a scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dig.messages import Output
+from dig.runtime.agents import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How good an answer is.
+
+    Attributes:
+        valid: Whether it has the shape that the problem asks for.
+        rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
+        reason: Why it is not valid; empty if it is.
+    """
+
+    valid: bool
+    rmse: float | None = None
+    reason: str = ""
+
+
+class Task(Protocol):
+    """A problem with its data.
+
+    A task that brings agents of its own has besides an attribute `team`, a mapping from names to
+    agents.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the trace calls it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many elements its data have."""
+        ...
+
+    @property
+    def data(self) -> str:
+        """What its data are, in words that every output repeats."""
+        ...
+
+    def problem(self, *to: str) -> Output:
+        """The event that starts a run: a description and a handle, never the data.
+
+        Args:
+            to: The agents that are given the problem.
+        """
+        ...
+
+    def tools(self) -> Mapping[str, Tool]:
+        """What agents may call, by name; no path leads from it to the scorer."""
+        ...
+
+    def score(self, answer: object) -> Score | None:
+        """How good an answer is; ``None``, if nobody can tell."""
+        ...

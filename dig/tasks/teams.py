@@ -1,0 +1,78 @@
+"""Who works on a task: simulated agents, the task's own, or those of a user's factory.
+
+`agents_are` names a way to make a team, in the files beside a trace too:
+
+- `simulated`: simulated agents, with a profile;
+- `own`: those that the task itself brings;
+- `module:object`: a function of the user's that makes them from `(names, task, seed)` and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from dig.errors import SettingsError
+from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
+
+from .catalogue import kind
+from .named import call, load
+from .task import Task
+
+if TYPE_CHECKING:
+    from .runs import TeamRun
+
+Team = Mapping[str, Agent | AgentFunction | Policy]
+"""Agents by name; those that have a `plan` can work in virtual time."""
+
+SIMULATED, OWN = "simulated", "own"
+
+
+def team(run: TeamRun, task: Task) -> Team:
+    """The agents of a run, by name.
+
+    Raises:
+        SettingsError: There are none of this kind; the message says what to do.
+    """
+    way, _, rest = run.agents_are.partition(" ")
+    if way in WAYS:
+        return WAYS[way](run, task, rest)
+    maker = load(run.agents_are, "team")
+    made = call(maker, run.agents_are, run.names, task, run.seed, **run.options)
+    return _checked(made, run.agents_are)
+
+
+def works_in_virtual_time(team: Team) -> bool:
+    """Whether all agents of a team have a `plan`."""
+    return all(hasattr(agent, "plan") for agent in team.values())
+
+
+def in_real_time(agent: Agent | AgentFunction | Policy, speed: float) -> Agent | AgentFunction:
+    """An agent that really takes the time that it thinks, on a clock that goes `speed` times."""
+    if hasattr(agent, "plan"):
+        return Thinking(cast("Policy", agent), speed)
+    return agent
+
+
+def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
+    agent = kind(run.task).agent
+    if agent is None:
+        raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
+    return dict.fromkeys(run.names, agent(run.seed, run.profile))
+
+
+def _own(run: TeamRun, task: Task, rest: str) -> Team:
+    return _checked(getattr(task, "team", None), run.task)
+
+
+def _checked(made: Any, name: str) -> Team:
+    if not isinstance(made, Mapping) or not made:
+        raise SettingsError(f"{name!r} has no team: no mapping from names to agents")
+    return made
+
+
+WAYS: Mapping[str, Callable[[TeamRun, Task, str], Team]] = MappingProxyType(
+    {SIMULATED: _simulated, OWN: _own}
+)
+"""How a team is made, by the first word of `agents_are`; the third argument is the rest of it."""

@@ -1,0 +1,133 @@
+"""Tasks by name: ours, those of packages, and a user's own; and who works on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.errors import SettingsError
+from dig.messages import Output
+from dig.runtime.agents import Decision, Plan, View
+from dig.settings import Thresholds
+from dig.tasks import catalogue
+from dig.tasks.catalogue import TASKS, kind
+from dig.tasks.execute import execute
+from dig.tasks.runs import TeamRun
+from dig.tasks.task import Score, Task
+
+PLAIN = Thresholds.load()
+
+
+class Echo:
+    """Submits what it is given."""
+
+    def plan(self, view: View) -> Plan:
+        return Plan(0.5, Decision.submit(view, view.events[0].payload))
+
+
+async def waits(view: View) -> Decision:
+    return Decision.wait()
+
+
+@dataclass
+class Doubling:
+    """A task of a user's own: give back twice the size."""
+
+    size: int
+    seed: int
+    name: str = "doubling"
+    data: str = "a number"
+
+    def problem(self, *to: str) -> Output:
+        return Output(2 * self.size, to, "problem")
+
+    def tools(self) -> dict[str, Any]:
+        return {}
+
+    def score(self, answer: object) -> Score:
+        return Score(answer == 2 * self.size, 0.0)
+
+
+PAIR = ({"ada": Echo()}, {"say": "hello"})
+BROKEN = object()
+
+
+def team_of_echoes(names: tuple[str, ...], task: Task, seed: int) -> dict[str, Echo]:
+    return {name: Echo() for name in names}
+
+
+def raises(size: int) -> None:
+    raise RuntimeError("no luck")
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This file can be named as a user's module."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def test_a_users_own_team_and_problem_can_be_run(tmp_path: Path) -> None:
+    run = TeamRun.of("test_catalogue:PAIR", PLAIN)
+    execution = execute(run, tmp_path)
+    assert (run.agents_are, run.members(run.make_task())) == ("own", ("ada",))
+    assert (execution.result.answer, execution.score) == ({"say": "hello"}, None)
+
+
+def test_a_users_own_task_is_scored_by_it_with_agents_of_the_users(tmp_path: Path) -> None:
+    run = TeamRun.of(
+        "test_catalogue:Doubling", PLAIN, size=21, agents_are="test_catalogue:team_of_echoes"
+    )
+    execution = execute(run, tmp_path)
+    assert (execution.result.answer, execution.score) == (42, Score(True, 0.0))
+
+
+def test_a_package_makes_a_task_known_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("doubling", "test_catalogue:Doubling", "dig.tasks")
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: [entry])
+    assert kind("doubling").make(4, 1, None).problem().payload == 8
+
+
+@pytest.mark.parametrize("name", ["cooking", "no_such_module:task", "test_catalogue:nothing"])
+def test_a_task_that_is_not_there_is_named_in_the_error(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        kind(name)
+
+
+def test_the_error_about_an_unknown_task_names_all_that_are_known() -> None:
+    with pytest.raises(SettingsError, match=", ".join(TASKS)):
+        kind("cooking")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("BROKEN", "lacks name, size, data, problem"), ("raises", "no luck")]
+)
+def test_what_is_no_task_is_refused(name: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        kind(f"test_catalogue:{name}").make(1, 1, None)
+
+
+def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
+    run = TeamRun.of("test_catalogue:Doubling", PLAIN, size=2)
+    with pytest.raises(SettingsError, match="has no team"):
+        run.members(run.make_task())
+    simulated = replace(run, agents_are="simulated")
+    with pytest.raises(SettingsError, match="no simulated agents"):
+        simulated.members(simulated.make_task())
+
+
+SLOW = ({"ada": waits}, "hello")
+
+
+def test_agents_without_a_plan_do_not_run_in_virtual_time() -> None:
+    run = TeamRun.of("test_catalogue:SLOW", PLAIN)
+    with pytest.raises(SettingsError, match="leave --virtual out"):
+        run.simulation(run.make_task(), lambda record: None)
+
+
+def test_a_task_that_makes_its_own_data_takes_none() -> None:
+    with pytest.raises(SettingsError, match="leave --data out"):
+        TeamRun(data="here").make_task()
