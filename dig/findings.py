@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -98,7 +98,20 @@ class Create:
     to: tuple[str, ...]
 
 
-Intervention = Inject | Reroute | Create
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Do nothing, and have it written down why."""
+
+    reason: str
+
+
+Intervention = Inject | Reroute | Create | Refuse
+
+Means = Literal["bounce", "redirect", "create", "note"]
+"""A means of healing: to return an answer to its submitter, to send other work elsewhere, to make
+a system event, or to put a note beside an event."""
+
+MEANS: tuple[Means, ...] = get_args(Means)
 
 
 class Detector(Protocol):

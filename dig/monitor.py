@@ -11,12 +11,12 @@ records, each looked at by the detectors; healing of what was found; release of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import records
 from .errors import RequestError
-from .findings import Budget, Detector, Gate, Healer, Intervention
+from .findings import MEANS, Budget, Detector, Gate, Healer, Intervention, Means
 from .gates import Gates
 from .ledger import Ledger, Numbered, Sink
 from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
@@ -47,6 +47,7 @@ class Monitor:
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
+        means: Which means healing may use.
         sink: Is given every record, before its effect happens.
         ids: Makes a new id from the prefix `e` (event) or `a` (activation).
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
@@ -76,6 +77,7 @@ class Monitor:
         healers: Mapping[str, Healer] | None = None,
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
+        means: Collection[Means] = MEANS,
         sink: Sink = lambda record: None,
         ids: Callable[[str], str] | None = None,
         stopwatch: Callable[[], float] | None = None,
@@ -85,7 +87,9 @@ class Monitor:
         ids = ids or Numbered()
         self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
         self._policies = Policies(self._ledger)
-        self._treatment = Treatment(self._ledger, self._policies, healers or {}, budget or Budget())
+        self._treatment = Treatment(
+            self._ledger, self._policies, healers or {}, budget or Budget(), means
+        )
         self._gates = Gates(self._ledger, self._treatment, gates)
         self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
         self.graph = self._ledger.graph

@@ -7,18 +7,22 @@ that reroutes it decides where to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from json import dumps
 from typing import TYPE_CHECKING
 
 from .findings import (
+    MEANS,
     Budget,
     Create,
     Finding,
     Healer,
     Inject,
     Intervention,
+    Means,
     Preventer,
+    Refuse,
     Reroute,
 )
 from .messages import Healed, are_names
@@ -33,9 +37,15 @@ class Treatment:
     """The healing of one run."""
 
     def __init__(
-        self, ledger: Ledger, policies: Policies, healers: Mapping[str, Healer], budget: Budget
+        self,
+        ledger: Ledger,
+        policies: Policies,
+        healers: Mapping[str, Healer],
+        budget: Budget,
+        means: Collection[Means] = MEANS,
     ) -> None:
-        """Begin with the whole budget."""
+        """Begin with the whole budget; `means` are those that healing may use."""
+        self._means = frozenset(means)
         self._ledger = ledger
         self._policies = policies
         self._healers = dict(healers)
@@ -58,11 +68,11 @@ class Treatment:
                 continue
             reason = self._spend(finding, healer)
             if reason is not None:
-                self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
+                self._refuse(row, reason)
                 continue
             for intervention in self._ask(healer, finding):
                 if self._is_possible(f"healer of {finding.pattern}", intervention):
-                    self._carry_out(row, intervention, moved)
+                    self._carry_out(row, self._allowed(intervention), moved)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
@@ -71,7 +81,7 @@ class Treatment:
                 return  # a notice that was withheld
             if isinstance(intervention, Create):
                 self._ledger.emit_system(intervention.note, intervention.to)
-            else:
+            elif not isinstance(intervention, Refuse):
                 to = intervention.to if isinstance(intervention, Inject) else None
                 self._ledger.post.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
@@ -136,9 +146,11 @@ class Treatment:
         """Refuse what is no intervention, or is about an event that nobody can be shown.
 
         Raises:
-            TypeError: It is none of the three, or its note is no text, or its time is none.
+            TypeError: It is none, or its note is no text, or its time is none.
             ValueError: The event does not exist, or is used up.
         """
+        if isinstance(intervention, Refuse):
+            return
         if not isinstance(intervention, Inject | Reroute | Create):
             raise TypeError(f"{intervention!r} is no intervention")
         if not isinstance(intervention.note, str):
@@ -160,9 +172,23 @@ class Treatment:
             return False
         return not self._ledger.is_over
 
+    def _allowed(self, what: Intervention) -> Intervention:
+        """An intervention with the means that healing may use: all, unless some are taken away."""
+        if isinstance(what, Reroute):
+            is_answer = self._ledger.graph.event(what.event).final
+            if ("bounce" if is_answer else "redirect") in self._means:
+                return what if "note" in self._means else replace(what, note="")
+            what = Inject(what.event, what.note)
+        means = {Create: "create", Inject: "note"}.get(type(what))
+        if means is None or means in self._means:
+            return what
+        return Refuse(f"healing may not use the means {means!r} in this run")
+
     def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
         t, us = self._ledger.stamp()
-        if isinstance(what, Create):
+        if isinstance(what, Refuse):
+            self._refuse(row, what.reason)
+        elif isinstance(what, Create):
             name = self._ledger.new_id("e")
             self._write(HealRow(t, us, row, "create", name, what.to, what.note))
             self._ledger.emit_system(what.note, what.to, name)
@@ -172,7 +198,8 @@ class Treatment:
             self._ledger.post.add_note(what.event, what.note, to)
         else:
             self._write(HealRow(t, us, row, "reroute", what.event, what.to, what.note))
-            self._ledger.post.add_note(what.event, what.note, None)
+            if what.note:
+                self._ledger.post.add_note(what.event, what.note, None)
             self._send(what)
             moved.add(what.event)
 
@@ -180,6 +207,9 @@ class Treatment:
         self._ledger.redirect(what.event, what.to, hold=not what.in_s)
         if what.in_s:
             self._policies.put_off(what.event, what.to, what.in_s)
+
+    def _refuse(self, row: int, reason: str) -> None:
+        self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
 
     def _write(self, row: HealRow) -> None:
         self._ledger.write(row)

@@ -20,7 +20,7 @@ from pydantic.json_schema import SkipJsonSchema
 from dig.errors import DecisionError, SettingsError
 from dig.messages import DeliveryPolicy, Output, Pending
 from dig.plain import plain
-from dig.records import Fate, FateName
+from dig.records import Fate, FateName, Record
 
 Tool = Callable[..., Any]
 
@@ -36,6 +36,7 @@ class View:
         time_s: Seconds since the run began.
         events: Its whole buffer in order of delivery, with the system's notes.
         tools: What it may call, by name; a call is no part of the graph.
+        log: For a reviewer (`dig.runtime.reviewer`): what has happened, without payloads.
     """
 
     agent: str
@@ -44,6 +45,7 @@ class View:
     time_s: float
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
+    log: tuple[Record, ...] = ()
 
     @property
     def others(self) -> tuple[str, ...]:

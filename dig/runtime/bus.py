@@ -28,6 +28,7 @@ from .alarm import Alarm
 from .commit import Commits, Durable
 from .desk import Around, Desk, Followers, Question, attempt, settle
 from .host import Host, Setup
+from .pause import Pause
 from .result import RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
@@ -125,6 +126,7 @@ class Bus:
         self._host = self._engage()
         self._commits = Commits(self._durable, self._carry_out, self._fail)
         self._alarm = Alarm(self._host.monitor, self._clock, self._setup.speed, self._tick)
+        self._pause = Pause(self._setup.reviewer, self, self._host.monitor, self._team, self._desks)
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -167,10 +169,7 @@ class Bus:
         question, event = Question(), self.inject(problem, to)
         self._questions[event] = question
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(question.give_up, self._over)
-                await question.settled.wait()
-                tasks.cancel_scope.cancel()
+            await question.wait(self._over)
         finally:
             self._questions.pop(event, None)
         if not question.answered:
@@ -210,9 +209,9 @@ class Bus:
         return Host(self._setup, self.monitor)
 
     def _begin(self) -> None:
-        """Everybody comes to work."""
-        for name, agent in self._team.items():
-            self._hire(name, agent)
+        """Everybody comes to work; a reviewer later."""
+        for name in self._host.monitor.graph.agents:
+            self._hire(name, self._team[name])
 
     def _hire(self, name: str, agent: Agent) -> None:
         self._desks[name] = Desk(name, agent)
@@ -228,6 +227,7 @@ class Bus:
                     await self._activate(desk)
 
     async def _activate(self, desk: Desk) -> None:
+        await self._pause.wait(desk.name)
         started = self._start(desk.name)
         if started is not None:
             await self._act(desk, started, self._host.view(started))
@@ -258,6 +258,7 @@ class Bus:
 
         if started.activation in self._host.monitor.graph.activations:  # else it has left
             self._request(request)
+            self._pause.ended(desk.name)
         if again_s is not None:
             await anyio.sleep(again_s / self._setup.speed)
             desk.mail.set()

@@ -42,8 +42,14 @@ class Question:
         self.answered = False
         self.answer: Any = None
 
-    async def give_up(self, over: anyio.Event) -> None:
-        """Wait no longer than the run lasts."""
+    async def wait(self, over: anyio.Event) -> None:
+        """Wait for the answer, but no longer than the run lasts."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._give_up, over)
+            await self.settled.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _give_up(self, over: anyio.Event) -> None:
         await over.wait()
         self.settled.set()
 

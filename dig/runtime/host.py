@@ -6,14 +6,14 @@ A host has no clock and no loop either; the bus and the simulator drive it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
 from dig.errors import DecisionError, PayloadError
-from dig.findings import Budget, Detector, Gate, Healer
+from dig.findings import MEANS, Budget, Detector, Gate, Healer, Means
 from dig.ledger import Sink
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
@@ -21,6 +21,7 @@ from dig.records import End, Fate, Limits, Outcome
 
 from .agents import Tool, View, as_decision, shown
 from .result import RunResult, Tally
+from .reviewer import Log, Reviewer
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Setup:
         healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
+        means: Which means healing may use.
+        reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
@@ -59,6 +62,8 @@ class Setup:
     healers: Callable[[], Mapping[str, Healer]] | None = None
     gates: Sequence[Gate] = ()
     budget: Budget = field(default_factory=Budget)
+    means: Collection[Means] = MEANS
+    reviewer: Reviewer | None = None
     fail_closed: bool = False
     tools: Mapping[str, Tool] = field(default_factory=dict)
     limit_s: float = 120.0
@@ -70,7 +75,9 @@ class Setup:
     def described(self) -> dict[str, Any]:
         """What a replay or a fork has to know about it, as plain JSON."""
         healers = self.healers() if self.healers else {}
+        restricted = {} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}
         return {
+            **restricted,
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
@@ -89,9 +96,10 @@ class Setup:
         sink: Sink,
         stopwatch: Callable[[], float] | None = None,
     ) -> Monitor:
-        """A monitor for one run of this setup."""
+        """A monitor for one run of this setup; its reviewer comes later."""
+        reader = self.reviewer.name if self.reviewer else None
         return Monitor(
-            agents,
+            [agent for agent in agents if agent != reader],
             clock=clock,
             run=self.run,
             task=self.task,
@@ -103,6 +111,7 @@ class Setup:
             healers=self.healers() if self.healers else None,
             gates=self.gates,
             budget=self.budget,
+            means=self.means,
             sink=sink,
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,
@@ -135,6 +144,10 @@ class Host:
         self._turns: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._tally = Tally()
+        self._log: Log | None = None
+        if setup.reviewer is not None:
+            self._log = Log(setup.reviewer.name)
+            monitor.follow(self._log)
 
     def heed(self, effects: list[Effect]) -> list[Effect]:
         """Count what effects tell, on their way to the shell."""
@@ -152,6 +165,7 @@ class Host:
     def view(self, started: Started) -> View:
         """What the agent of an activation sees."""
         self._turns[started.agent] += 1
+        is_for = self._log is not None and self._log.reader == started.agent
         return View(
             agent=started.agent,
             team=tuple(self.monitor.graph.agents),
@@ -159,6 +173,7 @@ class Host:
             time_s=self.monitor.now,
             events=tuple(shown(event) for event in started.events),
             tools=self._tools,
+            log=tuple(self._log.records) if self._log and is_for else (),
         )
 
     def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:

@@ -25,6 +25,7 @@ from .draws import Draws
 from .host import Host, Setup
 from .moment import Moment, ToEnd, ToStart, restore
 from .result import RunResult
+from .reviewer import Reviewer
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -101,6 +102,7 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
+        self._waiting: list[str] = []  # who is to be started when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
         self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
 
@@ -226,7 +228,11 @@ class Simulation:
         self._at(us, lambda: self._start(agent), is_due)
 
     def _start(self, agent: str) -> None:
-        self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+        reviewer, graph = self._setup.reviewer, self.host.monitor.graph
+        if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
+            self._waiting.append(agent)
+        else:
+            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends when it has thought for long enough."""
@@ -251,6 +257,20 @@ class Simulation:
         if again_s is not None:
             self._start_later(started.agent, again_s)
         self._carry_out(effects)
+        if self._setup.reviewer is not None and self._outcome is None:
+            self._review(self._setup.reviewer, started.agent)
+
+    def _review(self, reviewer: Reviewer, ended: str) -> None:
+        """After an end: the reviewer comes, or goes, if it is time."""
+        monitor = self.host.monitor
+        if ended == reviewer.name:
+            self._carry_out(self.host.heed(monitor.leave(ended)))
+            waiting, self._waiting = self._waiting, []
+            for agent in waiting:
+                self._start_later(agent, 0.0)
+        elif reviewer.is_due(monitor.graph):
+            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
+            self._start(reviewer.name)
 
     def _ask(self, asked: Asked) -> None:
         plan = getattr(asked.gate, "plan", None)

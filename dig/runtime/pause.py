@@ -1,0 +1,57 @@
+"""Keeps a team on the bus from starting anything while its reviewer reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+
+from dig.monitor import Monitor
+
+from .agents import Agent
+from .desk import Desk
+from .reviewer import Reviewer
+
+if TYPE_CHECKING:
+    from .bus import Bus
+
+
+class Pause:
+    """The bus's side of a reviewer: when it comes, when it goes, and who waits for it."""
+
+    def __init__(
+        self,
+        reviewer: Reviewer | None,
+        bus: Bus,
+        monitor: Monitor,
+        team: Mapping[str, Agent],
+        desks: Mapping[str, Desk],
+    ) -> None:
+        """Begin with nobody waiting; without a reviewer nobody ever does."""
+        self._reviewer = reviewer
+        self._bus = bus
+        self._monitor = monitor
+        self._team = team
+        self._desks = desks
+        self._over = anyio.Event()
+
+    async def wait(self, agent: str) -> None:
+        """Wait until an agent may be started."""
+        reviewer = self._reviewer
+        if reviewer is not None and agent != reviewer.name:
+            while reviewer.is_reading(self._monitor.graph):
+                await self._over.wait()
+
+    def ended(self, agent: str) -> None:
+        """An agent's activation has ended: the reviewer comes, or goes, if it is time."""
+        reviewer = self._reviewer
+        if reviewer is None or self._monitor.is_over:
+            return
+        if agent == reviewer.name:
+            self._bus.leave(agent)
+            self._over.set()
+            self._over = anyio.Event()
+        elif reviewer.is_due(self._monitor.graph):
+            self._bus.join(reviewer.name, self._team[reviewer.name])
+            self._desks[reviewer.name].mail.set()
