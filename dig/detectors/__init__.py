@@ -35,18 +35,21 @@ from .healing import (
     HealOrphanedEvent,
     HealRepeatedSolving,
 )
+from .judged import JUDGE, HealAsJudged, Judged, judged_healers
 from .missing_termination import MissingTermination
 from .orphaned_event import OrphanedEvent
 from .repeated_solving import RepeatedSolving
 
 __all__ = [
     "COOLDOWN_S",
+    "JUDGE",
     "TELLERS",
     "CrossLineageAggregation",
     "Deadlock",
     "DesignateHandler",
     "EarlyTermination",
     "ExcessiveRerouting",
+    "HealAsJudged",
     "HealCrossLineage",
     "HealDeadlock",
     "HealEarlyTermination",
@@ -54,9 +57,11 @@ __all__ = [
     "HealMissingTermination",
     "HealOrphanedEvent",
     "HealRepeatedSolving",
+    "Judged",
     "MissingTermination",
     "OrphanedEvent",
     "RepeatedSolving",
+    "judged_healers",
     "standard",
     "standard_healers",
 ]

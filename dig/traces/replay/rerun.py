@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.codec import dumps
-from dig.detectors import standard, standard_healers
+from dig.detectors import HealAsJudged, Judged, standard, standard_healers
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.findings import Budget, Detector, Finding, Healer
 from dig.graph import InteractionGraph
@@ -32,7 +32,11 @@ def _named(*parts: object) -> dict[str, Any]:
 
 
 _OURS = _named(
-    *standard(), *standard_healers().values(), *standard_healers(designate=True).values()
+    *standard(),
+    *standard_healers().values(),
+    *standard_healers(designate=True).values(),
+    Judged(),
+    HealAsJudged(),
 )
 
 
