@@ -33,6 +33,10 @@ Given = Annotated[
 Config = Annotated[
     Path | None, typer.Option(help="A TOML file with thresholds in a table [thresholds].")
 ]
+Judge = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="How the judge judges: every=10, recall=0.6, ..."),
+]
 Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),

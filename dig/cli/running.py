@@ -15,7 +15,7 @@ from dig.errors import SettingsError
 
 from .app import app
 from .exporting import Otlp, PerAgent, exporting
-from .options import AsJson, Config, Further, Given, further, warn
+from .options import AsJson, Config, Further, Given, Judge, further, warn
 
 if TYPE_CHECKING:
     from dig.ledger import Sink
@@ -26,6 +26,7 @@ class Method(StrEnum):
     """What is done about failures."""
 
     mas = "mas"
+    judge = "judge"
     dig = "dig"
 
 
@@ -71,8 +72,10 @@ def run(
     to: Annotated[Recipients, typer.Option(help="Who is given the problem.")] = Recipients.one,
     seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1,
     method: Annotated[
-        Method, typer.Option(help="mas: only find failures. dig: heal them too.")
+        Method,
+        typer.Option(help="mas: only find failures. judge: a judge reads along. dig: heal them."),
     ] = Method.dig,
+    judge: Judge = None,
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0,
     speed: Annotated[
         float, typer.Option(help="How many times faster than real time its clock goes.")
@@ -97,6 +100,7 @@ def run(
     """
     from dig.settings import Thresholds
     from dig.tasks.execute import execute
+    from dig.tasks.judge import Judging
     from dig.tasks.runs import TeamRun
 
     if not 0 < speed <= 1000:
@@ -112,6 +116,7 @@ def run(
         limit_s=limit,
         detectors=further(detector),
         to=to.value,
+        judging=Judging.of(judge or ()),
     )
     problem = spec.make_task()
     is_shown = not (quiet or as_json or virtual)

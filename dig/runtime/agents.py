@@ -20,7 +20,9 @@ from pydantic.json_schema import SkipJsonSchema
 from dig.errors import DecisionError, SettingsError
 from dig.messages import DeliveryPolicy, Output, Pending
 from dig.plain import plain
-from dig.records import Fate, FateName, Record
+from dig.records import Fate, FateName
+
+from .reviewer import Reading
 
 Tool = Callable[..., Any]
 
@@ -36,7 +38,7 @@ class View:
         time_s: Seconds since the run began.
         events: Its whole buffer in order of delivery, with the system's notes.
         tools: What it may call, by name; a call is no part of the graph.
-        log: For a reviewer (`dig.runtime.reviewer`): what has happened, without payloads.
+        reading: For a reviewer: what has happened.
     """
 
     agent: str
@@ -45,7 +47,7 @@ class View:
     time_s: float
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
-    log: tuple[Record, ...] = ()
+    reading: Reading | None = None
 
     @property
     def others(self) -> tuple[str, ...]:

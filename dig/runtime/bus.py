@@ -258,7 +258,7 @@ class Bus:
 
         if started.activation in self._host.monitor.graph.activations:  # else it has left
             self._request(request)
-            self._pause.ended(desk.name)
+            self._pause.look()
         if again_s is not None:
             await anyio.sleep(again_s / self._setup.speed)
             desk.mail.set()

@@ -165,7 +165,7 @@ class Host:
     def view(self, started: Started) -> View:
         """What the agent of an activation sees."""
         self._turns[started.agent] += 1
-        is_for = self._log is not None and self._log.reader == started.agent
+        reads = self._log is not None and self._log.reader == started.agent
         return View(
             agent=started.agent,
             team=tuple(self.monitor.graph.agents),
@@ -173,7 +173,7 @@ class Host:
             time_s=self.monitor.now,
             events=tuple(shown(event) for event in started.events),
             tools=self._tools,
-            log=tuple(self._log.records) if self._log and is_for else (),
+            reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
         )
 
     def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:

@@ -43,15 +43,17 @@ class Pause:
             while reviewer.is_reading(self._monitor.graph):
                 await self._over.wait()
 
-    def ended(self, agent: str) -> None:
-        """An agent's activation has ended: the reviewer comes, or goes, if it is time."""
+    def look(self) -> None:
+        """After an activation has ended: have the reviewer come, or go, if it is time."""
         reviewer = self._reviewer
         if reviewer is None or self._monitor.is_over:
             return
-        if agent == reviewer.name:
-            self._bus.leave(agent)
+        step = reviewer.next_step(self._monitor.graph)
+        if step == "come":
+            self._bus.join(reviewer.name, self._team[reviewer.name])
+        if step in ("come", "start"):
+            self._desks[reviewer.name].mail.set()
+        elif step == "go":
+            self._bus.leave(reviewer.name)
             self._over.set()
             self._over = anyio.Event()
-        elif reviewer.is_due(self._monitor.graph):
-            self._bus.join(reviewer.name, self._team[reviewer.name])
-            self._desks[reviewer.name].mail.set()

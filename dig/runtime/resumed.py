@@ -52,6 +52,7 @@ class Resumed(Bus):
                 self._tasks.start_soon(self._take_up, desk, item)
         self._tasks.start_soon(self._repeat_outside)
         self._commits.carry_out(self._moment.effects)
+        self._pause.look()
 
     def _match_desks(self) -> None:
         """Hire who is there, dismiss who is not."""

@@ -8,6 +8,7 @@ anything, and it is a colleague of nobody.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from dig.graph import InteractionGraph
 from dig.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Start
@@ -29,13 +30,21 @@ class Reviewer:
         """Whether nobody else may be started now."""
         return self.name in graph.agents
 
-    def is_due(self, graph: InteractionGraph) -> bool:
-        """Whether it is to read now.
+    def next_step(self, graph: InteractionGraph) -> Literal["come", "start", "go"] | None:
+        """What it is to do now, after an activation has ended; ``None``: nothing.
 
-        It follows from the graph alone, so a fork goes on counting where its parent did.
+        It follows from the graph alone, so a fork goes on where its parent was.
         """
-        if self.is_reading(graph) or graph.is_over:
-            return False
+        if graph.is_over:
+            return None
+        own = graph.agents.get(self.name)
+        if own is None:
+            return "come" if self._is_due(graph) else None
+        if own.activation is not None:
+            return None
+        return "start" if self._is_due(graph) else "go"
+
+    def _is_due(self, graph: InteractionGraph) -> bool:
         history, ended = graph.history, 0
         own = history.agents.get(self.name)
         for v in range(len(history.agent_of) - 1, -1, -1):
@@ -45,32 +54,50 @@ class Reviewer:
         return ended >= self.every
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reviewer is shown.
+
+    Attributes:
+        log: What has happened, without payloads.
+        before: How many of these records it was shown before.
+        since_us: When that was, in microseconds; -1: this is the first time.
+    """
+
+    log: tuple[Record, ...]
+    before: int = 0
+    since_us: int = -1
+
+
 class Log:
-    """What a reviewer is shown: the records, without payloads and without its own doings.
+    """Keeps what a reviewer is shown: the records, without payloads and its own doings.
 
     What was found and done about it is left out too, so that a reviewer finds by itself. The
     records are numbered anew, so that they are a trace of their own.
 
     Attributes:
         reader: The reviewer's name.
-        records: What has happened, in order.
     """
 
     def __init__(self, reader: str) -> None:
         """Begin empty."""
         self.reader = reader
-        self.records: list[Record] = []
+        self._records: list[Record] = []
         self._own: set[str] = set()
+        self._shown, self._since_us = 0, -1
+
+    def read(self, us: int) -> Reading:
+        """Everything up to now, for a reading that begins at this moment."""
+        reading = Reading(tuple(self._records), self._shown, self._since_us)
+        self._shown, self._since_us = len(self._records), us
+        return reading
 
     def __call__(self, record: Record) -> None:
         """Take one record."""
         if self._is_own(record) or isinstance(record, (*ASIDE, Finish)):
             return
-        t = len(self.records)
-        if isinstance(record, Emit):
-            self.records.append(replace(record, t=t, payload=None))
-        else:
-            self.records.append(replace(record, t=t))
+        shown = replace(record, t=len(self._records))
+        self._records.append(replace(shown, payload=None) if isinstance(shown, Emit) else shown)
 
     def _is_own(self, record: Record) -> bool:
         if isinstance(record, Start) and record.agent == self.reader:

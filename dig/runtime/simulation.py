@@ -25,7 +25,6 @@ from .draws import Draws
 from .host import Host, Setup
 from .moment import Moment, ToEnd, ToStart, restore
 from .result import RunResult
-from .reviewer import Reviewer
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -132,9 +131,10 @@ class Simulation:
         moment.clock.source = simulation._clock
         for outside in moment.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)
-        for item in moment.agenda:
+        for item in sorted(moment.agenda, key=simulation._overdue):
             simulation._take_up(item)
         simulation._carry_out(moment.effects)
+        simulation._review()
         return simulation
 
     def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
@@ -181,13 +181,19 @@ class Simulation:
 
     # --- what happens ---
 
+    def _due_us(self, item: ToStart) -> int:
+        if item.until_us is not None:
+            return item.until_us
+        return item.since_us + micros(self._latency(item.agent))
+
+    def _overdue(self, item: ToStart | ToEnd) -> int:
+        """A key that puts those first who have waited for the reviewer, in the order they did."""
+        return min(self._now, self._due_us(item)) if isinstance(item, ToStart) else self._now
+
     def _take_up(self, item: ToStart | ToEnd) -> None:
         """Plan what was going on at the moment from which this run goes on."""
         if isinstance(item, ToStart):
-            until = item.until_us
-            if until is None:
-                until = item.since_us + micros(self._latency(item.agent))
-            self._start_at(item.agent, until)
+            self._start_at(item.agent, self._due_us(item))
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
         else:
@@ -257,20 +263,23 @@ class Simulation:
         if again_s is not None:
             self._start_later(started.agent, again_s)
         self._carry_out(effects)
-        if self._setup.reviewer is not None and self._outcome is None:
-            self._review(self._setup.reviewer, started.agent)
+        self._review()
 
-    def _review(self, reviewer: Reviewer, ended: str) -> None:
-        """After an end: the reviewer comes, or goes, if it is time."""
-        monitor = self.host.monitor
-        if ended == reviewer.name:
-            self._carry_out(self.host.heed(monitor.leave(ended)))
+    def _review(self) -> None:
+        """Have the reviewer come, or go, if it is time."""
+        reviewer, monitor = self._setup.reviewer, self.host.monitor
+        if reviewer is None or monitor.is_over:
+            return
+        step = reviewer.next_step(monitor.graph)
+        if step == "come":
+            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
+        if step in ("come", "start"):
+            self._start(reviewer.name)
+        elif step == "go":
+            self._carry_out(self.host.heed(monitor.leave(reviewer.name)))
             waiting, self._waiting = self._waiting, []
             for agent in waiting:
                 self._start_later(agent, 0.0)
-        elif reviewer.is_due(monitor.graph):
-            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
-            self._start(reviewer.name)
 
     def _ask(self, asked: Asked) -> None:
         plan = getattr(asked.gate, "plan", None)

@@ -10,8 +10,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from dig.detectors import JUDGE, Judged, judged_healers
+from dig.errors import SettingsError
 from dig.runtime.host import Setup
+from dig.runtime.reviewer import Reviewer
 
+from .judge_simulated import SimulatedJudge
 from .teams import Team
 
 if TYPE_CHECKING:
@@ -37,11 +41,28 @@ def observe(run: TeamRun, plain: Arrangement) -> Arrangement:
 
 
 def heal(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """`dig`: failures are found and healed."""
-    return replace(plain, setup=replace(plain.setup, healers=run.healers))
+    """`dig`: failures are found and healed, as far as the means of healing go."""
+    return replace(plain, setup=replace(plain.setup, healers=run.healers, means=run.means))
+
+
+def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """`judge`: a member of the team reads the log now and then, and may intervene.
+
+    Raises:
+        SettingsError: Somebody else is called `judge`.
+    """
+    if JUDGE in plain.team:
+        raise SettingsError(f"an agent is called {JUDGE!r} already; the judge needs that name")
+    setup = replace(
+        plain.setup,
+        detectors=lambda: [*plain.setup.detectors(), Judged()],
+        healers=judged_healers,
+        reviewer=Reviewer(JUDGE, run.judging.every),
+    )
+    return Arrangement(setup, {**plain.team, JUDGE: SimulatedJudge(run.seed, run.judging)})
 
 
 METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = MappingProxyType(
-    {"mas": observe, "dig": heal}
+    {"mas": observe, "judge": judge, "dig": heal}
 )
 """From an arrangement that only observes to that of a method."""

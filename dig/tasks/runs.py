@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
-from dig.findings import Budget, Healer
+from dig.findings import MEANS, Budget, Healer, Means
 from dig.ledger import Sink
 from dig.messages import Output
 from dig.records import Limits
@@ -28,6 +28,7 @@ from dig.settings import MOST_SECONDS, Thresholds
 
 from .catalogue import kind
 from .count_frequency import TASK as COUNT_FREQUENCY
+from .judge import Judging
 from .methods import METHODS, Arrangement
 from .profile import Profile
 from .task import Task
@@ -57,6 +58,8 @@ class TeamRun:
         agents_are: How the team is made; see `dig.tasks.teams`.
         options: What else that way of making it is told, as plain JSON.
         to: Who is given the problem: the first agent alone, or all.
+        judging: How the method `judge` judges.
+        means: Which means healing may use, with the method `dig`.
     """
 
     task: str = COUNT_FREQUENCY
@@ -75,6 +78,8 @@ class TeamRun:
     agents_are: str = SIMULATED
     options: Mapping[str, Any] = field(default_factory=dict)
     to: Recipients = "one"
+    judging: Judging = field(default_factory=Judging)
+    means: tuple[Means, ...] = MEANS
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
@@ -163,6 +168,8 @@ class TeamRun:
             given["budget"] = Budget(**given["budget"])
             given["profile"] = Profile(**given["profile"])
             given["detectors"] = tuple(given["detectors"])
+            given["judging"] = Judging(**given.get("judging", {}))
+            given["means"] = tuple(given.get("means", MEANS))
             run = cls(**given)
             name = run.name
         except (KeyError, TypeError) as error:
@@ -237,7 +244,7 @@ class TeamRun:
         return simulation
 
 
-_ADDED = ("task", "data", "agents_are", "options", "to")
+_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
 _DEFAULT = TeamRun()
 
 

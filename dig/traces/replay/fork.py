@@ -35,6 +35,7 @@ from dig.records import (
 )
 from dig.runtime.host import Setup
 from dig.runtime.moment import Moment, Outside, Past, ToEnd, ToStart
+from dig.runtime.reviewer import Reviewer
 from dig.traces.reader import read_records, trace_path
 
 from .drive import OWN_INCIDENTS, Done, Driver, Tape, as_output
@@ -183,7 +184,8 @@ class _Way:
     def moment(self, setup: Setup, tape: Tape) -> Moment:
         """The run as it stands, with what the rest of the recording says about what is to come."""
         driver = self.driver
-        ends, emits, outside = _rest(tape, {name for kind, name in self._agenda if kind == "end"})
+        running = {name for kind, name in self._agenda if kind == "end"}
+        ends, emits, outside = _rest(tape, running, setup.reviewer)
         agenda: list[ToStart | ToEnd] = []
         for item in self._agenda.values():
             if isinstance(item, ToEnd) and (end := ends.get(item.started.activation)):
@@ -197,8 +199,13 @@ class _Way:
         )  # fmt: skip
 
 
-def _rest(tape: Tape, running: set[str]) -> tuple[dict[str, End], dict[str, Emit], list[Outside]]:
-    """Of what was recorded later: how activations in progress end, and what comes from outside."""
+def _rest(
+    tape: Tape, running: set[str], reviewer: Reviewer | None
+) -> tuple[dict[str, End], dict[str, Emit], list[Outside]]:
+    """Of what was recorded later: how activations in progress end, and what comes from outside.
+
+    A reviewer comes and goes by itself.
+    """
     ends: dict[str, End] = {}
     emits: dict[str, Emit] = {}
     outside: list[Outside] = []
@@ -208,7 +215,7 @@ def _rest(tape: Tape, running: set[str]) -> tuple[dict[str, End], dict[str, Emit
             ends[record.activation] = record
         elif isinstance(record, Emit) and record.by in ends:
             emits[record.event] = record
-        else:
+        elif not (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name):
             request = _from_outside(record, before)
             if request is not None:
                 outside.append(Outside(record.us, _repeatable(record, request)))

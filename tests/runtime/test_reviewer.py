@@ -1,0 +1,117 @@
+"""A reviewer reads along; while it does, nobody else is started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from dig import Output, Record
+from dig import records as kinds
+from dig.runtime import Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
+from dig.runtime.agents import Thinking
+from dig.runtime.reviewer import Reading, Reviewer
+from tests.helpers import Recorder, rows, story
+
+NAME = "reader"
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Passes a ball on to a random colleague, and submits it after so many passes."""
+
+    passes: int = 30
+    teams: list[tuple[str, ...]] = field(default_factory=list)
+
+    def plan(self, view: View) -> Plan:
+        self.teams.append(view.team)
+        assert view.reading is None
+        count = max(int(event.payload) for event in view.events)
+        if count >= self.passes:
+            return Plan(0.3, Decision.submit(view, count))
+        balls = [NewEvent(payload=count + 1, to=[name]) for name in view.others]
+        return Plan(0.3 + 0.1 * (count % 3), Decision.respond(view, *balls[: 1 + count % 2]))
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Takes two seconds to read, and says nothing."""
+
+    fails: bool = False
+    readings: list[Reading] = field(default_factory=list)
+
+    def plan(self, view: View) -> Plan:
+        assert view.reading is not None
+        self.readings.append(view.reading)
+        return Plan(2.0, "it cannot read" if self.fails else Decision.wait())
+
+
+def pauses(records: Iterable[Record]) -> int:
+    """How many readings there were; nobody else may have been started in one."""
+    count, reading = 0, ""
+    for record in records:
+        if isinstance(record, kinds.Start) and record.agent == NAME:
+            count, reading = count + 1, record.activation
+        elif isinstance(record, kinds.Start):
+            assert not reading, f"{record.agent} was started while somebody read"
+        elif isinstance(record, kinds.End) and record.activation == reading:
+            reading = ""
+    return count
+
+
+def setup(every: int = 5, seed: int = 1) -> Setup:
+    return Setup(seed=seed, reviewer=Reviewer(NAME, every))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_in_virtual_time_nobody_is_started_while_it_reads(seed: int) -> None:
+    sink, ball = Recorder(), Passes()
+    team: dict[str, Policy] = {**dict.fromkeys("abc", ball), NAME: Reads()}
+    result = simulate(team, Output(0, ("a",), "problem"), setup=setup(seed=seed), sink=sink)
+    assert result.outcome == "submitted"
+    assert pauses(sink) >= 3
+    assert set(ball.teams) == {("a", "b", "c")}, "it was somebody's colleague"
+
+
+@pytest.mark.anyio
+async def test_on_the_bus_nobody_is_started_while_it_reads() -> None:
+    sink, ball = Recorder(), Passes()
+    team = {**{name: Thinking(ball) for name in "abc"}, NAME: Thinking(Reads())}
+    result = await Bus(team, setup(), sink=sink).run(0)
+    assert result.outcome == "submitted"
+    assert pauses(sink) >= 3
+    assert set(ball.teams) == {("a", "b", "c")}
+
+
+def test_it_is_there_only_while_it_reads() -> None:
+    """It comes, is started, ends and goes, and is no member of the team before or after."""
+    sink = Recorder()
+    team: dict[str, Policy] = {"a": Passes(4), "b": Passes(4), NAME: Reads()}
+    simulate(team, Output(0, ("a",), "problem"), setup=setup(every=3), sink=sink)
+    lines = [line for line in story(sink) if NAME in line]
+    assert lines[:3] == [f"join {NAME}", f"start a4 of {NAME} on ", f"leave {NAME}"]
+    assert rows(sink, "run")[0].agents == ("a", "b")
+
+
+def test_each_reading_shows_all_before_it_once_as_new_and_no_payload() -> None:
+    reader = Reads()
+    team: dict[str, Policy] = {"a": Passes(9), "b": Passes(9), NAME: reader}
+    simulate(team, Output(0, ("a",), "problem"), setup=setup(every=3))
+    assert len(reader.readings) >= 2
+    seen = 0
+    for reading in reader.readings:
+        assert [record.t for record in reading.log] == list(range(len(reading.log)))
+        assert reading.before == seen
+        seen = len(reading.log)
+        emitted = [record for record in reading.log if isinstance(record, kinds.Emit)]
+        assert emitted and all(record.payload is None for record in emitted)
+        assert NAME not in " ".join(story(reading.log))
+
+
+def test_one_that_fails_does_not_stop_the_team() -> None:
+    sink = Recorder()
+    team: dict[str, Policy] = {**dict.fromkeys("abc", Passes()), NAME: Reads(fails=True)}
+    result = simulate(team, Output(0, ("a",), "problem"), setup=setup(), sink=sink)
+    assert (result.outcome, list(result.failures)) == ("submitted", [NAME])
+    assert pauses(sink) == result.failures[NAME]
