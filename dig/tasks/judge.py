@@ -96,7 +96,7 @@ class Judging:
                 raise SettingsError(
                     f"--judge {text}: known are {known}; write every=10 for example"
                 )
-            kind = type(cls.__dataclass_fields__[name].default)
+            kind: Any = type(cls.__dataclass_fields__[name].default)
             try:
                 values[name] = kind(value)
             except ValueError:
