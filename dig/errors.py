@@ -12,6 +12,8 @@
     ├── RequestError      a host asked the monitor for what cannot be done now
     ├── PayloadError      a payload is not plain JSON
     ├── UndecidedError    two behaviours could not be compared in the time there was
+    ├── ModelError        a language model gave no usable answer
+    ├── StopRunError      an agent found out that the whole run cannot go on
     ├── JournalError      a run directory or its trace cannot be written
     └── SettingsError     a setting, option or team makes no sense
 
@@ -96,6 +98,14 @@ class PayloadError(DigError):
 
 class UndecidedError(DigError):
     """Whether two behaviours are the same could not be decided in the time there was."""
+
+
+class ModelError(DigError):
+    """A language model gave no usable answer; another try may."""
+
+
+class StopRunError(DigError):
+    """An agent found out that the whole run cannot go on: a wrong key, a budget used up, ..."""
 
 
 class JournalError(DigError):

@@ -7,35 +7,16 @@ leave, so they are made safe and cut too: they come from outside.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from dig.plain import safe_text
+from dig.redaction import mask_secrets
 
 MOST_IN_LABEL = 200
 MOST_IN_DETAIL = 1_000
-
-_SECRET = re.compile(
-    r"(?i)(?P<head>"
-    r"\b(?:authorization|api[-_ ]?key|access[-_]?key|secret|token|passw(?:or)?d)[\"']?\s*[:=]\s*"
-    r"[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)(?P<tail>[^\s\"',;]{6,})"
-    r"|\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abp])[-_][\w-]{8,}"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-)
-
-
-def mask_secrets(text: str) -> str:
-    """Text with what looks like a key, a token or a password masked.
-
-    >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
-    'api_key=***, ***'
-    """
-    return _SECRET.sub(lambda found: (found["head"] or "") + "***", text)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from dig import Create, Output
 from dig import records as kinds
 from dig.codec import decode, encode
 from dig.records import Record
+from dig.redaction import mask_secrets
 from dig.runtime import simulate
-from dig.traces.otel.content import Content, mask_secrets
+from dig.traces.otel.content import Content
 from dig.traces.otel.ids import MOST_NS, Origin, remote, segment
 from dig.traces.otel.items import Count, Item, Log, Sample, Span
 from dig.traces.otel.mapping import Mapping

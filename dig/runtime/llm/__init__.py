@@ -1,0 +1,15 @@
+"""Language models behind OpenAI-compatible servers, and agents that decide by them.
+
+- `model`: `Model` asks for an answer of a given shape. `settings`: which one, where, how patiently.
+- `replies`: what comes back. `faults`: what can go wrong. `spending`: budgets.
+- `exchange`: what is kept of each request.
+"""
+
+from __future__ import annotations
+
+from .exchange import Keep
+from .model import Model
+from .replies import Reply
+from .settings import ModelSettings
+
+__all__ = ["Keep", "Model", "ModelSettings", "Reply"]

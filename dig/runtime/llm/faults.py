@@ -1,0 +1,87 @@
+"""What can go wrong between us and a model's server, as a sentence and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+
+from dig.plain import one_line
+from dig.redaction import redacted
+
+from .settings import ModelSettings
+
+_BUSY = (408, 409, 425, 429)
+_NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One request that came to nothing.
+
+    Attributes:
+        what: What is wrong, and what to do about it if that can be told.
+        again: Whether to send the request once more.
+        wait_s: How many seconds the server asks us to wait before that.
+        is_end: Whether every other request would go wrong as well.
+        is_silence: Whether nothing came back at all.
+        status: The HTTP status, if there was one.
+    """
+
+    what: str
+    again: bool = False
+    wait_s: float | None = None
+    is_end: bool = False
+    is_silence: bool = False
+    status: int | None = None
+
+
+def fault(error: Exception, settings: ModelSettings, key: str) -> Fault:
+    """What an error of the client means."""
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        what = f"{settings.where} did not answer within {settings.timeout_s:g} s"
+        return Fault(what, is_silence=True)
+    if isinstance(error, openai.APIConnectionError):
+        why = one_line(redacted(str(error.__cause__ or error), [key]))
+        return Fault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
+    if isinstance(error, openai.APIStatusError):
+        return _refused(error, settings, key)
+    return Fault(f"{settings.where}: {one_line(redacted(repr(error), [key]))}", again=True)
+
+
+def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> Fault:
+    status = error.status_code
+    said = f"{settings.where} says {status}: {one_line(redacted(_message(error), [key]))}"
+    if status in (401, 403):
+        what = f"the key in {settings.api_key_env} is not accepted; {said}"
+        return Fault(what, is_end=True, status=status)
+    if status == 404:
+        what = f"there is no model {settings.model!r} at this address, or no such address; {said}"
+        return Fault(what, is_end=True, status=status)
+    if status == 402 or error.code in _NO_MONEY:
+        return Fault(f"the account has no credit left; {said}", is_end=True, status=status)
+    wait_s = _wait_s(error.response.headers)
+    again = status in _BUSY or status >= 500
+    if wait_s is not None and wait_s > settings.longest_wait_s:
+        said, again = f"{said} (and asks us to wait {wait_s:g} s)", False
+    return Fault(said, again, wait_s, status=status)
+
+
+def _message(error: openai.APIStatusError) -> str:
+    body = error.body
+    if isinstance(body, dict) and isinstance(body.get("message"), str):
+        return str(body["message"])
+    return error.message
+
+
+def _wait_s(headers: Any) -> float | None:
+    """How long the server asks us to wait; only seconds, since a date needs clocks that agree."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if 0 <= seconds < 1e9:
+            return seconds
+    return None

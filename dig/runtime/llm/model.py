@@ -1,0 +1,232 @@
+"""`Model`: asks a language model for an answer of a given shape, and survives its server.
+
+It knows nothing of agents; a judge uses it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import environ
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import openai
+from pydantic import BaseModel, ValidationError
+
+from dig.errors import ModelError, StopRunError
+
+from .exchange import Exchange, Keep
+from .faults import Fault, fault
+from .replies import Completion, M, Reply, complaints, parse
+from .settings import ModelSettings
+from .spending import Spending, Usage
+
+Messages = Sequence[Mapping[str, Any]]
+"""A conversation, as the chat completions interface has it."""
+
+Check = Callable[[Any], None]
+"""Raises a `ValueError` for an answer that has the right shape and still makes no sense."""
+
+ATTEMPTS = 2
+"""How often an answer is asked for that turns out to be of no use."""
+
+COMPLAINT = (
+    "Your reply could not be used: {why}. "
+    "Reply again: one JSON object of the shape that was asked for, and nothing else."
+)
+
+FIRST_WAIT_S = 0.5
+"""Before the first repetition, if the server does not say how long to wait; then doubled."""
+
+MOST_SILENCES = 6
+"""Requests in a row that nothing comes back from, after which the server is taken for dead."""
+
+
+class Model:
+    """A language model behind an OpenAI-compatible server, shared by a team.
+
+    All requests share one limit of concurrency, one budget, and one pause when the server asks
+    for it. Works on asyncio and on trio; one `Model` belongs to one event loop.
+
+    Example:
+        async with Model(ModelSettings("some-model", "http://localhost:8000/v1")) as model:
+            reply = await model.ask([{"role": "user", "content": "2 + 2?"}], Sum)
+            print(reply.parsed, reply.usage)
+
+    Attributes:
+        settings: What is asked, and where.
+        spending: What it has cost so far.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        keep: Keep = lambda exchange: None,
+        environment: Mapping[str, str] = environ,
+    ) -> None:
+        """Get ready; nothing is sent yet.
+
+        Args:
+            settings: What to ask, and where.
+            keep: Is given every exchange, with its secrets, to write it down for instance.
+            environment: Where the key is.
+
+        Raises:
+            SettingsError: There is no key.
+        """
+        self.settings = settings
+        self.spending = Spending(settings)
+        self._keep = keep
+        self._key = settings.key(environment)
+        self._client: openai.AsyncOpenAI | None = None
+        self._places = anyio.CapacityLimiter(settings.concurrency)
+        self._not_before = 0.0  # on the loop's clock
+        self._silences = 0  # in a row
+        self._has_answered = False
+        self._end: str | None = None
+
+    async def __aenter__(self) -> Self:
+        """Ready for questions."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Close the connections."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; the next question opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            with anyio.CancelScope(shield=True):
+                await client.close()
+
+    async def ask(
+        self,
+        messages: Messages,
+        schema: type[M],
+        *,
+        check: Check | None = None,
+        tools: Sequence[Any] = (),
+        usage: Usage | None = None,
+        who: str = "",
+    ) -> Reply[M]:
+        """Ask for an answer of a given shape.
+
+        An answer of another shape is asked for once more, with what is wrong with it.
+
+        Args:
+            messages: The conversation so far.
+            schema: The shape. All its fields are sent as required (OpenAI's strict mode), and
+                `Any` has no place in it.
+            check: Says what else is wrong with an answer.
+            tools: What the model may call instead of answering, as `tools.described` makes them.
+            usage: What is used is added here at once, so it is known even if nothing comes of it.
+            who: Who asks, for `keep`.
+
+        Raises:
+            ModelError: No usable answer came, but one may come next time.
+            StopRunError: None will ever come: a wrong key, an unknown model, the budget used up.
+        """
+        usage = {} if usage is None else usage
+        talk, why = list(messages), ""
+        for _ in range(ATTEMPTS):
+            message = (await self._send(talk, schema, tools, usage, who)).said()
+            if message.tool_calls:
+                return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
+            try:
+                answer = parse(message.content, schema)
+                if check is not None:
+                    check(answer)
+            except ValueError as error:
+                why = str(error)
+                talk += [message.echo(), {"role": "user", "content": COMPLAINT.format(why=why)}]
+            else:
+                return Reply(answer, (), message.echo(), dict(usage))
+        raise ModelError(f"the model's reply was unusable twice: {why}")
+
+    async def _send(
+        self, talk: Messages, schema: type[BaseModel], tools: Sequence[Any], usage: Usage, who: str
+    ) -> Completion:
+        """Send a request, again if the server is busy, until a reply comes back."""
+        named = [tool["function"]["name"] for tool in tools]
+        request: dict[str, Any] = {
+            "model": self.settings.model, "messages": list(talk), "response_format": schema
+        }  # fmt: skip
+        if tools:
+            request["tools"] = tools
+        if self.settings.temperature is not None:
+            request["temperature"] = self.settings.temperature
+        attempt = 0
+        while True:
+            exchange = Exchange(who, self.settings.model, list(talk), schema.__name__, named)
+            done = await self._try(exchange, request, usage)
+            if isinstance(done, Completion):
+                return done
+            if done.is_end:
+                self._end = done.what
+                raise StopRunError(done.what)
+            if not done.again or attempt == self.settings.retries:
+                raise ModelError(done.what)
+            wait_s = FIRST_WAIT_S * 2**attempt if done.wait_s is None else done.wait_s
+            self._not_before = max(self._not_before, anyio.current_time() + wait_s)
+            attempt += 1
+
+    async def _try(
+        self, exchange: Exchange, request: dict[str, Any], usage: Usage
+    ) -> Completion | Fault:
+        """Send a request once."""
+        await anyio.sleep_until(self._not_before)
+        async with self._places:
+            if self._end is not None:
+                raise StopRunError(self._end)
+            self.spending.allow()
+            self.spending.sent(usage)
+            with exchange.kept(self._keep):
+                try:
+                    done: Completion | Fault = await self._post(exchange, request)
+                except (TimeoutError, openai.OpenAIError) as error:
+                    done = self._judged(fault(error, self.settings, self._key))
+                    exchange.status, exchange.error = done.status, done.what
+                    if isinstance(error, openai.APIStatusError):
+                        exchange.reply = error.response.text
+            if isinstance(done, Completion):
+                self.spending.received(done.tokens, usage)
+            return done
+
+    async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | Fault:
+        """Have the client send it. What came back is read here, since the client's own reading
+        gives up what was used when it finds the answer wrong.
+        """
+        if self._client is None:
+            self._client = openai.AsyncOpenAI(
+                api_key=self._key,
+                base_url=self.settings.base_url,
+                timeout=self.settings.timeout_s,
+                max_retries=0,  # it would wait for minutes, and nobody would see it
+            )
+        with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
+            raw = await self._client.chat.completions.with_raw_response.parse(**request)
+        exchange.status, exchange.reply = raw.status_code, raw.text
+        self._silences, self._has_answered = 0, True
+        try:
+            completion = Completion.model_validate_json(raw.text)
+        except ValidationError as error:
+            what = f"{self.settings.where} sent no chat completion: {complaints(error)}"
+            exchange.error = what
+            return Fault(what, again=True, status=raw.status_code)
+        exchange.error = None
+        return completion
+
+    def _judged(self, done: Fault) -> Fault:
+        """A fault, with what it means after those before it: a silent server may be dead."""
+        self._silences = self._silences + 1 if done.is_silence else 0
+        most = MOST_SILENCES if self._has_answered else self.settings.retries + 1
+        if self._silences >= most:
+            return replace(done, is_end=True)
+        return done

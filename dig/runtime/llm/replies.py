@@ -1,0 +1,134 @@
+"""What a model's server answers, read as strictly as needed and not more.
+
+Servers that speak the protocol differ in what they leave out, so only what is used here is asked
+for. Everything in a reply is untrusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from dig.errors import ModelError
+from dig.plain import one_line
+
+M = TypeVar("M", bound=BaseModel)
+
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+MOST_COMPLAINTS = 5
+
+
+class Function(BaseModel):
+    """Which tool a model wants to call, and with what, as JSON text."""
+
+    name: str
+    arguments: str = ""
+
+
+class Call(BaseModel):
+    """A tool call."""
+
+    id: str
+    function: Function
+
+
+class Message(BaseModel):
+    """What the model said."""
+
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+
+    def echo(self) -> dict[str, Any]:
+        """The message as it is sent back, when the conversation goes on."""
+        said: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.tool_calls:
+            calls = [{"type": "function", **call.model_dump()} for call in self.tool_calls]
+            said["tool_calls"] = calls
+        return said
+
+
+class Choice(BaseModel):
+    """One of the answers; only the first is looked at."""
+
+    message: Message
+    finish_reason: str | None = None
+
+
+class Tokens(BaseModel):
+    """How many tokens a request took."""
+
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+
+
+class Completion(BaseModel):
+    """The body of a reply."""
+
+    choices: list[Choice] = Field(min_length=1)
+    usage: Tokens | None = None
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Tokens sent and received, if the server says so."""
+        return (self.usage.prompt_tokens, self.usage.completion_tokens) if self.usage else None
+
+    def said(self) -> Message:
+        """What the model said.
+
+        Raises:
+            ModelError: It refused, or was stopped before its end.
+        """
+        choice = self.choices[0]
+        if choice.message.refusal:
+            raise ModelError(f"the model refused: {one_line(choice.message.refusal)}")
+        if choice.finish_reason == "length":
+            raise ModelError("the model's reply was cut off at its length limit")
+        if choice.finish_reason == "content_filter":
+            raise ModelError("the model's reply was withheld by a content filter")
+        return choice.message
+
+
+@dataclass(frozen=True)
+class Reply(Generic[M]):
+    """What a model answered.
+
+    Attributes:
+        parsed: Its answer; ``None`` if it calls tools instead.
+        calls: The tool calls that it asks for.
+        message: What it said, to be sent back before the results of the calls.
+        usage: What all requests for this reply used: `model_calls`, `input_tokens`, ...
+    """
+
+    parsed: M | None
+    calls: tuple[Call, ...] = ()
+    message: dict[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse(content: str | None, schema: type[M]) -> M:
+    """A model's text as what was asked for; a fence of Markdown around it is taken off.
+
+    Raises:
+        ValueError: It is not; the message says where and why, for the model to read.
+    """
+    if not content or not content.strip():
+        raise ValueError("the reply is empty")
+    fenced = _FENCED.fullmatch(content)
+    try:
+        return schema.model_validate_json(fenced[1] if fenced else content)
+    except ValidationError as error:
+        raise ValueError(complaints(error)) from None
+
+
+def complaints(error: ValidationError) -> str:
+    """What is wrong with some JSON, place by place."""
+    told = [
+        f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return one_line("; ".join(told[:MOST_COMPLAINTS]))

@@ -1,0 +1,88 @@
+"""Which model is asked, where, how patiently, and for how much money."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dig.errors import SettingsError
+
+OPENAI = "https://api.openai.com/v1"
+KEY = "OPENAI_API_KEY"
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """One model on one OpenAI-compatible server. Never holds a key, only where one is found.
+
+    Attributes:
+        model: Its name, as the server knows it.
+        base_url: The server's address, up to and without `/chat/completions`.
+        api_key_env: The environment variable that has the key.
+        timeout_s: Seconds of real time that one request may take.
+        retries: How often a request is sent again when the server is busy or has failed.
+        longest_wait_s: The longest `Retry-After` that is waited for, in seconds.
+        concurrency: How many requests of one team may be under way at once.
+        temperature: Sent along, if given.
+        max_tokens: Tokens, sent and received, after which the run is stopped.
+        max_usd: US dollars after which the run is stopped; needs the two prices.
+        price_in: US dollars for a million tokens sent.
+        price_out: US dollars for a million tokens received.
+    """
+
+    model: str
+    base_url: str = OPENAI
+    api_key_env: str = KEY
+    timeout_s: float = 30.0
+    retries: int = 2
+    longest_wait_s: float = 20.0
+    concurrency: int = 4
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: The message says what, and what to do.
+        """
+        url = urlsplit(self.base_url)
+        if not self.model.strip():
+            raise SettingsError("no model is named; give --model NAME")
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise SettingsError(f"{self.where!r} is no address of a server; try {OPENAI}")
+        for name in ("timeout_s", "concurrency", "max_tokens", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise SettingsError(f"{name} must be more than 0, not {value:g}")
+        for name in ("retries", "longest_wait_s", "price_in", "price_out"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise SettingsError(f"{name} must not be negative, as {value:g} is")
+        if self.max_usd is not None and None in (self.price_in, self.price_out):
+            raise SettingsError("a budget in dollars needs both prices, --price-in and --price-out")
+
+    @property
+    def where(self) -> str:
+        """The server's address as it may be shown: without user, password and query."""
+        url = urlsplit(self.base_url)
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+
+    def key(self, environment: Mapping[str, str] = os.environ) -> str:
+        """The key to send; a server other than OpenAI's may need none, and is sent a word.
+
+        Raises:
+            SettingsError: There is none, and OpenAI's own server is asked, or a variable was named.
+        """
+        key = environment.get(self.api_key_env, "").strip()
+        if not key and (self.base_url == OPENAI or self.api_key_env != KEY):
+            raise SettingsError(
+                f"there is no API key: set the environment variable {self.api_key_env}, "
+                "or name another with --api-key-env"
+            )
+        return key or "none"
