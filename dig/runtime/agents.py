@@ -39,6 +39,9 @@ class View:
         events: Its whole buffer in order of delivery, with the system's notes.
         tools: What it may call, by name; a call is no part of the graph.
         reading: For a reviewer: what has happened.
+        usage: What the activation has cost so far (tokens and the like), plain JSON, for the agent
+            to write down as it goes: that is kept in the trace even if the activation fails or is
+            cut off.
     """
 
     agent: str
@@ -48,6 +51,7 @@ class View:
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
     reading: Reading | None = None
+    usage: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ class Decision(_Strict):
     fates: list[EventFate] = Field(default=[], description="A fate for each event in front of you.")
     outputs: list[NewEvent] = Field(default=[], description="The events you generate, in order.")
     usage: SkipJsonSchema[dict[str, Any] | None] = None
-    """What the activation cost (tokens and the like); kept in the trace."""
+    """What the activation cost, if that is not in `View.usage`; kept in the trace."""
 
     @classmethod
     def respond(cls, view: View, *outputs: NewEvent) -> Decision:

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import anyio
 
-from dig.errors import DigError
+from dig.errors import DigError, StopRunError
 from dig.ledger import Sink
 from dig.messages import Answered, Started
 from dig.records import Record
 
-from .agents import Agent
+from .agents import Agent, Decision, View
 
 _T = TypeVar("_T")
 
@@ -31,6 +31,23 @@ class Desk:
         self.agent = agent
         self.mail = anyio.Event()
         self.scope = anyio.CancelScope()
+
+    async def act(
+        self, view: View, *, tell: Callable[[str, str], None], stop: Callable[[str], None]
+    ) -> Decision:
+        """Have the agent decide; the run is stopped if it finds out that nobody can go on.
+
+        Args:
+            view: What it is shown.
+            tell: Is told who found that out, and what.
+            stop: Stops the run, for a reason.
+        """
+        try:
+            return await self.agent.act(view)
+        except StopRunError as error:
+            tell(self.name, str(error))
+            stop(str(error))
+            raise
 
 
 class Question:

@@ -17,6 +17,7 @@ from dig.findings import MEANS, Budget, Detector, Gate, Healer, Means
 from dig.ledger import Sink
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
+from dig.plain import plain
 from dig.records import End, Fate, Limits, Outcome
 
 from .agents import Tool, View, as_decision, shown
@@ -142,6 +143,7 @@ class Host:
         self._setup = setup
         self._tools = MappingProxyType(dict(setup.tools))
         self._turns: Counter[str] = Counter()
+        self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._tally = Tally()
         self._log: Log | None = None
@@ -166,6 +168,7 @@ class Host:
         """What the agent of an activation sees."""
         self._turns[started.agent] += 1
         reads = self._log is not None and self._log.reader == started.agent
+        usage = self._usage[started.activation] = {}
         return View(
             agent=started.agent,
             team=tuple(self.monitor.graph.agents),
@@ -174,6 +177,7 @@ class Host:
             events=tuple(shown(event) for event in started.events),
             tools=self._tools,
             reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
+            usage=usage,
         )
 
     def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
@@ -187,10 +191,12 @@ class Host:
             fates, outputs = decision.parts()
         except Exception as error:  # whatever an agent returns must not end the team
             return self.failed(started, str(error))
+        usage = self._used(started.activation) if decision.usage is None else decision.usage
         try:
-            ended = self.monitor.end(started.activation, fates, outputs, usage=decision.usage)
+            ended = self.monitor.end(started.activation, fates, outputs, usage=usage)
         except (DecisionError, PayloadError) as error:
             return self.failed(started, str(error))
+        self._usage.pop(started.activation, None)
         self._failures.pop(started.agent, None)
         return self.heed(ended), None
 
@@ -202,7 +208,11 @@ class Host:
         """
         wait = self._count_failure(started.agent, error)
         kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
-        ended = self.monitor.end(started.activation, kept, error=error, retry=wait is not None)
+        usage = self._used(started.activation)
+        ended = self.monitor.end(
+            started.activation, kept, usage=usage, error=error, retry=wait is not None
+        )
+        self._usage.pop(started.activation, None)
         return self.heed(ended), wait
 
     def repeat(
@@ -223,6 +233,13 @@ class Host:
             usage=end.usage, error=end.error, retry=wait is not None,
         )  # fmt: skip
         return self.heed(ended), wait
+
+    def _used(self, activation: str) -> dict[str, Any] | None:
+        """What an activation has used so far; an agent that wrote down no JSON wrote nothing."""
+        try:
+            return plain(self._usage.get(activation)) or None
+        except PayloadError:
+            return None
 
     def _count_failure(self, agent: str, error: str) -> float | None:
         """One more failure; says after how many seconds to start again, if at all."""
@@ -246,6 +263,7 @@ class Host:
 
     def finish(self, outcome: Outcome, reason: str) -> RunResult:
         """End the run and give its account."""
-        answer = self._tally.answer
-        self.heed(self.monitor.finish(outcome, None if self._setup.session else answer))
+        answer = None if self._setup.session else self._tally.answer
+        cut_off = {name: used for name in self._usage if (used := self._used(name))}
+        self.heed(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)

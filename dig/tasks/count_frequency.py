@@ -128,12 +128,12 @@ def _array(size: int, seed: int) -> tuple[int, ...]:
 
 
 def _tools(data: tuple[int, ...], most: int) -> Mapping[str, Tool]:
-    def size(part: Any) -> int:
+    def size(part: list[int]) -> int:
         """How many elements a part has."""
         start, stop = _bounds(part, len(data))
         return stop - start
 
-    def split(part: Any, pieces: int) -> list[list[int]]:
+    def split(part: list[int], pieces: int) -> list[list[int]]:
         """Cut a part into pieces of equal length, or as nearly equal as can be, in order."""
         start, stop = _bounds(part, len(data))
         if type(pieces) is not int or not 1 <= pieces <= stop - start:
@@ -141,7 +141,7 @@ def _tools(data: tuple[int, ...], most: int) -> Mapping[str, Tool]:
         cuts = [start + (stop - start) * i // pieces for i in range(pieces + 1)]
         return [list(piece) for piece in pairwise(cuts)]
 
-    def raw_data(part: Any) -> list[int]:
+    def raw_data(part: list[int]) -> list[int]:
         """The elements of a part that is short enough for one message."""
         start, stop = _bounds(part, len(data))
         if stop - start > most:

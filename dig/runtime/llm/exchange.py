@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 Keep = Callable[[dict[str, Any]], None]
@@ -40,7 +40,14 @@ class Exchange:
     reply: str | None = None
     error: str | None = CUT_OFF
     at: float = 0.0
-    seconds: float = field(default=0.0)
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any], who: str) -> Exchange:
+        """The exchange that begins with a request."""
+        tools = [tool["function"]["name"] for tool in request.get("tools", ())]
+        schema = request["response_format"].__name__
+        return cls(who, request["model"], request["messages"], schema, tools)
 
     @contextmanager
     def kept(self, keep: Keep) -> Iterator[None]:

@@ -113,6 +113,7 @@ class Model:
         *,
         check: Check | None = None,
         tools: Sequence[Any] = (),
+        may_call: bool = True,
         usage: Usage | None = None,
         who: str = "",
     ) -> Reply[M]:
@@ -125,7 +126,8 @@ class Model:
             schema: The shape. All its fields are sent as required (OpenAI's strict mode), and
                 `Any` has no place in it.
             check: Says what else is wrong with an answer.
-            tools: What the model may call instead of answering, as `tools.described` makes them.
+            tools: What the model may call instead of answering, as a `Toolbox` describes them.
+            may_call: Whether it may; else it only has to know what it has called before.
             usage: What is used is added here at once, so it is known even if nothing comes of it.
             who: Who asks, for `keep`.
 
@@ -134,9 +136,10 @@ class Model:
             StopRunError: None will ever come: a wrong key, an unknown model, the budget used up.
         """
         usage = {} if usage is None else usage
+        request = self._request(schema, tools, may_call)
         talk, why = list(messages), ""
         for _ in range(ATTEMPTS):
-            message = (await self._send(talk, schema, tools, usage, who)).said()
+            message = (await self._send(request | {"messages": list(talk)}, usage, who)).said()
             if message.tool_calls:
                 return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
             try:
@@ -150,21 +153,21 @@ class Model:
                 return Reply(answer, (), message.echo(), dict(usage))
         raise ModelError(f"the model's reply was unusable twice: {why}")
 
-    async def _send(
-        self, talk: Messages, schema: type[BaseModel], tools: Sequence[Any], usage: Usage, who: str
-    ) -> Completion:
-        """Send a request, again if the server is busy, until a reply comes back."""
-        named = [tool["function"]["name"] for tool in tools]
-        request: dict[str, Any] = {
-            "model": self.settings.model, "messages": list(talk), "response_format": schema
-        }  # fmt: skip
+    def _request(
+        self, schema: type[BaseModel], tools: Sequence[Any], may_call: bool
+    ) -> dict[str, Any]:
+        request: dict[str, Any] = {"model": self.settings.model, "response_format": schema}
         if tools:
-            request["tools"] = tools
+            request |= {"tools": tools, "tool_choice": "auto" if may_call else "none"}
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
+        return request
+
+    async def _send(self, request: dict[str, Any], usage: Usage, who: str) -> Completion:
+        """Send a request, again if the server is busy, until a reply comes back."""
         attempt = 0
         while True:
-            exchange = Exchange(who, self.settings.model, list(talk), schema.__name__, named)
+            exchange = Exchange.of(request, who)
             done = await self._try(exchange, request, usage)
             if isinstance(done, Completion):
                 return done
