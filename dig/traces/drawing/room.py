@@ -1,0 +1,57 @@
+"""Which parts of a picture are taken, so that labels stand only where there is place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .scene import Point
+
+_CELL = 40.0
+
+Rectangle = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+
+def around(at: Point, width: float, height: float) -> Rectangle:
+    """The rectangle of some size with its centre at a point."""
+    x, y = at
+    return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+
+class Room:
+    """The rectangles that are taken, in a coarse grid, so that few are looked at each time."""
+
+    def __init__(self, bounds: Rectangle) -> None:
+        self._bounds = bounds
+        self._cells: dict[tuple[int, int], list[Rectangle]] = {}
+
+    def take(self, one: Rectangle) -> None:
+        """Take a rectangle."""
+        for cell in _cells(one):
+            self._cells.setdefault(cell, []).append(one)
+
+    def place(self, candidates: Iterable[Point], width: float, height: float) -> Point | None:
+        """The first of some centres around which there is place; it is taken then."""
+        for at in candidates:
+            one = around(at, width, height)
+            if self._is_free(one):
+                self.take(one)
+                return at
+        return None
+
+    def _is_free(self, one: Rectangle) -> bool:
+        left, top, right, bottom = self._bounds
+        if one[0] < left or one[1] < top or one[2] > right or one[3] > bottom:
+            return False
+        return not any(
+            one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+            for cell in _cells(one)
+            for other in self._cells.get(cell, ())
+        )
+
+
+def _cells(one: Rectangle) -> Iterator[tuple[int, int]]:
+    left, top, right, bottom = (int(side // _CELL) for side in one)
+    for x in range(left, right + 1):
+        for y in range(top, bottom + 1):
+            yield x, y

@@ -1,0 +1,140 @@
+"""A picture as data: shapes in pixels, which each back end draws in its own way.
+
+The origin is at the top left, y grows downwards. A scene is computed once; what stands later in
+it lies on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import cos, pi, sin
+from typing import Literal
+
+Point = tuple[float, float]
+Anchor = Literal["start", "middle", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a shape looks.
+
+    Attributes:
+        fill: The colour inside it; ``None``: nothing.
+        stroke: The colour of its line; ``None``: no line.
+        width: How wide the line is.
+        dash: Lengths of dashes and gaps in turn; empty: a line without gaps.
+        opacity: 1 covers what lies below, 0 cannot be seen.
+    """
+
+    fill: str | None = None
+    stroke: str | None = None
+    width: float = 1.0
+    dash: tuple[float, ...] = ()
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """A circle; `title` is shown by viewers that can, when somebody points at it."""
+
+    at: Point
+    radius: float
+    look: Look
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Polygon:
+    """A line through some points, closed or not."""
+
+    points: tuple[Point, ...]
+    look: Look
+    title: str = ""
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A cubic Bezier curve: begin, two control points, end."""
+
+    points: tuple[Point, Point, Point, Point]
+    look: Look
+    title: str = ""
+
+    def at(self, part: float) -> Point:
+        """The point at a part of the way, from 0 to 1."""
+        a, b, c, d = (1 - part) ** 3, 3 * part * (1 - part) ** 2, 3 * part**2 * (1 - part), part**3
+        p, q, r, s = self.points
+        return (
+            a * p[0] + b * q[0] + c * r[0] + d * s[0],
+            a * p[1] + b * q[1] + c * r[1] + d * s[1],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle with round corners: its top left corner, its size, and their radius."""
+
+    at: Point
+    size: tuple[float, float]
+    look: Look
+    radius: float = 0.0
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A line of text; `at` is on its baseline, at its start, its middle or its end."""
+
+    at: Point
+    text: str
+    size: float
+    colour: str
+    anchor: Anchor = "start"
+    bold: bool = False
+
+
+Shape = Circle | Polygon | Curve | Box | Words
+
+
+@dataclass
+class Scene:
+    """A picture: its size, what it is in words, and its shapes from the lowest to the topmost."""
+
+    width: float
+    height: float
+    title: str
+    description: str
+    shapes: list[Shape] = field(default_factory=list)
+
+    def add(self, shapes: Iterable[Shape]) -> None:
+        """Put shapes on top."""
+        self.shapes += shapes
+
+
+def regular(at: Point, radius: float, corners: int, turn: float = 0.0) -> tuple[Point, ...]:
+    """The corners of a regular polygon; without a turn one of them is on top."""
+    angles = [2 * pi * (i / corners + turn) - pi / 2 for i in range(corners)]
+    return tuple((at[0] + radius * cos(a), at[1] + radius * sin(a)) for a in angles)
+
+
+def star(at: Point, radius: float) -> tuple[Point, ...]:
+    """The corners of a star with five points."""
+    radii = [radius, radius * 0.45] * 5
+    angles = [pi * i / 5 - pi / 2 for i in range(10)]
+    return tuple(
+        (at[0] + r * cos(a), at[1] + r * sin(a)) for r, a in zip(radii, angles, strict=True)
+    )
+
+
+def moved(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
+    """Points somewhere else."""
+    return tuple((px + x, py + y) for px, py in points)
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """About how wide a line of text is, in any of the usual fonts; rather too much."""
+    from rich.cells import cell_len
+
+    return cell_len(text) * size * (0.64 if bold else 0.58)
