@@ -52,7 +52,8 @@ class GraphPanel:
         """Put the graph into a scene."""
         scene.add(self._lanes())
         scene.add(self._links())
-        scene.add(self._halo(focus))
+        if focus is not None:
+            scene.add([self._halo(self._at[focus])])
         scene.add(self._all_nodes())
         scene.add(self._badges())
         scene.add(self._labels())
@@ -114,10 +115,10 @@ class GraphPanel:
 
     # --- nodes ---
 
-    def _halo(self, focus: str | None) -> Iterator[Shape]:
-        if focus is not None:
-            ring = Look("#fff3b8", palette.ORANGE, 1.5)
-            yield Circle(self._at[focus], self._layout.radius + 6, ring)
+    def _halo(self, at: Point) -> Shape:
+        radius = self._layout.radius + 6
+        self._room.take(around(at, 2 * radius, 2 * radius))
+        return Circle(at, radius, Look("#fff3b8", palette.ORANGE, 1.5))
 
     def _all_nodes(self) -> Iterator[Shape]:
         radius = self._layout.radius
@@ -145,13 +146,15 @@ class GraphPanel:
                 label = f"{text} x{count}" if count > 1 else text
                 width = text_width(label, BADGE, bold=True) + 7
                 up = self._layout.radius + _BADGE_HEIGHT / 2 + 2
-                ways = [
-                    (x + side, y + way * (up + step))
+                side = self._layout.radius + width / 2 + 3
+                near = [(x, y - up), (x, y + up), (x - side, y), (x + side, y)]
+                far = [
+                    (x + dx, y + way * (up + step))
                     for step in (0.0, 14.0, 28.0)
                     for way in (-1, 1)
-                    for side in (0.0, width * 0.6, -width * 0.6)
+                    for dx in (0.0, width * 0.6, -width * 0.6)
                 ]
-                at = self._room.place(ways, width + 1, _BADGE_HEIGHT + 1) or ways[0]
+                at = self._room.place(near + far, width + 1, _BADGE_HEIGHT + 1) or near[0]
                 self.used[palette.FINDING + pattern] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
                     edge = y + (self._layout.radius + 1) * (1 if at[1] > y else -1)
@@ -171,9 +174,7 @@ class GraphPanel:
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
         """Where a finding belongs: what it is about or, if that is the run, the latest node."""
-        subject = finding.subject if isinstance(finding.subject, dict) else {}
-        about = [subject.get(key) for key in ("event", "activation")]
-        named = [one for one in about if isinstance(one, str)]
+        named = _about(finding)
         if named:
             return next((one for one in named if one in self._at), None)
         before = [one for one, node in self._selection.nodes.items() if moment(node) <= finding.t]
@@ -203,9 +204,20 @@ def link_kind(link: Link) -> str:
 
 
 def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingRow]:
-    """What was raised within the times of a selection."""
+    """What was raised within the times of a selection, about the run or what is drawn of it."""
     first, last = selection.span
-    return (finding for finding in source.findings if first <= finding.t <= last)
+    drawn = selection.nodes.keys() | selection.turns.keys()
+    for finding in source.findings:
+        named = _about(finding)
+        if first <= finding.t <= last and (not named or drawn.intersection(named)):
+            yield finding
+
+
+def _about(finding: Finding | FindingRow) -> list[str]:
+    """The event or activation that a finding is about; whoever wrote it may name anything."""
+    subject = finding.subject if isinstance(finding.subject, dict) else {}
+    about = [subject.get(key) for key in ("event", "activation")]
+    return [one for one in about if isinstance(one, str)]
 
 
 def badge(pattern: str, label: str, at: Point, width: float) -> Iterator[Shape]:

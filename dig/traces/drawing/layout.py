@@ -8,8 +8,10 @@ place there is either one activation or a stack of events: nothing overlaps.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, sqrt
 from typing import Any
 
 from dig.history import FROM_OUTSIDE, History
@@ -24,11 +26,13 @@ Lane = str | None
 
 OUTSIDE = None
 
-MOST_STACKED = 8
-WIDE, NARROW = 76.0, 15.0
+FEW_LANES = 8
+"""Of so many lanes each may be high; of more, nodes are smaller, and stacks lower."""
+
+WIDE, NARROW = 88.0, 15.0
 """Between these is the width of a column, in pixels."""
 
-USUAL_WIDTH = 1120.0
+USUAL_WIDTH, LEAST_WIDTH = 1120.0, 720.0
 LEAST_LANE = 34.0
 
 
@@ -69,11 +73,12 @@ def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layo
         selection: What of it is drawn.
         agents: Those that have a lane, in order; whoever has a node must be among them.
     """
-    grid = _Grid(source.graph.history, selection)
+    is_low = len(agents) > FEW_LANES
+    grid = _Grid(source.graph.history, selection, is_low)
     places = {one: grid.put(one, node) for one, node in selection.nodes.items()}
     ranks = 1 + max(place.rank for place in places.values())
     column = min(WIDE, max(NARROW, USUAL_WIDTH / ranks))
-    radius = min(9.0, max(5.0, column * 0.3))
+    radius = min(6.5 if is_low else 9.0, max(5.0, column * 0.3))
     slot = 2 * radius + 5
     used = {place.lane for place in places.values()}
     order = [lane for lane in (OUTSIDE, *agents, SYSTEM) if lane in used or lane in agents]
@@ -89,14 +94,16 @@ def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layo
         rows = grid.stacked.get((place.lane, place.rank), 1)
         shift = (place.row - (rows - 1) / 2) * slot
         at[one] = (column * (place.rank + 0.5), lane_top + height / 2 + shift)
-    return Layout(at, lanes, column, radius, max(column * ranks, 560.0), top)
+    return Layout(at, lanes, column, radius, max(column * ranks, LEAST_WIDTH), top)
 
 
 class _Grid:
     """Places nodes in order of time."""
 
-    def __init__(self, history: History, selection: Selection) -> None:
+    def __init__(self, history: History, selection: Selection, is_low: bool) -> None:
         self._history = history
+        self._is_low = is_low
+        self._outputs = Counter(link.source for link in selection.links if not link.is_delivery)
         self._inputs: dict[str, list[str]] = {}
         for link in selection.links:
             if link.is_delivery:
@@ -132,9 +139,9 @@ class _Grid:
         n = h.event(one)
         assert n is not None  # it is a node of the graph
         by = h.generator[n]
+        maker = h.activation_ids[by] if by >= 0 else ""
         if by >= 0:
             lane: Lane = h.agent(by)
-            maker = h.activation_ids[by]
             first = self._rank[maker] + 1 if maker in self._rank else self._next.get(lane, 0)
             first, count = self._stacks.get(maker, (first, 0))
             self._stacks[maker] = (first, count + 1)
@@ -145,4 +152,10 @@ class _Grid:
             else:
                 first, count = self._latest + 1, 0
             self._alone = (first, count)
-        return Place(lane, first + count // MOST_STACKED, count % MOST_STACKED)
+        rows = self._rows(self._outputs[maker])
+        return Place(lane, first + count // rows, count % rows)
+
+    def _rows(self, outputs: int) -> int:
+        """How high a stack may be: of very many events it is about as high as it is wide."""
+        square = ceil(sqrt(1.5 * outputs))
+        return max(square, 3) if self._is_low else max(square, 8)

@@ -162,13 +162,20 @@ def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
 
 
 def _near(focus: str, links: Iterable[Link], hops: int) -> set[str]:
-    """A node with its ancestors and its descendants, up to so many edges away."""
+    """A node with its ancestors and its descendants, up to so many edges away.
+
+    Ancestry is causal, over productive edges; but whatever the node has an edge to is near.
+    """
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
+    beside = set()
     for link in links:
-        after.setdefault(link.source, []).append(link.target)
-        before.setdefault(link.target, []).append(link.source)
-    return _reached(focus, before, hops) | _reached(focus, after, hops)
+        if link.is_productive:
+            after.setdefault(link.source, []).append(link.target)
+            before.setdefault(link.target, []).append(link.source)
+        elif focus in (link.source, link.target):
+            beside |= {link.source, link.target}
+    return beside | _reached(focus, before, hops) | _reached(focus, after, hops)
 
 
 def _reached(start: str, ways: Mapping[str, list[str]], hops: int) -> set[str]:
