@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.plain import name
+from dig.plain import counted, name
 from dig.views import GraphView
 
 from .source import Source
@@ -47,7 +47,11 @@ class Wanted:
             *(["cleaned"] if self.cleaned else []),
             *([f"after record {self.at}"] if self.at is not None else []),
             *([" ".join(window)] if window else []),
-            *([f"{self.hops} hops around {name(self.focus)}"] if self.focus is not None else []),
+            *(
+                [f"{counted(self.hops, 'hop')} around {name(self.focus)}"]
+                if self.focus is not None
+                else []
+            ),
         ]
 
 

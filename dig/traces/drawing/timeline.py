@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import floor, log10
+from math import ceil, floor, log10
 
 from dig.plain import one_line
 
@@ -89,16 +89,17 @@ class Timeline:
 
     def _axis(self) -> Iterator[Shape]:
         top, bottom = self._origin[1], self._origin[1] + self.height - AXIS
-        unit = 1_000_000
-        step = _step(self._us / unit, max(2, int(self._width / 110)))
-        tick = floor(self._begin / unit / step) * step
+        most = max(2, int(self._width / 110))
+        step = _step(self._us / 1_000_000, most)
+        first = ceil(self._begin / 1_000_000 / step)
         line = Look(None, palette.FAINT, 1)
-        while tick * unit <= self._begin + self._us:
-            if tick * unit >= self._begin:
-                x = self._x(tick * unit)
-                yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
-                yield Words((x, bottom + 17), _told(tick, step), 9.5, palette.MUTED, "middle")
-            tick += step
+        for tick in range(first, first + most + 1):
+            us = tick * step * 1_000_000
+            if us > self._begin + self._us:
+                break
+            x, text = self._x(us), _told(tick * step, step)
+            yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
+            yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self._origin[0] + self._width
         end = Look(None, palette.MUTED, 1)
         yield Polygon(((self._origin[0], bottom), (right, bottom)), end, closed=False)

@@ -1,0 +1,240 @@
+"""The picture as a whole: what is in it, its formats, and that no text from outside harms it."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from dig import InteractionGraph
+from dig.codec import decode
+from dig.errors import JournalError, SettingsError
+from dig.traces.drawing.drawing import Drawing
+from dig.traces.drawing.scene import Curve, Polygon
+from dig.traces.drawing.selection import Wanted
+from tests.histories import arrive, deliver, end, row, start, trace, turn
+from tests.traces.runs import directory, hasty, solved
+
+from .pictures import scene, texts
+
+SVG = "{http://www.w3.org/2000/svg}"
+ALLOWED = {"svg", "title", "desc", "g", "path", "circle", "rect", "text"}
+
+
+def parsed(text: str) -> ElementTree.Element:
+    """An SVG that has no more in it than shapes and words."""
+    root = ElementTree.fromstring(text)
+    for element in root.iter():
+        assert element.tag.removeprefix(SVG) in ALLOWED
+        for key, value in element.attrib.items():
+            assert not key.startswith("on") and "href" not in key and key != "style"
+            assert "url(" not in value and "script" not in value
+    return root
+
+
+# --- what is in it ---
+
+
+def test_title_and_description_say_what_is_seen(tmp_path: Path) -> None:
+    """For people who cannot see it, too."""
+    run = directory(tmp_path, "r", solved(), method="dig", agents_are="simulated")
+    root = parsed(Drawing.of(run).svg())
+    assert root.attrib["role"] == "img"
+    title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None and title.text == "r"
+    assert description is not None and description.text == (
+        "adding, method dig, 3 simulated agents, 3 activations, 4 events, 3.0 s, submitted"
+    )
+
+
+def test_agents_that_are_not_known_to_be_simulated_are_not_called_so(tmp_path: Path) -> None:
+    run = directory(tmp_path, "r", solved(), method="dig")
+    assert "simulated" not in Drawing.of(run).svg()
+
+
+def test_findings_stand_at_their_place_and_in_the_time_line(tmp_path: Path) -> None:
+    """A label beside the answer, one at its time, one in the legend with its name."""
+    picture = Drawing.of(directory(tmp_path, "r", hasty())).scene
+    assert texts(picture).count("ET") == 3
+    assert "early termination" in texts(picture)
+
+
+def test_findings_of_a_trace_without_any_are_looked_for(tmp_path: Path) -> None:
+    """A trace that nobody monitored is checked when it is drawn."""
+    rows = hasty()[:12]
+    picture = Drawing.of(directory(tmp_path, "r", rows)).scene
+    assert "ET" in texts(picture)
+
+
+def test_the_legend_has_what_is_there_and_nothing_else() -> None:
+    told = set(texts(scene(solved())))
+    assert {"generated, consumed", "accepted answer", "activation: submitted"} <= told
+    assert not {"delayed", "rerouted", "activation: waited", "healing"} & told
+
+
+FATES: list[tuple[str, Any, str]] = [
+    ("delayed", "delay", "activation: waited"),
+    ("rerouted", ("c",), "activation: rerouted"),
+    ("discarded", "discard", "activation: discarded"),
+]
+
+
+@pytest.mark.parametrize(("text", "fate", "did"), FATES)
+def test_what_is_not_productive_is_dashed_and_told(text: str, fate: Any, did: str) -> None:
+    """Colour, dash, mark, letter and legend say the same."""
+    rows = trace(arrive(0, "p", None, "b"), turn(1, "v", "b", p=fate))
+    picture = scene(rows)
+    assert {text, did} <= set(texts(picture))
+    drawn, in_legend = (s.look for s in picture.shapes if isinstance(s, Curve))
+    assert drawn == in_legend
+    assert drawn.dash and drawn.stroke in ("#e69f00", "#0072b2", "#d55e00")
+
+
+def test_an_activation_that_has_not_ended_is_dashed_and_one_that_failed_is_marked(
+    tmp_path: Path,
+) -> None:
+    rows = trace(
+        arrive(0, "p", None, "ab"),
+        start(1, "v", "a", "p"),
+        end(2, "v") | {"error": "no"},
+        start(3, "w", "b", "p"),
+    )
+    told = set(texts(Drawing.of(directory(tmp_path, "r", rows)).scene))
+    assert {"activation: failed", "activation: in progress", "in front of it"} <= told
+
+
+def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
+    """A star is hollow as long as nobody has accepted it."""
+    run = directory(tmp_path, "r", solved())
+    whole = set(texts(Drawing.of(run).scene))
+    before = set(texts(Drawing.of(run, Wanted(at=13)).scene))
+    assert "accepted answer" in whole
+    assert "answer" in before and "accepted answer" not in before
+
+
+def test_a_graph_without_a_clock_can_be_drawn() -> None:
+    """In a notebook there may be no trace; then every record lasts a second."""
+    graph = InteractionGraph.of(decode(one) for one in solved())
+    text = Drawing.of(graph)._repr_svg_()
+    assert "activations, a record a second" in text
+    parsed(text)
+
+
+def test_a_finding_that_names_anything_at_all_is_drawn(tmp_path: Path) -> None:
+    """Rows of kind `finding` can be written by anybody."""
+    odd = [None, 3, "x", ["p"], {"event": ["p"]}, {"event": "nobody"}, {"activation": "v"}]
+    rows = [
+        {**one, "t": t}
+        for t, one in enumerate(
+            [*solved()[:5], *(row(1, "finding", pattern="<b>", stage=None, subject=s, evidence={})
+                              for s in odd), *solved()[5:]]
+        )
+    ]  # fmt: skip
+    picture = Drawing.of(directory(tmp_path, "r", rows)).scene
+    assert "<b>" in texts(picture)
+    parsed(Drawing.of(directory(tmp_path, "r", rows)).svg())
+
+
+# --- text from outside ---
+
+PIECES = [
+    "<script>alert(1)</script>", "</title>", "</svg>", "]]>", "<!--", "-->", "&amp;", "&", '"',
+    "'", "{{x}}", "${x}", "<img src=x onerror=alert(1)>", "javascript:x", "\u2028", "\u202e",
+    "\x00", "\x1b[31m", "\ud800", "\ufffe", "\uffff", "\U0001f600", "\u4e2d\u6587", "%s",
+    "$\\frac{1}{2}$", "\n", "\t", "a" * 200, "url(http://x)", "#", "%", "<?xml ?>", "<![CDATA[",
+]  # fmt: skip
+
+
+def hostile(seed: int) -> list[dict[str, Any]]:
+    """A run in which every name is made of what breaks out of places."""
+    rng = random.Random(seed)
+
+    def text(i: int) -> str:
+        return "".join(rng.choices(PIECES, k=3)) + str(i)
+
+    p, v, q, w, kind, agent, task = (text(i) for i in range(7))
+    return trace(
+        row(0, "join", agent=agent),
+        {**arrive(0, p, None, "", kind)[0], "to": [agent]},
+        deliver(0, p, agent),
+        row(1, "start", activation=v, agent=agent, inputs=[p]),
+        row(1, "end", activation=v, fates=[{"event": p, "fate": "consume"}], outputs=[q]),
+        {**arrive(1, q, v, "", kind)[0], "to": [agent]},
+        deliver(1, q, agent),
+        row(2, "start", activation=w, agent=agent, inputs=[q]),
+        row(2, "end", activation=w, fates=[{"event": q, "fate": "delay"}], outputs=[]),
+        row(2, "finding", pattern=kind, stage=task, subject={"event": q}, evidence={}),
+        task=task,
+        agents=[],
+    )
+
+
+@pytest.mark.parametrize("seed", range(0, 150, 3))
+def test_hostile_names_change_nothing_in_the_svg(seed: int) -> None:
+    """It has the shapes and elements of any other run, and shows the names as text."""
+    text = Drawing.of(InteractionGraph.of(decode(one) for one in hostile(seed))).svg()
+    root = parsed(text)
+    tame = parsed(Drawing.of(InteractionGraph.of(decode(one) for one in hostile(1))).svg())
+    assert len(list(root.iter(f"{SVG}circle"))) == len(list(tame.iter(f"{SVG}circle")))
+    assert not re.search("[\x00-\x08\x0b-\x1f\u2028-\u202e\ud800-\udfff\ufffe\uffff]", text)
+
+
+def test_hostile_names_can_be_drawn_by_matplotlib() -> None:
+    """Dollar signs are no formulas, and what the font does not have is a box, not a warning."""
+    pytest.importorskip("matplotlib")
+    graph = InteractionGraph.of(decode(one) for one in hostile(7))
+    from dig.traces.drawing.raster import raster
+
+    assert raster(Drawing.of(graph).scene, "png").startswith(b"\x89PNG")
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, form: str) -> None:
+    """No date, no random id: a picture can be kept under version control."""
+    if form != "svg":
+        pytest.importorskip("matplotlib")
+    run = directory(tmp_path, "r", hasty())
+    files = [tmp_path / f"{i}.{form}" for i in range(2)]
+    for file in files:
+        Drawing.of(run).save(file)
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert first.startswith({"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
+
+
+def test_without_matplotlib_a_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    picture = Drawing.of(directory(tmp_path, "r", solved()))
+    with pytest.raises(SettingsError, match=r"PNG is drawn by matplotlib.*dig-monitor\[draw\]"):
+        picture.save(tmp_path / "r.png")
+    picture.save(tmp_path / "r.svg")
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    picture = Drawing.of(directory(tmp_path, "r", solved()))
+    with pytest.raises(JournalError, match="No such file"):
+        picture.save(tmp_path / "nowhere" / "r.svg")
+    with pytest.raises(SettingsError, match=r"must end in one of \.svg, \.png, \.pdf"):
+        picture.save(tmp_path / "r.gif")
+
+
+def test_both_back_ends_draw_the_same_shapes() -> None:
+    """The scene is computed once; a back end that left a kind of shape out would be seen."""
+    picture = scene(hasty())
+    kinds = {type(shape).__name__ for shape in picture.shapes}
+    assert kinds == {"Box", "Circle", "Curve", "Polygon", "Words"}
+    root = parsed(Drawing(picture).svg())
+    drawn = sum(len(list(root.iter(SVG + tag))) for tag in ("path", "circle", "rect", "text"))
+    assert drawn == len(picture.shapes)
+    assert any(isinstance(shape, Polygon) for shape in picture.shapes)
