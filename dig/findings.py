@@ -51,6 +51,11 @@ class Finding:
 
         return (self.why or explain)(graph, self)
 
+    def _repr_html_(self) -> str:
+        from .notebook import finding_html
+
+        return finding_html(self)
+
     @property
     def ts(self) -> float:
         """Its moment, in seconds since the run began."""

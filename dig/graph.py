@@ -159,6 +159,11 @@ class InteractionGraph(Rewrites):
 
         return GraphView(self).to_networkx()
 
+    def _repr_html_(self) -> str:
+        from .notebook import graph_html
+
+        return graph_html(self)
+
     def _number(self, event: str) -> int:
         n = self.history.event(event)
         if n is None:

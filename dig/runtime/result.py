@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dig.explain import value_text
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.messages import Answered, Effect, Healed, Raised
+from dig.notebook import table
+from dig.plain import counted, one_line
 from dig.records import Finish
 
 
@@ -67,6 +70,21 @@ class RunResult:
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
         return dict(Counter(finding.pattern for finding in self.findings))
+
+    def _repr_html_(self) -> str:
+        left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
+        rows = [
+            ("answer", one_line(self.answer)),
+            ("time", f"{self.seconds:.1f} s"),
+            (
+                "activity",
+                f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}",
+            ),
+            ("findings", value_text(self.raised()) or "none"),
+            ("healing", value_text(self.heals) or "none"),
+            *((what, text) for what, text in left.items() if text not in ("", "nothing")),
+        ]
+        return table(f"{self.outcome}: {one_line(self.reason)}", rows)
 
     def to_json(self) -> dict[str, Any]:
         """The result as `result.json` has it."""
