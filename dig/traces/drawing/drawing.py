@@ -15,7 +15,7 @@ from .graph_panel import GraphPanel, lane_name
 from .layout import lay_out
 from .legend import legend
 from .raster import raster
-from .scene import Look, Polygon, Scene, Words, text_width
+from .scene import Box, Look, Polygon, Scene, Words, text_width
 from .selection import Selection, Wanted, select
 from .source import Source
 from .svg import svg
@@ -121,6 +121,8 @@ def compose(source: Source, wanted: Wanted) -> Scene:
     signs, height = legend(used, (left + 8, bottom + 9), scene.width - 2 * MARGIN - 16)
     scene.add(signs)
     scene.height = bottom + 9 + height + 12
+    paper = Box((0, 0), (scene.width, scene.height), Look(palette.PAPER))
+    scene.shapes.insert(0, paper)  # a dark page would be dark behind dark words
     return scene
 
 
