@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 # submits too early, and is healed.
 SPEED ?= 10
 
-# Which random traces the campaign looks at: COUNT of them, from number SEED on.
+# Which random traces and schedules the campaign looks at: COUNT of them, from number SEED on.
 SEED ?= 0
 COUNT ?= 100000
 
@@ -33,8 +33,10 @@ check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 
-campaign: .venv/.dev-stamp  ## Hold the detectors against an oracle (COUNT=100000 SEED=0)
+campaign: .venv/.dev-stamp  ## Random traces against an oracle, random schedules against every law (COUNT=100000 SEED=0)
 	@$(BIN)/python -m tests.campaign --seed $(SEED) --count $(COUNT)
+	@$(BIN)/python -m tests.schedules --seed $(SEED) --count $(COUNT)
+	@$(BIN)/python -m tests.schedules --seed $(SEED) --count $$(( ($(COUNT) + 9) / 10 )) --engine shell
 
 mutants: .venv/.dev-stamp  ## Plant bugs, and see whether the tests notice
 	@$(BIN)/python -m tests.mutants

@@ -1,0 +1,185 @@
+"""Points at which a seed makes things fail: in everything that is handed to a monitor.
+
+    journal.write   the write of a record fails, or is cut short
+    detector.run    a detector raises, or returns what is no finding
+    healer.run      a healer raises, or returns what is no intervention
+    deliver         a delivery policy raises, or says what is no step
+    agent.act       an agent raises, returns nonsense, or is cancelled from within
+    export          what is entered around an activation raises, on entering or on leaving
+
+Whether a point fails is a function of (seed, point, how often it was passed), so that a schedule
+fails the same way again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dig import InteractionGraph, Record
+from dig.detectors import standard, standard_healers
+from dig.findings import ClockDetector, Detector, Finding, Healer
+from dig.messages import DeliveryPolicy, Situation, Started
+from dig.runtime import Decision, NewEvent, Plan, Setup, View
+from dig.runtime.draws import Draws
+
+from .chaos import Chaos
+
+POINTS = ("journal.write", "detector.run", "healer.run", "deliver", "agent.act", "export")
+NONSENSE: tuple[Any, ...] = (None, 7, "no", [None], [...], {"fates": 3}, b"\xff")
+
+
+class Fault(RuntimeError):
+    """A planted failure."""
+
+
+@dataclass
+class Faults:
+    """Which points fail in one schedule, and what was made to fail."""
+
+    seed: int
+    points: frozenset[str] = frozenset()
+    passed: Counter[str] = field(default_factory=Counter)
+    struck: Counter[str] = field(default_factory=Counter)
+    shown: set[tuple[str, str]] = field(default_factory=set)  # agent, event
+
+    def strikes(self, point: str, chance: float) -> bool:
+        """Whether a point fails this time."""
+        if point not in self.points:
+            return False
+        self.passed[point] += 1
+        if Draws(self.seed, point, self.passed[point]).uniform("fault") >= chance:
+            return False
+        self.struck[point] += 1
+        return True
+
+    def choice(self, point: str, options: tuple[Any, ...]) -> Any:
+        return Draws(self.seed, point, self.passed[point]).choice(options, "what")
+
+    def returned(self, point: str, chance: float, value: Callable[[], Any]) -> Any:
+        """What a part returns: its value or, where it fails, nonsense, or it raises."""
+        if not self.strikes(point, chance):
+            return value()
+        if self.choice(point, (True, False)):
+            raise Fault(point)
+        return self.choice(point, NONSENSE)
+
+    def write(self, file: int, data: memoryview) -> int:
+        """Write for a journal."""
+        if self.strikes("journal.write", 0.02):
+            if self.choice("journal.write", (True, False, False)):
+                raise OSError(errno.EIO, "a fault")
+            return os.write(file, data[: max(1, len(data) // 2)])
+        return os.write(file, data)
+
+    @contextmanager
+    def around(self, started: Started) -> Any:
+        """Stands for an export that makes its trace context current."""
+        if self.strikes("export", 0.1):
+            raise Fault("export, on entering")
+        yield
+        if self.strikes("export", 0.1):
+            raise Fault("export, on leaving")
+
+    def setup(self, setup: Setup) -> Setup:
+        """A setup whose detectors and healers fail now and then."""
+        healers = setup.healers and self._healers
+        return replace(setup, detectors=self._detectors, healers=healers)
+
+    def team(self, team: Mapping[str, Chaos]) -> dict[str, Any]:
+        """A team whose agents and policies fail now and then."""
+        return {name: _Agent(agent, self) for name, agent in team.items()}
+
+    def _detectors(self) -> list[Detector]:
+        return [
+            (_Clocked if isinstance(inner, ClockDetector) else _Detector)(inner, self)
+            for inner in standard()
+        ]
+
+    def _healers(self) -> dict[str, Healer]:
+        return {pattern: _Healer(inner, self) for pattern, inner in standard_healers().items()}
+
+
+class _Wrapped:
+    def __init__(self, inner: Any, faults: Faults) -> None:
+        self.inner, self.faults = inner, faults
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class _Detector(_Wrapped):
+    pattern: str
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Any:
+        return self.faults.returned("detector.run", 0.005, lambda: self.inner.detect(graph, record))
+
+
+class _Clocked(_Detector):
+    def deadline(self, graph: InteractionGraph) -> Any:
+        return self.inner.deadline(graph)
+
+    def expire(self, graph: InteractionGraph, us: int) -> Any:
+        return self.faults.returned("detector.run", 0.1, lambda: self.inner.expire(graph, us))
+
+
+class _Healer(_Wrapped):
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Any:
+        return self.faults.returned("healer.run", 0.2, lambda: self.inner.heal(graph, finding))
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """A delivery policy that fails at some of its steps."""
+
+    inner: DeliveryPolicy
+    faults: Faults = field(compare=False, repr=False)
+
+    def step(self, now: Situation) -> Any:
+        return self.faults.returned("deliver", 0.2, lambda: self._step(now))
+
+    def _step(self, now: Situation) -> Any:
+        step = self.inner.step(now)
+        return replace_then(step, lambda then: _Policy(then, self.faults))
+
+
+def replace_then(step: Any, wrap: Callable[[DeliveryPolicy], DeliveryPolicy]) -> Any:
+    """A step whose policy left over is wrapped, too."""
+    if step.then is None:
+        return step
+    kept = {name: getattr(step, name) for name in ("to", "arrives", "in_s", "in_t", "expires")}
+    return type(step)(**kept, then=wrap(step.then), also=step.also)
+
+
+@dataclass
+class _Agent:
+    """A chaos agent that fails in more ways."""
+
+    inner: Chaos
+    faults: Faults
+
+    def plan(self, view: View) -> Plan:
+        self.faults.shown.update((view.agent, event.id) for event in view.events)
+        plan = self.inner.plan(view)
+        value = self.faults.returned("agent.act", 0.05, lambda: self._with_policies(plan.decision))
+        return plan if value is plan.decision else Plan(plan.think_s, value)
+
+    async def act(self, view: View) -> Any:
+        self.faults.shown.update((view.agent, event.id) for event in view.events)
+        decision = await self.inner.act(view)
+        return self.faults.returned("agent.act", 0.05, lambda: self._with_policies(decision))
+
+    def _with_policies(self, decision: Any) -> Any:
+        if "deliver" not in self.faults.points or not isinstance(decision, Decision):
+            return decision
+        return decision.model_copy(update={"outputs": [self._own(o) for o in decision.outputs]})
+
+    def _own(self, output: NewEvent) -> NewEvent:
+        if output.policy is None:
+            return output
+        return output.model_copy(update={"policy": _Policy(output.policy, self.faults)})

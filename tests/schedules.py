@@ -1,0 +1,348 @@
+"""`python -m tests.schedules`: does every law hold, whatever a team, a schedule and faults do?
+
+    python -m tests.schedules --count 100000                       in the simulator
+    python -m tests.schedules --count 10000 --engine shell         on the bus, asyncio and trio
+
+Schedule number n is a function of n alone: its team, its script, thresholds, order of tasks, and
+which fault points are switched on. Each run is journalled; then an account that shares no code
+with dig (`conservation`), the independent checker (`digmon verify`) and, if no detector was made
+to fail, the detectors over the stored trace have to agree with the run.
+
+A schedule that breaks a law is made small (fewer faults, a shorter run, no script) and told with
+the command that has it again. Exit status 0: every law held, 1: not, 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from dig import InteractionGraph, Limits, Monitor, Output, Record, Watch
+from dig.detectors import standard
+from dig.errors import JournalError
+from dig.runtime import Agent, Bus, RunResult, simulate
+from dig.runtime.draws import Draws
+from dig.traces.journal import Journal
+from dig.traces.reader import TRACE
+from dig.traces.recovery import recover
+from dig.traces.verify import verify
+
+from .campaign import progress
+from .chaos import ChaosRun, chaos_run
+from .conservation import conservation
+from .fault_points import POINTS, Faults
+from .helpers import Recorder, bodies, found_again, rows
+from .loops import ENGINES, backend
+
+BATCH = 25
+MOST_FAILURES = 5
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One run: everything about it follows from these."""
+
+    number: int
+    engine: str
+    points: frozenset[str]
+    heal: bool = True
+    interference: bool = True
+    limit_s: float = 2.5
+
+    @classmethod
+    def of(cls, number: int, engine: str) -> Schedule:
+        """The schedule of a number: half of them without faults, the others with some."""
+        draws = Draws(number, "schedule", 0)
+        points = [p for p in POINTS if draws.chance(0.4, p)] if number % 2 else []
+        if engine == "shell":
+            engine = draws.choice(ENGINES[1:], "engine")
+        return cls(number, engine, frozenset(points), heal=draws.chance(0.7, "heal"))
+
+    def run(self) -> ChaosRun:
+        run = chaos_run(self.number, heal=self.heal, limit_s=self.limit_s)
+        draws = Draws(self.number, "thresholds", 0)
+        mc_s, oe_s, dl_s = (round(0.1 + draws.uniform("window", i), 3) for i in range(3))
+        limits = Limits(
+            mc_s,
+            oe_s,
+            dl_s,
+            activation_limit_s=round(0.2 + 5 * draws.uniform("activation"), 3),
+            reroute_limit=run.setup.limits.reroute_limit,
+            coverage=draws.chance(0.8, "coverage"),
+        )
+        run = replace(run, setup=replace(run.setup, limits=limits))
+        return run if self.interference else replace(run, script=())
+
+    def smaller(self) -> Iterator[Schedule]:
+        """Simpler schedules that may break the same law."""
+        yield from (replace(self, points=self.points - {p}) for p in sorted(self.points))
+        if self.interference:
+            yield replace(self, interference=False)
+        if self.heal:
+            yield replace(self, heal=False)
+        if self.limit_s > 0.1:
+            yield replace(self, limit_s=round(self.limit_s * 0.8, 2))
+
+    def command(self) -> str:
+        """The command that has it again."""
+        parts = [f"--seed {self.number} --count 1 --engine {self.engine}"]
+        parts.append(f"--points {','.join(sorted(self.points)) or 'none'}")
+        parts += [] if self.heal else ["--observe"]
+        parts += [] if self.interference else ["--no-script"]
+        parts += [] if self.limit_s == 2.5 else [f"--limit {self.limit_s:g}"]
+        return f"python -m tests.schedules {' '.join(parts)}"
+
+
+def carry_out(schedule: Schedule, folder: Path) -> tuple[Recorder, Faults]:
+    """One run, journalled, and judged.
+
+    Raises:
+        AssertionError: A law is broken.
+    """
+    run, faults, sink = schedule.run(), Faults(schedule.number, schedule.points), Recorder()
+    path = folder / TRACE
+    for old in folder.iterdir():
+        old.unlink()
+    result: RunResult | None = None
+    with closing(Journal(path, write=faults.write)) as journal:
+
+        def both(record: Record) -> None:
+            journal(record)
+            sink(record)
+
+        try:
+            result = _run(schedule, run, faults, both)
+        except JournalError:
+            assert faults.struck["journal.write"], "only a planted fault stops the journal"
+    _judge(run, faults, sink, result, path)
+    return sink, faults
+
+
+def _run(
+    schedule: Schedule, run: ChaosRun, faults: Faults, sink: Callable[[Record], None]
+) -> RunResult:
+    setup, team = faults.setup(run.setup), faults.team(run.team)
+    if schedule.engine == "simulator":
+        return simulate(team, run.problem, setup=setup, script=run.script, sink=sink)
+    bus = Bus(team, setup, sink=sink)
+    bus.follow(lambda record: None, faults.around)
+    with backend(schedule.engine, schedule.number) as (name, options):
+        return anyio.run(_on_the_bus, bus, run, team, backend=name, backend_options=options)
+
+
+class _Outside:
+    """What a script asks of a monitor, asked of a bus."""
+
+    def __init__(self, bus: Bus, team: Mapping[str, Agent]) -> None:
+        self._bus, self._team = bus, team
+
+    @property
+    def graph(self) -> InteractionGraph:
+        return self._monitor.graph
+
+    @property
+    def _monitor(self) -> Monitor:
+        assert self._bus.monitor is not None
+        return self._bus.monitor
+
+    def leave(self, name: str) -> None:
+        self._bus.leave(name)
+
+    def join(self, name: str) -> None:
+        self._bus.join(name, self._team[name])
+
+    def redirect(self, event: str, to: tuple[str, ...]) -> None:
+        self._bus._demand(lambda: self._bus._host.heed(self._monitor.redirect(event, to)))
+
+    def inject(self, output: Output) -> None:
+        self._bus.inject(output)
+
+
+async def _on_the_bus(bus: Bus, run: ChaosRun, team: Mapping[str, Agent]) -> RunResult:
+    """The same run in real time, with its script."""
+    outside: Any = _Outside(bus, team)
+
+    async def happen(at: float, happening: Callable[[Any], object]) -> None:
+        await anyio.sleep(at)
+        if not bus._host.monitor.is_over:
+            happening(outside)
+
+    async with bus.open(), anyio.create_task_group() as tasks:
+        bus.inject(run.problem)
+        for at, happening in run.script:
+            tasks.start_soon(happen, at, happening)
+        await bus.wait()
+        tasks.cancel_scope.cancel()
+    return bus.result
+
+
+def _judge(
+    run: ChaosRun, faults: Faults, sink: Recorder, result: RunResult | None, path: Path
+) -> None:
+    """Every law, over the records and over the file."""
+    if result is not None:
+        account = conservation(sink, run.allowed)
+        assert list(result.left.undelivered) == account.undelivered
+        assert list(result.left.unconsumed) == account.unconsumed
+        assert result.left.orphaned == account.orphaned
+        assert result.records == len(sink)
+        if not faults.struck["detector.run"]:
+            assert found_again(sink, Watch(standard())) == bodies(result.findings)
+    if not sink:  # not even the first record could be written
+        return
+    torn = recover(path.parent)
+    assert torn is None or faults.struck["journal.write"]
+    report = verify(path)
+    assert not report.problems, "; ".join(map(str, report.problems))
+    assert report.records == len(sink)
+    told = {(row.to, row.event) for row in rows(sink, "deliver")}
+    assert faults.shown <= told, "an agent was shown what the journal does not have"
+
+
+@dataclass
+class Tally:
+    """What was seen in some schedules."""
+
+    schedules: int = 0
+    records: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[Schedule, str]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.schedules += other.schedules
+        self.records += other.records
+        self.seen += other.seen
+        self.failures += other.failures
+
+
+def broken(schedule: Schedule, folder: Path) -> str | None:
+    """Which law a schedule breaks; none is broken by a run that ends as it should."""
+    try:
+        carry_out(schedule, folder)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    return None
+
+
+def shrink(schedule: Schedule, folder: Path) -> tuple[Schedule, str]:
+    """A schedule that fails, made as small as one change after the other makes it."""
+    what = broken(schedule, folder) or "it does not fail again"
+    while True:
+        for smaller in schedule.smaller():
+            told = broken(smaller, folder)
+            if told is not None:
+                schedule, what = smaller, told
+                break
+        else:
+            return schedule, what
+
+
+def look(schedules: Sequence[Schedule]) -> Tally:
+    """Carries some schedules out."""
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="schedules-") as name:
+        folder = Path(name)
+        for schedule in schedules:
+            tally.schedules += 1
+            try:
+                sink, faults = carry_out(schedule, folder)
+            except Exception:
+                tally.failures.append(shrink(schedule, folder))
+                if len(tally.failures) == MOST_FAILURES:
+                    break
+                continue
+            tally.records += len(sink)
+            tally.seen.update({row.kind for row in sink})
+            tally.seen.update({row.pattern for row in rows(sink, "finding")})
+            tally.seen.update(f"fault {point}" for point in faults.struck)
+    return tally
+
+
+def campaign(schedules: Sequence[Schedule], jobs: int) -> tuple[Tally, bool]:
+    """Carries schedules out; returns what was seen, and whether it was interrupted."""
+    tally = Tally()
+    parts = [schedules[i : i + BATCH] for i in range(0, len(schedules), BATCH)]
+    try:
+        with progress(len(schedules)) as bar:
+            for part in _over(parts, jobs):
+                tally.add(part)
+                bar.advance(bar.task_ids[0], part.schedules)
+                if len(tally.failures) >= MOST_FAILURES:
+                    break
+    except KeyboardInterrupt:
+        return tally, True
+    return tally, False
+
+
+def _over(parts: Sequence[Sequence[Schedule]], jobs: int) -> Iterator[Tally]:
+    if jobs == 1:
+        yield from map(look, parts)
+        return
+    # Ctrl-C is for the first process, which then ends the others.
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with multiprocessing.get_context("spawn").Pool(jobs, ignore) as pool:
+        yield from pool.imap_unordered(look, parts)
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m tests.schedules", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--seed", type=int, default=0, help="number of the first schedule (0)")
+    parser.add_argument("--count", type=int, default=10_000, help="how many schedules (10000)")
+    parser.add_argument("--engine", choices=(*ENGINES, "shell"), default="simulator")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
+    again = parser.add_argument_group("to have one schedule again, made small")
+    again.add_argument("--points", help="fault points, with commas between; or none")
+    again.add_argument("--observe", action="store_true", help="without healing")
+    again.add_argument("--no-script", action="store_true", help="nobody interferes")
+    again.add_argument("--limit", type=float, help="seconds that the run lasts")
+    options = parser.parse_args(argv)
+    if options.seed < 0 or options.count < 1 or options.jobs < 1:
+        parser.error("seed must not be below 0, count and jobs must be above 0")
+    return options
+
+
+def chosen(options: argparse.Namespace) -> Iterator[Schedule]:
+    """The schedules that the arguments speak of."""
+    for number in range(options.seed, options.seed + options.count):
+        schedule = Schedule.of(number, options.engine)
+        if options.points is not None:
+            points = frozenset(options.points.split(",")) & frozenset(POINTS)
+            schedule = replace(schedule, points=points, heal=not options.observe)
+        if options.no_script:
+            schedule = replace(schedule, interference=False)
+        yield replace(schedule, limit_s=options.limit) if options.limit else schedule
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = arguments(argv)
+    begun = time.monotonic()
+    tally, interrupted = campaign(list(chosen(options)), min(options.jobs, options.count))
+    for name, count in sorted(tally.seen.items()):
+        print(f"  {name:<24}{count:8} schedules")
+    for schedule, what in tally.failures:
+        print(f"\nschedule {schedule.number} breaks a law: {what}\n  again: {schedule.command()}")
+    seconds = time.monotonic() - begun
+    verdict = f"{len(tally.failures)} BROKE A LAW" if tally.failures else "every law held"
+    told = f"{tally.schedules} schedules, {tally.records} records, {seconds:.0f} s"
+    print(f"\n{told}: {verdict}" + (" (interrupted)" if interrupted else ""))
+    return 130 if interrupted else int(bool(tally.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
