@@ -32,6 +32,7 @@ from .pause import Pause
 from .result import RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
+_FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
 
 
@@ -325,10 +326,7 @@ class Bus:
             elif isinstance(effect, Answered):
                 settle(self._questions, effect)
             elif isinstance(effect, Over):
-                if effect.outcome == "submitted":
-                    self._end(*_ANSWERED)
-                else:
-                    self._end("error", "a part of the monitor failed")
+                self._end(*(_ANSWERED if effect.outcome == "submitted" else _FAILED))
         if self._host.is_stalled:
             self._end("stopped", "nothing could happen any more")
 
