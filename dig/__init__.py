@@ -13,6 +13,7 @@ The map of the package, from the inside out:
 - `dig.redaction`: what nobody may see is masked.
 - `dig.detectors`: the failure patterns and their healing.
 - `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
+- `dig.wrapping`: `dig.wrap`, for teams that exist already.
 - `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.testing`: for tests of a team.
 - `dig.cli`: the command `digmon`.
 
@@ -20,6 +21,8 @@ Only the core is exported here, so that importing it is quick and pulls in no fr
 """
 
 from __future__ import annotations
+
+import typing
 
 from .behaviour import same_behaviour, signature
 from .errors import DigError
@@ -29,6 +32,11 @@ from .messages import Output, Pending, Step
 from .monitor import Monitor
 from .records import Fate, Limits, Record
 from .watch import Watch
+
+if typing.TYPE_CHECKING:
+    from dig.runtime.wrap import notes
+
+    from .wrapping import session_of, unwrap, wrap
 
 __version__ = "0.1.0"
 
@@ -52,6 +60,21 @@ __all__ = [
     "Reroute",
     "Step",
     "Watch",
+    "notes",
     "same_behaviour",
+    "session_of",
     "signature",
+    "unwrap",
+    "wrap",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """What stands above the core is imported when it is asked for: the wrapping of teams."""
+    from importlib import import_module
+
+    if name == "notes":
+        return getattr(import_module("dig.runtime.wrap"), name)
+    if name in ("session_of", "unwrap", "wrap"):
+        return getattr(import_module("dig.wrapping"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -110,13 +110,11 @@ class Refuse:
     reason: str
 
 
-Intervention = Inject | Reroute | Create | Refuse
+Act = Inject | Reroute | Create
+Intervention = Act | Refuse
 
-Means = Literal["bounce", "redirect", "create", "note"]
-"""A means of healing: to return an answer to its submitter, to send other work elsewhere, to make
-a system event, or to put a note beside an event."""
-
-MEANS: tuple[Means, ...] = get_args(Means)
+Fit = Callable[["InteractionGraph", Act], tuple[Intervention | None, str | None]]
+"""Says what a host can do of an intervention: it, a lesser one or none; and why not all of it."""
 
 
 class Detector(Protocol):

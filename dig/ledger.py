@@ -126,6 +126,12 @@ class Ledger:
         effects, self._effects = self._effects, []
         return effects
 
+    def wants_again(self, agent: str, inputs: Sequence[str]) -> bool:
+        """Whether an agent whose activation ended is to be started again."""
+        buffer = self.graph.agents[agent].buffer
+        kept = sum(event in buffer for event in inputs)
+        return bool(buffer) and (agent in self.arrived or 0 < kept < len(inputs))
+
     def wake(self, agent: str) -> None:
         """Have an agent started."""
         if agent not in self.ready:

@@ -11,12 +11,12 @@ records, each looked at by the detectors; healing of what was found; release of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import records
 from .errors import RequestError
-from .findings import MEANS, Budget, Detector, Gate, Healer, Intervention, Means
+from .findings import Budget, Detector, Fit, Gate, Healer, Intervention
 from .gates import Gates
 from .ledger import Ledger, Numbered, Sink
 from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
@@ -47,7 +47,7 @@ class Monitor:
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
-        means: Which means healing may use.
+        fit: What the host can do of an intervention; ``None``: all that there are.
         sink: Is given every record, before its effect happens.
         ids: Makes a new id from the prefix `e` (event) or `a` (activation).
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
@@ -77,7 +77,7 @@ class Monitor:
         healers: Mapping[str, Healer] | None = None,
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
-        means: Collection[Means] = MEANS,
+        fit: Fit | None = None,
         sink: Sink = lambda record: None,
         ids: Callable[[str], str] | None = None,
         stopwatch: Callable[[], float] | None = None,
@@ -88,7 +88,7 @@ class Monitor:
         self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
         self._policies = Policies(self._ledger)
         self._treatment = Treatment(
-            self._ledger, self._policies, healers or {}, budget or Budget(), means
+            self._ledger, self._policies, healers or {}, budget or Budget(), fit
         )
         self._gates = Gates(self._ledger, self._treatment, gates)
         self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
@@ -181,7 +181,7 @@ class Monitor:
             self._emit(name, activation, current.agent, output)
         if retry:
             ledger.ready[current.agent] = None
-        elif self._wants_again(current.agent, inputs):
+        elif ledger.wants_again(current.agent, inputs):
             ledger.wake(current.agent)
         return self._leave_call()
 
@@ -215,14 +215,22 @@ class Monitor:
             self._ledger.take_as_it_is(event)
         return self._leave_call()
 
-    def redirect(self, event: str, to: Sequence[str]) -> list[Effect]:
+    def redirect(self, event: str, to: Sequence[str], again: Any = None) -> list[Effect]:
         """Replace whom an event is on its way to, and deliver it there.
 
+        Args:
+            event: Its id.
+            to: The agents.
+            again: What it carries; only needed if it was used up, and so forgotten.
+
         Raises:
+            PayloadError: `again` is not plain JSON.
             RequestError: There is no such event, or it is used up; `to` is no list of names; or
                 the run is over.
         """
         self._enter()
+        if again is not None:
+            self._ledger.post.renew(event, plain(again))
         if event not in self._ledger.post:
             raise RequestError(f"event {event!r} does not exist, or is used up")
         if not are_names(to):
@@ -339,9 +347,3 @@ class Monitor:
         self._policies.plan(name, step)
         if step.arrives:
             self._ledger.held[name] = None
-
-    def _wants_again(self, agent: str, inputs: Sequence[str]) -> bool:
-        """Whether an agent whose activation ended is to be started again."""
-        buffer = self.graph.agents[agent].buffer
-        kept = sum(event in buffer for event in inputs)
-        return bool(buffer) and (agent in self._ledger.arrived or 0 < kept < len(inputs))

@@ -6,6 +6,8 @@ dropped as soon as nobody can be shown it any more, so memory follows the work t
 
 from __future__ import annotations
 
+from typing import Any
+
 from .graph import InteractionGraph
 from .messages import Output, Pending
 from .plain import plain
@@ -37,6 +39,14 @@ class Postbox:
     def put(self, event: str, sender: str | None, output: Output) -> None:
         """Keep what a new event carries."""
         self._mail[event] = _Mail(sender, output)
+
+    def renew(self, event: str, payload: Any) -> None:
+        """Keep again what an event carries that was used up, and is to be shown to somebody."""
+        history = self._graph.history
+        n = history.event(event)
+        if event not in self._mail and n is not None:
+            name = history.type_names[history.type_of[n]]
+            self.put(event, history.sender(n), Output(payload, type=name))
 
     def sender(self, event: str) -> str | None:
         """The agent that generated an event, ``None`` or ``"system"``."""

@@ -7,20 +7,18 @@ that reroutes it decides where to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from json import dumps
 from typing import TYPE_CHECKING
 
 from .findings import (
-    MEANS,
     Budget,
     Create,
     Finding,
+    Fit,
     Healer,
     Inject,
     Intervention,
-    Means,
     Preventer,
     Refuse,
     Reroute,
@@ -42,15 +40,15 @@ class Treatment:
         policies: Policies,
         healers: Mapping[str, Healer],
         budget: Budget,
-        means: Collection[Means] = MEANS,
+        fit: Fit | None,
     ) -> None:
-        """Begin with the whole budget; `means` are those that healing may use."""
-        self._means = frozenset(means)
+        """Begin with the whole budget; `fit`: what a host can do of an intervention, if not all."""
         self._ledger = ledger
         self._policies = policies
         self._healers = dict(healers)
         self._preventers = {k: v for k, v in healers.items() if isinstance(v, Preventer)}
         self._budget = budget
+        self._fit = fit
         self._spent: Counter[str] = Counter()
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
@@ -70,15 +68,20 @@ class Treatment:
             if reason is not None:
                 self._refuse(row, reason)
                 continue
-            for intervention in self._ask(healer, finding):
-                if self._is_possible(f"healer of {finding.pattern}", intervention):
-                    self._carry_out(row, self._allowed(intervention), moved)
+            for wish in self._ask(healer, finding):
+                if self._is_possible(f"healer of {finding.pattern}", wish):
+                    intervention = self._fitted(wish)
+                    if intervention is not None:
+                        self._carry_out(row, intervention, moved)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
-        for intervention in interventions:
+        for wish in interventions:
             if event not in self._ledger.post:
                 return  # a notice that was withheld
+            intervention = self._fitted(wish)
+            if intervention is None:
+                continue
             if isinstance(intervention, Create):
                 self._ledger.emit_system(intervention.note, intervention.to)
             elif not isinstance(intervention, Refuse):
@@ -99,7 +102,7 @@ class Treatment:
             except Exception as error:  # a healer must never be able to stop a team
                 self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
                 continue
-            for note in notes:
+            for note in (wish for wish in notes if isinstance(self._fitted(wish), Inject)):
                 detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
                 self._ledger.incident("prevented", detail)
                 self._ledger.post.add_note(note.event, note.note, note.to)
@@ -172,17 +175,17 @@ class Treatment:
             return False
         return not self._ledger.is_over
 
-    def _allowed(self, what: Intervention) -> Intervention:
-        """An intervention with the means that healing may use: all, unless some are taken away."""
-        if isinstance(what, Reroute):
-            is_answer = self._ledger.graph.event(what.event).final
-            if ("bounce" if is_answer else "redirect") in self._means:
-                return what if "note" in self._means else replace(what, note="")
-            what = Inject(what.event, what.note)
-        means = {Create: "create", Inject: "note"}.get(type(what))
-        if means is None or means in self._means:
-            return what
-        return Refuse(f"healing may not use the means {means!r} in this run")
+    def _fitted(self, wish: Intervention) -> Intervention | None:
+        """What the host can do of an intervention; that it is not all of it is written down."""
+        if self._fit is None or isinstance(wish, Refuse):
+            return wish
+        possible, reason = self._fit(self._ledger.graph, wish)
+        if reason is not None:
+            done = "nothing" if possible is None else type(possible).__name__.lower()
+            detail = {"action": type(wish).__name__.lower(), "instead": done, "reason": reason}
+            detail |= {} if isinstance(wish, Create) else {"event": wish.event}
+            self._ledger.incident("downgraded", detail)
+        return possible
 
     def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
         t, us = self._ledger.stamp()

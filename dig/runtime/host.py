@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dig.errors import DecisionError, PayloadError
-from dig.findings import MEANS, Budget, Detector, Gate, Healer, Means
+from dig.findings import Budget, Detector, Fit, Gate, Healer
 from dig.ledger import Sink
+from dig.means import MEANS, Means, only
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
 from dig.plain import plain
@@ -96,6 +97,7 @@ class Setup:
         clock: Callable[[], float],
         sink: Sink,
         stopwatch: Callable[[], float] | None = None,
+        fit: Fit | None = None,
     ) -> Monitor:
         """A monitor for one run of this setup; its reviewer comes later."""
         reader = self.reviewer.name if self.reviewer else None
@@ -112,7 +114,7 @@ class Setup:
             healers=self.healers() if self.healers else None,
             gates=self.gates,
             budget=self.budget,
-            means=self.means,
+            fit=only(self.means, fit),
             sink=sink,
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,

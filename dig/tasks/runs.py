@@ -15,8 +15,9 @@ from typing import Any, Literal, cast
 
 from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
-from dig.findings import MEANS, Budget, Healer, Means
+from dig.findings import Budget, Healer
 from dig.ledger import Sink
+from dig.means import MEANS, Means
 from dig.messages import Output
 from dig.records import Limits
 from dig.runtime.agents import Policy

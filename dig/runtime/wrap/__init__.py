@@ -1,0 +1,33 @@
+"""The monitor between the agents of a team that exists already.
+
+- `session`: what a wrapper says to the monitor. `turn`: one turn of an agent. `seats`: overlapping
+  turns. `steps`: how nothing that fails reaches the team. `holding`: waiting for what is held.
+  `timekeeper`: who keeps time. `entrance`: the lock.
+- `capabilities`: what a team can be made to do. `payload`: a host's objects as plain JSON.
+- `adapters`: which one wraps which team. One file a framework, imported when its first team comes:
+  `plain` (with `calls`).
+
+`dig.wrap` puts the parts together (`dig.wrapping`). No framework is imported here.
+"""
+
+from __future__ import annotations
+
+from .adapters import Attached, Plan, need_version
+from .capabilities import CAPABILITIES
+from .payload import as_call, as_payload
+from .session import Mode, Session, Statistics
+from .turn import Turn, notes
+
+__all__ = [
+    "CAPABILITIES",
+    "Attached",
+    "Mode",
+    "Plan",
+    "Session",
+    "Statistics",
+    "Turn",
+    "as_call",
+    "as_payload",
+    "need_version",
+    "notes",
+]

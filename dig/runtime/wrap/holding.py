@@ -1,0 +1,109 @@
+"""Waiting for what is held: a gate decides about it, or healing has put it off."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.lowlevel import current_token
+
+from dig.messages import Asked
+from dig.runtime.desk import attempt
+
+if TYPE_CHECKING:
+    from .steps import Steps
+
+
+class Bell:
+    """Wakes the task that made it; may be rung on any thread."""
+
+    def __init__(self) -> None:
+        """Belong to the task that runs."""
+        self._rung = anyio.Event()
+        self._thread = get_ident()
+        loop: Any = current_token().native_token
+        self._soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+
+    def ring(self) -> None:
+        """Wake the task, once."""
+        if get_ident() == self._thread:
+            self._rung.set()
+        else:
+            self._soon(self._rung.set)
+
+    async def wait(self) -> None:
+        """Wait until it rings."""
+        await self._rung.wait()
+
+
+class Holding:
+    """What is held in a session, and who waits for it."""
+
+    def __init__(self, steps: Steps) -> None:
+        """Begin with nothing held."""
+        self._steps = steps
+        self._asked: dict[str, list[Asked]] = {}  # event -> gates that nobody has run yet
+        self._bells: dict[Bell, str] = {}
+
+    def ask(self, asked: Asked) -> None:
+        """A gate keeps an event; whoever waits for that runs it."""
+        self._asked.setdefault(asked.event.id, []).append(asked)
+
+    def is_held(self, event: str) -> bool:
+        """Whether an event is on its way still; inside a step."""
+        graph = self._steps.monitor.graph
+        if not event:
+            return False
+        state = graph.event(event)
+        if state.flight or not state.final:
+            return bool(state.flight)
+        return not (graph.is_accepted(event) or graph.is_bounced(event))
+
+    async def released(self, event: str) -> None:
+        """Wait until an event is not held, and run the gates that keep it."""
+        if not self._steps.step(self.is_held, event, otherwise=False):
+            return
+        async with anyio.create_task_group() as tasks:
+            for asked in self._asked.get(event, ()):
+                tasks.start_soon(self._decide, asked)
+            await self._wait(event)
+            tasks.cancel_scope.cancel()
+        self._asked.pop(event, None)
+
+    def let_go(self, event: str) -> None:
+        """Release an event as it is; inside a step."""
+        for asked in self._asked.pop(event, ()):
+            self._resolve(asked, None, "who waited for it was cancelled")
+        if self.is_held(event):
+            monitor = self._steps.monitor
+            state = monitor.graph.event(event)
+            self._steps.ask(monitor.redirect, event, () if state.final else tuple(state.flight))
+
+    def freed(self) -> list[Bell]:
+        """The bells of those whose event is not held any more; inside a step."""
+        waiting = tuple(self._bells.items())
+        return [b for b, event in waiting if not (self._steps.is_on and self.is_held(event))]
+
+    async def _wait(self, event: str) -> None:
+        steps = self._steps
+        while steps.step(self.is_held, event, otherwise=False):
+            bell = Bell()
+            self._bells[bell] = event
+            due = steps.next_deadline()
+            try:
+                with anyio.move_on_after(None if due is None else max(0.0, due - steps.now())):
+                    await bell.wait()
+            finally:
+                self._bells.pop(bell, None)
+            steps.tick()
+
+    async def _decide(self, asked: Asked) -> None:
+        decided, raised = await attempt(partial(asked.gate.decide, asked.event))
+        error = f"raised {raised}" if raised else None
+        self._steps.step(self._resolve, asked, decided, error, otherwise=None)
+
+    def _resolve(self, asked: Asked, decided: Any, error: str | None) -> None:
+        resolve = self._steps.monitor.resolve
+        self._steps.ask(resolve, asked.gate, asked.event.id, decided, error)

@@ -1,0 +1,172 @@
+"""What a session does, it does in synchronous steps; and what fails in one never reaches the team.
+
+The team's own threads and tasks make the steps, one at a time. A failure is counted, logged and
+written down; if the monitor cannot go on (its sink has failed, say), monitoring stops for good.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dig.findings import Finding
+from dig.messages import Asked, Effect, Raised
+from dig.monitor import Monitor
+from dig.runtime.result import Tally
+
+from .entrance import Entrance
+from .holding import Bell, Holding
+from .timekeeper import Timekeeper
+
+logger = logging.getLogger("dig.wrap")
+
+NONE: list[Effect] = []
+
+_T = TypeVar("_T")
+
+
+class Steps:
+    """The steps of one session.
+
+    Attributes:
+        monitor: To look at; what is asked of it goes through `ask`.
+        stopped: Why it is not monitored any more; ``None``: it is.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[], float]], Monitor],
+        clock: Callable[[], float],
+        on_finding: Callable[[Finding], object] | None,
+        *,
+        keeps_time: bool,
+        strict: bool,
+    ) -> None:
+        """Make the monitor, on a clock; its first record goes to the sink at once."""
+        self.stopped: str | None = None
+        self._strict = strict
+        self._on_finding = on_finding
+        self._tally = Tally()
+        self._counts: Counter[str] = Counter()
+        self._raised: list[Finding] = []
+        self._entrance = Entrance()
+        self._due: float | None = None
+        self._is_asking = False  # a detector that calls the team must not find its way in here
+        self._holding = Holding(self)
+        self._timekeeper = Timekeeper(self, self._entrance) if keeps_time else None
+        self._clock, self._began = clock, clock()
+        self.monitor = make(self.now)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the team is monitored."""
+        return self.stopped is None
+
+    def next_deadline(self) -> float | None:
+        """When time makes something due, in seconds since the session began, as of now."""
+        return self._due
+
+    def now(self) -> float:
+        """Seconds since the session began."""
+        return self._clock() - self._began
+
+    def incident(self, what: str, detail: Any) -> None:
+        """Write down what changes no graph but must not be silent."""
+        self.step(self.ask, self.monitor.incident, what, detail, otherwise=NONE)
+
+    def tick(self) -> None:
+        """Do what time has made due."""
+        self.step(self.ask, self.monitor.tick, otherwise=NONE)
+
+    # --- one synchronous step ---
+
+    def step(
+        self, do: Callable[..., _T], *args: Any, otherwise: _T, patience_s: float = -1.0
+    ) -> _T:
+        """Do something in one step, which nothing else can get between.
+
+        Args:
+            do: What; a step that it begins itself is part of this one.
+            args: What it is called with.
+            otherwise: What is returned if monitoring has stopped, or `do` raised.
+            patience_s: How long to wait for another thread's step; negative: until it is over.
+        """
+        if self._entrance.is_mine and self.is_on and not self._is_asking:
+            return do(*args)
+        if not self.is_on or not self._entrance.enter(patience_s):
+            self._counts["missed"] += patience_s < 0
+            return otherwise
+        found: list[Finding] = []
+        freed: list[Bell] = []
+        try:
+            return do(*args)
+        except Exception as error:  # whatever fails in here must not reach the team
+            self._own_up(error)
+            if self._strict:
+                raise
+            return otherwise
+        finally:
+            self._due = self.monitor.next_deadline()
+            freed = self._holding.freed()
+            found, self._raised = self._raised, []
+            self._entrance.leave()
+            self._follow_up(found, freed)
+
+    def guard(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Call what a user has handed in; what it raises is counted and written down."""
+        try:
+            return do(*args)
+        except Exception as error:  # whoever only looks on must not stop a team
+            name = getattr(do, "__qualname__", type(do).__name__)
+            self._counts["faults"] += 1
+            logger.warning("dig: %s raised; the team goes on", name, exc_info=error)
+            self.incident("failed", {"who": name, "what": f"raised {error!r}"})
+            return otherwise
+
+    def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
+        """Ask something of the monitor, and take note of what it has done; inside a step."""
+        self._is_asking = True
+        try:
+            effects = request(*args, **kwargs)
+        finally:
+            self._is_asking = False
+        self._tally.count(effects)
+        for effect in effects:
+            if isinstance(effect, Raised):
+                self._raised.append(effect.finding)
+            elif isinstance(effect, Asked):
+                self._holding.ask(effect)
+        return effects
+
+    def _own_up(self, error: Exception) -> None:
+        """A step has failed: carry out what came of it, and say so."""
+        self._counts["faults"] += 1
+        logger.warning("dig: a step of the monitor failed; the team goes on", exc_info=error)
+        try:
+            if not self.monitor.is_over:
+                self.ask(self.monitor.tick)
+                detail = {"who": "wrapper", "what": f"raised {error!r}"}
+                self.ask(self.monitor.incident, "failed", detail)
+        except Exception as further:
+            error = further
+        if self.monitor.is_over:
+            self._stop(f"monitoring stopped: {error!r}")
+
+    def _follow_up(self, found: list[Finding], freed: list[Bell]) -> None:
+        """After a step, with nothing locked: tell who wants to know."""
+        for bell in freed:
+            bell.ring()
+        if self._timekeeper is not None:
+            self._timekeeper.set()
+        if self._on_finding is not None:
+            for finding in found:
+                self.guard(self._on_finding, finding, otherwise=None)
+
+    def _stop(self, reason: str) -> None:
+        """Monitor no more; inside a step or after the last one."""
+        if self.is_on:
+            self.stopped = reason
+            if self._timekeeper is not None:
+                self._timekeeper.stop()

@@ -1,0 +1,156 @@
+"""`dig.wrap`: a team that exists already, monitored, with a journal of what happens in it."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dig.detectors import standard, standard_healers
+from dig.runtime.host import Setup
+from dig.runtime.wrap.adapters import Wrapped, adapter_of, find, forget, remember, wrapped_teams
+from dig.runtime.wrap.session import Mode, Session
+from dig.runtime.wrap.steps import logger
+from dig.traces.journal import RunDirectory
+
+from .errors import JournalError, SettingsError
+from .findings import Finding
+from .ledger import Sink
+from .records import Limits, Record
+
+_T = TypeVar("_T")
+
+
+def wrap(
+    team: _T,
+    *,
+    mode: Mode = "observe",
+    journal: str | Path | None = None,
+    limits: Limits | None = None,
+    setup: Setup | None = None,
+    require: Iterable[str] = (),
+    sink: Sink | None = None,
+    on_finding: Callable[[Finding], object] | None = None,
+    **options: Any,
+) -> _T:
+    """Put the monitor between the agents of a team.
+
+    Each request from outside becomes a problem and each answer to it a submitted answer, in one
+    session that lasts until `unwrap`. Whatever fails in the monitor, the team goes on.
+
+    Args:
+        team: A dict, list or object of async callables, or a team of a framework
+            (docs/wrapping.md).
+        mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
+        journal: Where to make a run directory for the trace; ``None``: none is kept.
+        limits: The thresholds of the patterns.
+        setup: Detectors, healers, gates, budget, the name of the run; by default the standard
+            detectors and healers.
+        require: What it must be possible to make the team do (`dig.runtime.wrap.CAPABILITIES`).
+        sink: Is given every record too.
+        on_finding: Told of each finding; maybe on another thread.
+        options: What the team's adapter takes besides.
+
+    Returns:
+        The team, with the same interface; wrapped already, it is returned as it is.
+
+    Raises:
+        JournalError: The run directory cannot be made.
+        SettingsError: The team cannot be wrapped, or an option does not fit; nothing was changed.
+    """
+    if find(team) is not None:
+        return team
+    plan = adapter_of(team).plan(team, **options)
+    setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
+    setup = replace(setup, limits=limits) if limits else setup
+    files = _Files(journal, {"run": setup.run, "mode": mode, "team": plan.who}, setup, sink)
+    session = Session(
+        plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
+        who=plan.who, sink=files, veto=plan.veto, on_finding=on_finding,
+    )  # fmt: skip
+    session.directory = files.path
+    attached = plan.attach(session)
+    remember(Wrapped(attached, session, files.close))
+    result: _T = attached.team
+    return result
+
+
+def unwrap(team: _T) -> _T:
+    """Take the monitor out of a team again, and end its session; twice does no harm.
+
+    Returns:
+        The original team.
+    """
+    wrapped = forget(team)
+    if wrapped is None:
+        return team
+    original: _T = wrapped.attached.restore()
+    wrapped.session.close("the team was unwrapped")
+    wrapped.close(wrapped.session)
+    return original
+
+
+def session_of(team: Any) -> Session:
+    """The session of a wrapped team.
+
+    Raises:
+        SettingsError: It is not wrapped.
+    """
+    wrapped = find(team)
+    if wrapped is None:
+        raise SettingsError("this team is not wrapped; give what dig.wrap has returned")
+    return wrapped.session
+
+
+@atexit.register
+def _close_all() -> None:
+    """Programs that never unwrap their team have a complete trace and a result too."""
+    for wrapped in wrapped_teams().values():
+        wrapped.session.close("the program ended")
+        wrapped.close(wrapped.session)
+
+
+class _Files:
+    """The sink of a wrapped team: a run directory that is made with the first record."""
+
+    def __init__(
+        self,
+        parent: str | Path | None,
+        about: Mapping[str, Any],
+        setup: Setup,
+        further: Sink | None,
+    ) -> None:
+        self._parent = None if parent is None else Path(parent)
+        self._about = about
+        self._setup = setup
+        self._further = further
+        self._directory: RunDirectory | None = None
+
+    def __call__(self, record: Record) -> None:
+        if self._parent is not None:
+            if self._directory is None:
+                header = self._setup.described()
+                self._directory = RunDirectory(self._parent, self._about, header=header)
+            self._directory.journal(record)
+        if self._further is not None:
+            self._further(record)
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory, if one is kept."""
+        return None if self._directory is None else self._directory.path
+
+    def close(self, session: Session) -> None:
+        """Write down how it ended, and close the files; twice does no harm."""
+        directory, self._parent, self._further = self._directory, None, None
+        if directory is None:
+            return
+        self._directory = None
+        try:
+            directory.write_result(session.result().to_json())
+        except JournalError as error:
+            logger.warning("dig: %s", error)
+        finally:
+            directory.journal.close()
