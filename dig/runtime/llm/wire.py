@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from dig.errors import DecisionError
 from dig.messages import check_decision
@@ -46,8 +46,6 @@ class WireEvent(BaseModel):
 
 class WireDecision(BaseModel):
     """What you do now."""
-
-    model_config = ConfigDict(title="Decision")
 
     fates: list[WireFate] = _Field(default=[], description="One for each event in front of you.")
     outputs: list[WireEvent] = _Field(default=[], description="The events that you generate.")
