@@ -35,6 +35,7 @@ class Run:
 
     def __init__(self, script: Script, names: Sequence[str] = NAMES, **settings: Any) -> None:
         self.script, self.names, self.settings = script, names, settings
+        self.to = names[:1]
         self.sink = Recorder()
         self.limit_s = 20.0
         self.result: RunResult
@@ -48,7 +49,7 @@ class Run:
                 )  # fmt: skip
                 agent = ModelAgent(self.model, GeneralBrief(GOAL))
                 bus = Bus(dict.fromkeys(self.names, agent), setup, sink=self.sink)
-                return await bus.run(TASK.problem(self.names[0]))
+                return await bus.run(TASK.problem(*self.to))
 
     def used(self, key: str) -> int:
         """What the trace says was used."""
@@ -148,18 +149,34 @@ async def test_a_server_that_dies_in_the_middle_ends_the_run_with_what_there_is(
 
 
 async def test_a_budget_stops_the_run_and_all_that_was_used_is_in_the_trace() -> None:
-    """Activations that the end cut off included: their usage stands in the last record."""
-    run = Run(
-        lambda request: Answer(solve(request).body, delay_s=0.05), max_tokens=900, concurrency=6
-    )
+    """The answers that came before count, and the next request is not sent."""
+    run = Run(solve, max_tokens=900)
     result = await run()
     assert result.outcome == "stopped"
     assert result.reason.startswith("the budget of 900 tokens is used up")
-    finish = run.sink[-1]
-    assert isinstance(finish, Finish) and finish.usage
-    assert set(finish.usage) <= set(result.left.unfinished)
     assert run.used("model_calls") == run.model.spending.calls
     assert run.used("input_tokens") + run.used("output_tokens") == run.model.spending.tokens >= 900
+
+
+async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used() -> None:
+    """Ada is in the middle of her second request when bob finds out that the key is wrong."""
+
+    def script(request: dict[str, Any]) -> Answer:
+        if '"you": "bob"' in request["messages"][1]["content"]:
+            return Answer(fails(401).body, 401, delay_s=0.3)
+        is_first = len(request["messages"]) == 2
+        return solve(request) if is_first else Answer(b"", delay_s=1.0)
+
+    run = Run(script, names=["ada", "bob"])
+    run.to = ["ada", "bob"]
+    result = await run()
+    assert result.left.unfinished == {"a1": "ada", "a2": "bob"}
+    finish = run.sink[-1]
+    assert isinstance(finish, Finish) and finish.usage == {
+        "a1": {"model": "m", "model_calls": 2, "input_tokens": 100, "output_tokens": 10,
+               "tool_calls": 1},
+        "a2": {"model": "m", "model_calls": 1},
+    }  # fmt: skip
 
 
 async def test_a_model_that_only_calls_tools_has_to_decide_in_the_end() -> None:
