@@ -2,8 +2,8 @@
 
 - `app`: the application, and how errors end. `options`: what several commands take.
 - `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
-- `comparing`: runs, show, diff. `drawing`: draw. `interchange`: import, export.
-- `settling`: thresholds. `exporting`: `--otlp` of run.
+- `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
+- `interchange`: import, export. `settling`: thresholds. `exporting`: `--otlp` of run.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
@@ -11,7 +11,16 @@ call or its input is wrong, 130 it was interrupted.
 
 from __future__ import annotations
 
-from . import comparing, drawing, interchange, looking, recorded, running, settling
+from . import (
+    comparing,
+    drawing,
+    interchange,
+    looking,
+    recorded,
+    reporting,
+    running,
+    settling,
+)
 from .app import app, main
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "looking",
     "main",
     "recorded",
+    "reporting",
     "running",
     "settling",
 ]

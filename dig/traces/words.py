@@ -26,6 +26,9 @@ from .reader import TRACE
 Row = tuple[str, str]
 """A label and a value."""
 
+ERRORS = ("ET", "MC", "OE", "DL")
+"""The patterns that are errors; the others are warnings."""
+
 
 class Scored(Protocol):
     """How good an answer is, as a task tells it."""

@@ -83,7 +83,7 @@ class RunSummary:
 
 def summarise(path: Path) -> RunSummary:
     """Read a run and say what it was; a trace that cannot be read is part of the answer."""
-    side, result = _beside(path, SIDE), _beside(path, RESULT)
+    side, result = beside(path, SIDE), beside(path, RESULT)
     count = _Count()
     state = standing(path)
     problem = None
@@ -184,7 +184,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _beside(path: Path, name: str) -> dict[str, Any]:
+def beside(path: Path, name: str) -> dict[str, Any]:
     """A file beside the trace; nothing, if it is not there or makes no sense."""
     try:
         file = path / name

@@ -56,8 +56,6 @@ MOST_NEWS = 100
 MOST_HELD = 3
 MOST_LANES = 1000  # hosts may make an agent for every turn
 
-ERRORS = ("ET", "MC", "OE", "DL")
-
 
 class Scene:
     """Follows one run, from its first record on."""
@@ -110,7 +108,7 @@ class Scene:
             case FindingRow():
                 self._found += 1
                 self._system.mark(us, FOUND)
-                style = "bad" if record.pattern in ERRORS else "warning"
+                style = "bad" if record.pattern in words.ERRORS else "warning"
                 return [News(us, words.tag(record), words.told(record), style)]
             case HealRow():
                 return self._treated(record)

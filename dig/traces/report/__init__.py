@@ -1,0 +1,12 @@
+"""The page: a run as a picture that one can walk through, in one file or live.
+
+`page/` is the page itself: plain JavaScript modules, a style sheet and a template. `rows`: records
+as what the page is shown; `about`: the head above them; `bundle`: the modules as one script;
+`document`: the page around its data, or around the address of a live source; `writing`: a report.
+
+The page is the same for both. It is given a *head* (see `about`) and *rows* (see `rows`) in order:
+
+- in a report they stand in the page, compressed;
+- live, the page opens an event stream at its source. A message `head` is a head, a message without
+  a name a JSON list of rows, `end` says that nothing more comes. What was seen before is ignored.
+"""

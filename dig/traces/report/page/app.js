@@ -1,0 +1,278 @@
+// The page at work: what one does to the view, and what is drawn anew after it.
+
+import { $, h } from "./dom.js";
+import { around, nodesOf } from "./focus.js";
+import { Layout } from "./layout.js";
+import { fromHash, toHash } from "./link.js";
+import { Model } from "./model.js";
+import { colours, isDark, setTheme } from "./theme.js";
+import { View } from "./view.js";
+import { counted, describe } from "./words.js";
+
+export class App {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.model = new Model();
+    this.view = new View();
+    this.layout = new Layout(this.model, this.view);
+    this.isReady = false;
+    this.live = null; // null: a report; else "live", "waiting" or "ended"
+    this._isAsked = false;
+  }
+
+  // --- what comes in ---
+
+  setHead(head) {
+    this.model.head = head;
+    this.parts?.heading.update();
+  }
+
+  /** Takes rows, in order; as much work as there is news. */
+  add(rows) {
+    const { model, layout, view } = this;
+    const folds = model.repeats.found.length, lanes = model.lanes.length;
+    if (!model.add(rows)) return;
+    if (view.folded && model.repeats.found.length !== folds) layout.reset();
+    else layout.update();
+    if (model.lanes.length !== lanes) view.arrange(model);
+    if (this.isReady) this.ask();
+    if (view.fitted) this._fit();
+  }
+
+  setLive(state) {
+    this.live = state;
+    this.parts?.heading.update();
+  }
+
+  /** The first rows are there: opens the view that the address tells of. */
+  ready() {
+    this.isReady = true;
+    this.resize();
+    this.open(location.hash);
+  }
+
+  open(hash) {
+    const { view, model, layout } = this;
+    const told = fromHash(hash, view, model);
+    view.arrange(model);
+    layout.reset();
+    this._fit();
+    if (told.window) {
+      view.fitted = false;
+      view.from = told.window.from;
+      view.scale = view.plot / (told.window.to - told.window.from);
+      if (told.lane) view.laneHeight = told.lane;
+      view.top = told.top ?? 0;
+    }
+    this._choose(told.selected);
+    this.tabs.show(told.tab);
+    this.ask();
+  }
+
+  resize() {
+    const { canvas, view } = this, ratio = devicePixelRatio || 1;
+    const box = canvas.parentElement.getBoundingClientRect();
+    view.width = Math.round(box.width);
+    view.height = Math.round(box.height);
+    const width = Math.round(view.width * ratio), height = Math.round(view.height * ratio);
+    if (canvas.width === width && canvas.height === height) return;
+    canvas.width = width;
+    canvas.height = height;
+    if (view.fitted) this._fit();
+    if (this.isReady) this.paint(); // at once: a canvas of another size is empty
+  }
+
+  // --- moving ---
+
+  pan(dx, dy) { this._moved((view, end) => view.pan(dx, dy, end)); }
+
+  zoom(factor, x) { this._moved((view, end) => view.zoom(factor, x, end)); }
+
+  stretch(factor, y) { this._moved((view) => view.stretch(factor, y)); }
+
+  center(place) {
+    this._moved((view, end) => view.pan((view.place(view.gutter + view.plot / 2) - place) * view.scale, 0, end));
+  }
+
+  fit() { this._moved(() => this._fit()); }
+
+  _fit() { this.view.fit(this.layout.axis.end); }
+
+  _moved(move) {
+    move(this.view, this.layout.axis.end);
+    this.ask();
+  }
+
+  /** Brings something into sight. */
+  reveal(one) {
+    const { view, layout, model } = this;
+    if (!one) return;
+    const nodes = one.kind === "finding" ? nodesOf(model, one) : [one];
+    const places = nodes.filter((node) => node.kind !== "agent").flatMap((node) =>
+      node.kind === "event" ? [layout.eventAt[node.i]] : [layout.startAt[node.i], layout.endOf(node.i)]);
+    if (one.kind === "finding") places.push(layout.axis.place(one));
+    const lane = one.kind === "agent" ? one.i : nodes[0]?.lane ?? null;
+    if (!places.length) places.push(view.from, view.from);
+    const [from, to] = [Math.min(...places), Math.max(...places)];
+    this._moved(() => view.reveal(from, to, lane, layout.axis.end));
+  }
+
+  // --- choosing ---
+
+  /** Selects a node, agent or finding; null selects nothing. */
+  select(one) {
+    this._choose(one);
+    if (one) {
+      this.tabs.show(one.kind === "finding" ? "findings" : "details");
+      if (one.kind !== "agent") this.reveal(one);
+    }
+    this.say(one ? describe(one) : "Nothing is selected.");
+    this.ask();
+  }
+
+  _choose(one) {
+    this.view.selected = one ?? null;
+    this._focus(nodesOf(this.model, one));
+  }
+
+  /** Focuses on what went from one agent to another. */
+  selectPair(from, to) {
+    const nodes = from.events.filter((event) => event.landed.has(to.i));
+    const seen = nodes.flatMap((event) => event.seen.filter((edge) => edge.activation.lane === to.i));
+    this.view.selected = null;
+    this.view.focus = new Set([...nodes, ...nodes.map((event) => event.by).filter(Boolean), ...seen.map((edge) => edge.activation)]);
+    this.say(`${counted(nodes.length, "event")} from ${from.id} to ${to.id}.`);
+    this.ask();
+  }
+
+  _focus(nodes) {
+    this.view.focus = nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null;
+  }
+
+  setHops(hops) {
+    this.view.hops = Math.max(0, Math.min(9, hops));
+    this._focus(nodesOf(this.model, this.view.selected));
+    this.ask();
+  }
+
+  hover(one, x = 0, y = 0) {
+    const isOther = this.painter.hover !== one;
+    this.painter.hover = one;
+    this.canvas.classList.toggle("pointing", Boolean(one));
+    this.parts.tip.show(one, x, y);
+    if (isOther) this.ask();
+  }
+
+  // --- how it is shown ---
+
+  setCleaned(isCleaned) {
+    this.view.cleaned = isCleaned;
+    this._focus(nodesOf(this.model, this.view.selected));
+    this.say(isCleaned ? "The cleaned graph: productive edges only." : "The raw graph.");
+    this.ask();
+  }
+
+  setAxis(axis) { this._anew(() => { this.view.axis = axis; }); }
+
+  toggleFold() {
+    this._anew(() => { this.view.folded = !this.view.folded; });
+    this.say(this.view.folded ? `${counted(this.layout.axis.folds.length, "stretch").replace("stretchs", "stretches")} folded.` : "Nothing is folded.");
+  }
+
+  /** Changes the axis, and shows the same stretch of time on it. */
+  _anew(change) {
+    const { view, layout } = this;
+    const before = layout.axis, wasFitted = view.fitted;
+    const ends = [view.from, view.place(view.width)].map((place) => this._moment(before, place));
+    change();
+    layout.reset();
+    if (wasFitted) this._fit();
+    else {
+      const [from, to] = ends.map((at) => layout.axis.place(at));
+      view.scale = view.plot / Math.max(to - from, 1e-6);
+      view.from = from;
+      view._bound(layout.axis.end);
+    }
+    this.ask();
+  }
+
+  _moment(axis, place) {
+    const t = axis.record(axis.at(place)), us = this.model.times[t] ?? 0;
+    return { t, us: axis.mode === "wall" ? Math.max(us, axis.at(place)) : us };
+  }
+
+  setAt(t) {
+    const { model, view } = this;
+    view.at = t === null || t >= model.t ? null : Math.max(0, t);
+    this.ask();
+  }
+
+  hide(group, key, isHidden) {
+    const names = this.view.hidden[group];
+    if (isHidden) names.add(key);
+    else names.delete(key);
+    this._arranged();
+  }
+
+  unhide() {
+    for (const names of Object.values(this.view.hidden)) names.clear();
+    this._arranged();
+  }
+
+  _arranged() {
+    this.view.arrange(this.model);
+    if (this.view.fitted) this._fit();
+    this.view._bound(null);
+    this.ask();
+  }
+
+  toggleTheme() {
+    setTheme(isDark() ? "light" : "dark");
+    this.recolour();
+  }
+
+  recolour() {
+    this.painter.recolour(colours());
+    this.parts.heading.update();
+    this.ask();
+  }
+
+  // --- what is drawn anew ---
+
+  /** Asks for a picture before the next frame. */
+  ask() {
+    if (this._isAsked || !this.isReady) return;
+    this._isAsked = true;
+    requestAnimationFrame(() => {
+      this._isAsked = false;
+      this.paint();
+    });
+  }
+
+  paint() {
+    this.painter.paint();
+    for (const part of Object.values(this.parts)) part.update?.();
+    this.findings.update();
+    if (this.tabs.shown === "details") this.details.update();
+    if (this.tabs.shown === "overview") this.overview.update();
+    this.timebar.update();
+    this.minimap.paint();
+    clearTimeout(this._linked);
+    this._linked = setTimeout(() => this._link(), 250);
+  }
+
+  _link() {
+    const hash = toHash(this.view, this.tabs.shown);
+    if (hash !== location.hash.replace(/^#/, "")) history.replaceState(null, "", `#${hash}`);
+  }
+
+  /** A button that selects a node, given itself or its id. */
+  link(one, text) {
+    const node = typeof one === "string" ? this.model.node(one) ?? this.model.lane(one) : one;
+    const label = text ?? (typeof one === "string" ? one : one.id);
+    if (!node) return h("span", { text: label });
+    return h("button", { class: "link", type: "button", text: label, onclick: () => this.select(node) });
+  }
+
+  say(text) { $("spoken").textContent = text; }
+}

@@ -1,0 +1,28 @@
+// Elements from names, keys and children. Text is only ever set as text, so nothing in a run can
+// become markup.
+
+/** An element. Of the keys, `on...` are listeners, `class` and `text` what they say. */
+export function h(name, keys, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(keys ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "text") element.textContent = value;
+    else if (key === "class") element.className = value;
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function $(id) { return document.getElementById(id); }
+
+/** A canvas for its size on the page, and its pen. */
+export function pen(canvas) {
+  const { clientWidth, clientHeight } = canvas, ratio = devicePixelRatio || 1;
+  canvas.width = Math.round(clientWidth * ratio);
+  canvas.height = Math.round(clientHeight * ratio);
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return ctx;
+}

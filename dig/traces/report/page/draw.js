@@ -1,0 +1,285 @@
+// The picture. Only what is in sight is drawn; where there is more than a pixel can show, events
+// become a profile of how many there are, and edges wait until one looks closer.
+
+import { drawEdges } from "./draw_edges.js";
+import { drawFrame, drawFlags, drawFolds, drawMoment } from "./draw_frame.js";
+import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
+import { SLOT, TOP } from "./layout.js";
+
+const MOST_EVENTS = 6000; // in sight, as shapes of their own
+const DIM = 0.13;
+
+export class Painter {
+  constructor(canvas, model, layout, view) {
+    Object.assign(this, { canvas, model, layout, view });
+    this.ctx = canvas.getContext("2d", { alpha: false });
+    this.drawn = { events: 0, activations: 0, edges: 0, isDense: false, edgesInSight: 0 };
+    this.frameMs = 0;
+    this.frames = 0;
+    this.hover = null;
+  }
+
+  /** Takes other colours. */
+  recolour(theme) {
+    this.theme = theme;
+    this.hatched = hatch(this.ctx, theme["ink-3"], theme.panel);
+    this.font = getComputedStyle(document.body).fontFamily;
+  }
+
+  paint() {
+    const began = performance.now();
+    const { ctx, view, theme } = this;
+    const ratio = devicePixelRatio || 1;
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.fillStyle = theme.ground;
+    ctx.fillRect(0, 0, view.width, view.height);
+    this.shape = this.layout.lane(view.laneHeight);
+    this.left = view.place(view.gutter - 80);
+    this.right = view.place(view.width + 20);
+    drawFrame(this);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(view.gutter, TOP, view.plot, view.height - TOP);
+    ctx.clip();
+    this._contents();
+    ctx.restore();
+    drawFlags(this);
+    this.frameMs = performance.now() - began;
+    this.frames += 1;
+  }
+
+  _contents() {
+    this.inSight = this._inSight();
+    const area = this.view.plot * Math.max(1, this.view.height - TOP);
+    this.isDense = this.inSight.length > Math.min(MOST_EVENTS, area / (SLOT * SLOT * 2.2));
+    this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
+    drawFolds(this);
+    this._waits();
+    const { drawn, inSight } = drawEdges(this);
+    this._bars();
+    if (this.isDense) this._profile();
+    else this._events();
+    drawMoment(this);
+    Object.assign(this.drawn, {
+      events: this.inSight.length, edges: drawn, edgesInSight: inSight, isDense: this.isDense,
+    });
+  }
+
+  _inSight() {
+    const { layout, model, view } = this, found = [];
+    const { events } = model, places = layout.eventAt;
+    const low = view.top / view.laneHeight - 1;
+    const high = (view.top + view.height - TOP) / view.laneHeight;
+    for (let i = firstAt(places, this.left); i < events.length && places[i] <= this.right; i += 1) {
+      const position = view.position[events[i].lane];
+      if (position > low && position < high && view.showsEvent(events[i])) found.push(i);
+    }
+    return found;
+  }
+
+  isLaneSeen(lane) {
+    const { view } = this;
+    const y = view.y(lane);
+    return view.position[lane] >= 0 && y > TOP - view.laneHeight && y < view.height;
+  }
+
+  /** How much lies in each buffer, as a strip below the bars: what waits can be seen. */
+  _waits() {
+    const { ctx, view, layout, theme } = this;
+    if (view.laneHeight < 16) return;
+    ctx.fillStyle = theme.wait;
+    for (const lane of view.order) {
+      if (!this.isLaneSeen(lane.i) || !lane.load.length) continue;
+      const y = view.y(lane.i) + this.shape.pad + this.shape.bar + 1.5;
+      let open = -1, from = 0, n = 0;
+      const flush = (x) => {
+        if (n > 0 && x > view.gutter && from < view.width) {
+          ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n);
+          ctx.fillRect(from, y, Math.max(0.7, x - from), 3);
+        }
+      };
+      for (const step of lane.load) {
+        if (step.t > view.until) break;
+        const x = view.x(layout.axis.place(step));
+        if (x - from < 0.7 && open >= 0) { n = Math.max(n, step.n); continue; }
+        flush(x);
+        [from, n] = [x, step.n];
+        open = 1;
+        if (x > view.width) break;
+      }
+      flush(view.x(layout.axis.end));
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  _bars() {
+    const { ctx, view, layout, model, theme, shape } = this;
+    const last = new Float64Array(model.lanes.length).fill(-1e9);
+    let count = 0;
+    ctx.font = `10px ${this.font}`;
+    ctx.textBaseline = "middle";
+    for (const lane of view.order) {
+      if (!this.isLaneSeen(lane.i)) continue;
+      const y = view.y(lane.i) + shape.pad;
+      for (let k = firstBar(lane.activations, layout, this.left); k < lane.activations.length; k += 1) {
+        const one = lane.activations[k];
+        if (layout.startAt[one.i] > this.right) break;
+        if (!view.showsActivation(one)) continue;
+        const x0 = view.x(layout.startAt[one.i]);
+        const isOpen = !one.end || one.end.t > view.until;
+        const x1 = Math.max(x0 + 2, view.x(isOpen ? this._now() : layout.endAt[one.i]));
+        if (x1 - last[lane.i] < 0.8 && !one.findings.length && one !== view.selected) continue;
+        last[lane.i] = x1;
+        this._bar(one, x0, x1, y, isOpen);
+        count += 1;
+      }
+    }
+    ctx.globalAlpha = 1;
+    this.drawn.activations = count;
+    ctx.lineWidth = 1;
+    ctx.strokeStyle = theme.line;
+  }
+
+  _now() {
+    const { layout, view, model } = this;
+    return view.at === null ? layout.axis.end : layout.axis.place({ t: view.at, us: model.times[view.at] });
+  }
+
+  _bar(one, x0, x1, y, isOpen) {
+    const { ctx, view, theme, shape } = this;
+    const width = x1 - x0, action = isOpen ? "working" : one.action;
+    ctx.globalAlpha = view.isDim(one) ? DIM : 1;
+    ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
+    ctx.beginPath();
+    ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
+    ctx.fill();
+    const mark = { wait: theme["ink-3"], error: theme.error, working: theme.accent }[action];
+    if (mark && width > 3) {
+      ctx.strokeStyle = mark;
+      ctx.lineWidth = action === "error" ? 1.6 : 1;
+      ctx.stroke();
+    }
+    if (one === view.selected || one === this.hover) this._ring(x0 - 2, y - 2, width + 4, shape.bar + 4);
+    if (width > 26 && shape.bar >= 11) {
+      ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
+      const text = action === "error" ? `! ${one.id}` : one.id;
+      if (ctx.measureText(text).width < width - 8) {
+        if (action === "wait") this._behind(text, x0 + 5, y + shape.bar / 2);
+        ctx.fillText(text, x0 + 5, y + shape.bar / 2 + 0.5);
+      }
+    }
+  }
+
+  _behind(text, x, y) {
+    const { ctx, theme } = this, ink = ctx.fillStyle;
+    ctx.fillStyle = theme.panel;
+    ctx.fillRect(x - 2, y - 5.5, ctx.measureText(text).width + 4, 11);
+    ctx.fillStyle = ink;
+  }
+
+  _ring(x, y, width, height) {
+    const { ctx, theme } = this;
+    ctx.strokeStyle = theme.accent;
+    ctx.lineWidth = 2;
+    ctx.beginPath();
+    ctx.roundRect(x, y, width, height, 5);
+    ctx.stroke();
+  }
+
+  /** Where an event is drawn. */
+  seat(i) {
+    const { view, layout, slots, shape } = this;
+    const event = this.model.events[i];
+    const top = view.y(event.lane);
+    const x = view.x(layout.eventAt[i]) + 5 + (slots?.shift[i] ?? 0);
+    if (shape.isTight) return { x, y: top + shape.pad + shape.bar / 2, s: 2.6 };
+    const first = event.lane === 0 ? shape.pad + 4 : shape.below + 3;
+    return { x, y: top + first + (slots?.row[i] ?? 0) * SLOT, s: 3.6 };
+  }
+
+  _events() {
+    const { ctx, view, model, theme } = this;
+    const isLabelled = this.inSight.length < 160 && !this.shape.isTight;
+    const seats = [];
+    for (const i of this.inSight) {
+      const event = model.events[i], { x, y, s } = this.seat(i), shape = shapeOf(event.type);
+      ctx.globalAlpha = view.isDim(event) ? DIM : 1;
+      ctx.beginPath();
+      outline(ctx, shape, x, y, s);
+      ctx.lineWidth = 1.5;
+      ctx.fillStyle = isHollow(shape) ? theme.ground : theme[shape];
+      ctx.strokeStyle = isHollow(shape) ? theme[shape] : theme.ground;
+      if (!isHollow(shape)) ctx.stroke();
+      ctx.fill();
+      if (isHollow(shape)) ctx.stroke();
+      if (event === view.selected || event === this.hover) this._ring(x - 7, y - 7, 14, 14);
+      if (isLabelled) seats.push({ event, x, y });
+    }
+    ctx.globalAlpha = 1;
+    this._labels(seats);
+  }
+
+  /** Ids beside events, from right to left, where there is place up to the next one. */
+  _labels(seats) {
+    const { ctx, theme, view } = this, next = new Map();
+    ctx.font = `10px ${this.font}`;
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = theme["ink-2"];
+    for (const { event, x, y } of seats.reverse()) {
+      const row = `${event.lane}|${Math.round(y)}`;
+      const text = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
+      if (x + 8 + ctx.measureText(text).width < (next.get(row) ?? view.width) - 6) {
+        ctx.globalAlpha = view.isDim(event) ? DIM : 1;
+        ctx.fillText(text, x + 8, y + 0.5);
+      }
+      next.set(row, x);
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  /** Where events lie too thick: how many, pixel by pixel. */
+  _profile() {
+    const { ctx, view, layout, model, theme, shape } = this;
+    const width = Math.ceil(view.plot / 2);
+    const counts = new Map();
+    for (const i of this.inSight) {
+      const { lane } = model.events[i];
+      if (!counts.has(lane)) counts.set(lane, new Uint16Array(width));
+      const column = Math.floor((layout.eventAt[i] - view.from) * view.scale / 2);
+      if (column >= 0 && column < width) counts.get(lane)[column] += 1;
+    }
+    let most = 1;
+    for (const row of counts.values()) for (const n of row) if (n > most) most = n;
+    ctx.fillStyle = theme.density;
+    for (const [lane, row] of counts) {
+      const bottom = view.y(lane) + view.laneHeight - 2;
+      const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
+      row.forEach((n, column) => {
+        if (!n) return;
+        const height = Math.max(1.5, room * Math.sqrt(n / most));
+        ctx.fillRect(view.gutter + column * 2, bottom - height, 1.6, height);
+      });
+    }
+  }
+}
+
+/** The first of some places in order that is not before another. */
+export function firstAt(places, place) {
+  let low = 0, high = places.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (places[middle] < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function firstBar(activations, layout, place) {
+  let low = 0, high = activations.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (layout.endOf(activations[middle].i) < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,108 @@
+// Edges: solid if productive, dashed if not, in the colour of their fate, which the shape at their
+// end tells as well. They are gathered by look and drawn at once.
+
+import { arrive, FATE_COLOUR, FATE_DASH } from "./glyphs.js";
+
+const MOST_EDGES = 2500; // in sight; beyond, only what is in focus is drawn
+const MOST_CURVES = 900; // beyond, lines are straight and have no ends
+
+export function drawEdges(painter) {
+  const { model, view, layout } = painter;
+  const seen = [];
+  const { eventAt, startAt } = layout, { left, right } = painter;
+  const low = view.top - view.laneHeight, high = view.top + view.height;
+  for (const edge of model.edges) {
+    if (startAt[edge.activation.i] < left || eventAt[edge.event.i] > right) continue;
+    const a = view.position[edge.event.lane], b = view.position[edge.activation.lane];
+    if (Math.max(a, b) * view.laneHeight < low || Math.min(a, b) * view.laneHeight > high) continue;
+    const fate = view.fateOf(edge);
+    if (view.showsEdge(edge, fate)) seen.push({ edge, fate });
+  }
+  const isMuch = seen.length > MOST_EDGES;
+  const chosen = isMuch && view.focus ? seen.filter(({ edge }) => !isDim(view, edge)) : seen;
+  const drawn = isMuch && (!view.focus || chosen.length > MOST_EDGES) ? [] : chosen;
+  const isCurved = drawn.length <= MOST_CURVES;
+  if (!painter.isDense) generation(painter, drawn.length === 0 && isMuch);
+  delivery(painter, drawn, isCurved);
+  return { drawn: drawn.length, inSight: seen.length };
+}
+
+function isDim(view, edge) { return view.isDim(edge.event) || view.isDim(edge.activation); }
+
+/** From the end of an activation down to what it generated. */
+function generation(painter, isFaint) {
+  const { ctx, view, layout, model, theme, shape } = painter;
+  if (shape.isTight || isFaint) return;
+  for (const dim of [true, false]) {
+    if (dim && !view.focus) continue;
+    ctx.beginPath();
+    for (const i of painter.inSight) {
+      const event = model.events[i];
+      if (!event.by || view.isDim(event) !== dim || !view.showsActivation(event.by)) continue;
+      const { x, y } = painter.seat(i);
+      const from = view.x(layout.endOf(event.by.i)) - 1;
+      const top = view.y(event.by.lane) + shape.pad + shape.bar;
+      ctx.moveTo(from, top);
+      if (x - from < 14) ctx.lineTo(from, y);
+      else ctx.lineTo(from, y - 3);
+      ctx.lineTo(x - 3, y);
+    }
+    ctx.setLineDash([]);
+    ctx.strokeStyle = theme.edge;
+    ctx.lineWidth = 1;
+    ctx.globalAlpha = dim ? 0.1 : 0.75;
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+}
+
+function delivery(painter, drawn, isCurved) {
+  const { ctx, view, theme } = painter;
+  const looks = new Map(); // fate and dim -> edges
+  for (const one of drawn) {
+    const key = `${one.fate}|${isDim(view, one.edge)}`;
+    if (!looks.has(key)) looks.set(key, []);
+    looks.get(key).push(one.edge);
+  }
+  const crowd = Math.max(0.35, Math.min(0.85, 1.1 - drawn.length / 2500));
+  for (const [key, edges] of [...looks].sort(byWeight)) {
+    const [fate, dim] = [Number(key.split("|")[0]), key.endsWith("true")];
+    ctx.strokeStyle = ctx.fillStyle = theme[FATE_COLOUR[fate]];
+    ctx.globalAlpha = dim ? 0.09 : fate > 0 ? Math.min(1, crowd + 0.15) : crowd;
+    ctx.lineWidth = fate > 0 ? 1.4 : 1.1;
+    ctx.setLineDash(FATE_DASH[fate]);
+    const ends = path(painter, edges, isCurved);
+    ctx.setLineDash([]);
+    if (isCurved && !painter.shape.isTight) for (const [x, y] of ends) arrive(ctx, fate, x, y);
+  }
+  ctx.globalAlpha = 1;
+  ctx.setLineDash([]);
+}
+
+/** What is dim lies below, and what went wrong above. */
+function byWeight([a], [b]) {
+  const weight = (key) => (key.endsWith("true") ? -10 : 0) + Number(key.split("|")[0]);
+  return weight(a) - weight(b);
+}
+
+function path(painter, edges, isCurved) {
+  const { ctx, view, layout, shape } = painter, ends = [];
+  ctx.beginPath();
+  for (const edge of edges) {
+    const { x: sx, y: sy, s } = painter.seat(edge.event.i);
+    const inputs = edge.activation.inputs;
+    const share = inputs.length > 1 ? (inputs.indexOf(edge) + 0.5) / inputs.length : 0.5;
+    const x = view.x(layout.startAt[edge.activation.i]);
+    const y = view.y(edge.activation.lane) + shape.pad + shape.bar * share;
+    const from = sx + s;
+    ctx.moveTo(from, sy);
+    if (!isCurved) ctx.lineTo(x, y);
+    else {
+      const bend = Math.max(14, Math.min(90, Math.abs(x - from) * 0.45));
+      ctx.bezierCurveTo(from + bend, sy, x - bend, y, x - 3, y);
+    }
+    ends.push([x, y]);
+  }
+  ctx.stroke();
+  return ends;
+}

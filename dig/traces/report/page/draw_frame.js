@@ -1,0 +1,174 @@
+// What stands around the picture: lanes and their names, the axis of time, flags of findings, what
+// is folded, and the moment that is shown.
+
+import { ticks } from "./axis.js";
+import { TOP } from "./layout.js";
+import { clock } from "./words.js";
+
+export function drawFrame(painter) {
+  lanes(painter);
+  axis(painter);
+}
+
+function lanes({ ctx, view, theme, font, hover }) {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(0, TOP, view.width, view.height - TOP);
+  ctx.clip();
+  ctx.textBaseline = "middle";
+  view.order.forEach((lane, i) => {
+    const y = view.y(lane.i), tall = view.laneHeight;
+    if (y + tall < TOP || y > view.height) return;
+    if (i % 2 === 0) {
+      ctx.fillStyle = theme.band;
+      ctx.fillRect(view.gutter, y, view.plot, tall);
+    }
+    const isChosen = view.selected === lane, size = tall < 13 ? tall - 2 : 12;
+    if (isChosen || hover === lane) {
+      ctx.fillStyle = theme.band;
+      ctx.fillRect(0, y, view.gutter, tall);
+    }
+    if (isChosen) {
+      ctx.fillStyle = theme.accent;
+      ctx.fillRect(0, y, 3, tall);
+    }
+    ctx.globalAlpha = view.focus && ![...view.focus].some((node) => node.lane === lane.i) ? 0.45 : 1;
+    ctx.font = `${isChosen ? 600 : 400} ${size}px ${font}`;
+    ctx.fillStyle = lane.i === 0 ? theme["ink-2"] : theme.ink;
+    const middle = y + Math.min(tall / 2, 22);
+    ctx.fillText(fitted(ctx, lane.i === 0 ? "outside, healing" : lane.id, view.gutter - 26), 14, middle);
+    if (tall >= 44 && lane.i) {
+      ctx.font = `10.5px ${font}`;
+      ctx.fillStyle = theme["ink-3"];
+      const count = `${lane.activations.length} turns`;
+      ctx.fillText(lane.present ? count : `${count}, left`, 14, middle + 15);
+    }
+    ctx.globalAlpha = 1;
+  });
+  ctx.restore();
+}
+
+function fitted(ctx, text, room) {
+  if (ctx.measureText(text).width <= room) return text;
+  let cut = text.slice(0, 40);
+  while (cut && ctx.measureText(`${cut}…`).width > room) cut = cut.slice(0, -1);
+  return `${cut}…`;
+}
+
+function axis({ ctx, view, layout, theme, font }) {
+  ctx.fillStyle = theme.panel;
+  ctx.fillRect(0, 0, view.width, TOP);
+  ctx.strokeStyle = theme.line;
+  ctx.lineWidth = 1;
+  line(ctx, 0, TOP - 0.5, view.width, TOP - 0.5);
+  line(ctx, view.gutter - 0.5, 0, view.gutter - 0.5, view.height);
+  ctx.font = `11px ${font}`;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = theme["ink-3"];
+  ctx.fillText(view.axis === "wall" ? "time" : "record", 14, 13);
+  const place = layout.axis;
+  const least = (92 / view.scale) * (view.axis === "wall" ? 1 : 1);
+  const from = Math.max(0, place.at(view.from)), to = place.at(view.place(view.width));
+  const { values, step } = ticks(from, Math.min(to, Math.max(place.value(place.model), 1)), least);
+  let free = view.gutter;
+  ctx.strokeStyle = theme["line-2"];
+  for (const value of values) {
+    const x = Math.round(view.x(place._fold(value))) + 0.5;
+    if (x < view.gutter || x < free) continue;
+    const text = view.axis === "wall" ? clock(value, step) : String(Math.round(value));
+    line(ctx, x, TOP, x, view.height);
+    ctx.fillText(text, x + 5, 13);
+    line(ctx, x, 6, x, 20);
+    free = x + ctx.measureText(text).width + 16;
+  }
+}
+
+/** Flags at the moments of findings; those that would lie on one another become one. */
+export function drawFlags(painter) {
+  const { ctx, view, layout, model, theme, font } = painter;
+  const flags = [];
+  for (const finding of model.findings) {
+    if (!view.showsFinding(finding)) continue;
+    const x = view.x(layout.axis.place(finding));
+    if (x < view.gutter || x > view.width) continue;
+    const last = flags[flags.length - 1];
+    if (last && x - last.x < 30) last.all.push(finding);
+    else flags.push({ x, all: [finding] });
+  }
+  ctx.font = `600 10px ${font}`;
+  for (const flag of flags) {
+    const first = flag.all.find((one) => one === view.selected) ?? flag.all[0];
+    const isError = flag.all.some((one) => one.severity === "error");
+    const colour = isError ? theme.error : theme.warning;
+    const text = flag.all.length > 1 ? `${first.pattern} +${flag.all.length - 1}` : first.pattern;
+    const width = ctx.measureText(text).width + 10;
+    flag.width = width;
+    const isChosen = flag.all.includes(view.selected);
+    ctx.strokeStyle = colour;
+    ctx.globalAlpha = isChosen ? 0.9 : 0.22;
+    ctx.lineWidth = isChosen ? 1.5 : 1;
+    line(ctx, flag.x, 42, flag.x, view.height);
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = 1.3;
+    ctx.beginPath();
+    ctx.roundRect(flag.x, 26, width, 17, [0, 4, 4, 0]);
+    ctx.fillStyle = isError ? colour : theme.panel;
+    ctx.fill();
+    ctx.stroke();
+    ctx.fillStyle = isError ? theme.panel : colour;
+    ctx.fillText(text, flag.x + 5, 35);
+  }
+  painter.flags = flags;
+  ctx.fillStyle = theme.panel;
+  ctx.fillRect(0, 24, view.gutter - 1, 24);
+  ctx.font = `11px ${font}`;
+  ctx.fillStyle = theme["ink-3"];
+  ctx.fillText("findings", 14, 35);
+}
+
+export function drawFolds(painter) {
+  const { ctx, view, layout, theme, font } = painter;
+  ctx.font = `600 11px ${font}`;
+  ctx.textBaseline = "middle";
+  painter.folds = [];
+  for (const fold of layout.axis.folds) {
+    const x0 = view.x(fold.place), x1 = view.x(fold.place + fold.size);
+    if (x1 < view.gutter || x0 > view.width) continue;
+    painter.folds.push({ fold, x0, x1 });
+    ctx.fillStyle = theme["line-2"];
+    ctx.fillRect(x0, TOP, Math.max(2, x1 - x0), view.height - TOP);
+    ctx.strokeStyle = theme["ink-3"];
+    ctx.lineWidth = 1;
+    for (const x of [x0, x1]) {
+      ctx.beginPath();
+      for (let y = TOP, k = 0; y < view.height; y += 7, k += 1) ctx.lineTo(x + (k % 2 ? 3 : -1), y);
+      ctx.stroke();
+    }
+    const text = `×${fold.count}`;
+    if (ctx.measureText(text).width < x1 - x0 - 4) {
+      ctx.fillStyle = theme["ink-2"];
+      ctx.fillText(text, (x0 + x1 - ctx.measureText(text).width) / 2, TOP + 12);
+    }
+  }
+}
+
+/** The moment that is shown; what comes later is not in the picture. */
+export function drawMoment(painter) {
+  const { ctx, view, theme } = painter;
+  if (view.at === null) return;
+  const x = view.x(painter._now());
+  ctx.fillStyle = theme.ground;
+  ctx.globalAlpha = 0.55;
+  ctx.fillRect(x + 8, TOP, view.width, view.height);
+  ctx.globalAlpha = 1;
+  ctx.strokeStyle = theme.accent;
+  ctx.lineWidth = 1.5;
+  line(ctx, x, TOP, x, view.height);
+}
+
+function line(ctx, x0, y0, x1, y1) {
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+}

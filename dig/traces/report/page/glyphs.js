@@ -1,0 +1,92 @@
+// The shapes: an event's type is told by its shape, a fate by dash and end, colour comes on top.
+
+export const FATE_DASH = { "-1": [2, 3], 0: [], 1: [5, 4], 2: [9, 4, 2, 4], 3: [2, 2.5] };
+export const FATE_COLOUR = { "-1": "edge", 0: "edge", 1: "delay", 2: "reroute", 3: "discard" };
+
+const KNOWN = ["problem", "solution", "raw_data", "message", "notice", "system", "final"];
+
+/** The name of the shape and colour of a type of event; types of a user's own share one. */
+export function shapeOf(type) { return KNOWN.includes(type) ? type : "other"; }
+
+/** Adds the outline of an event to the current path; `s` is half its size. */
+export function outline(ctx, shape, x, y, s) {
+  switch (shape) {
+    case "problem": // a wedge: here it begins
+      ctx.moveTo(x - s, y - s);
+      ctx.lineTo(x + s * 1.15, y);
+      ctx.lineTo(x - s, y + s);
+      ctx.closePath();
+      break;
+    case "message":
+    case "notice":
+      ctx.moveTo(x + s, y);
+      ctx.arc(x, y, shape === "notice" ? s * 0.7 : s, 0, 2 * Math.PI);
+      break;
+    case "system":
+      ctx.moveTo(x, y - s * 1.25);
+      ctx.lineTo(x + s * 1.25, y);
+      ctx.lineTo(x, y + s * 1.25);
+      ctx.lineTo(x - s * 1.25, y);
+      ctx.closePath();
+      break;
+    case "final":
+      star(ctx, x, y, s * 1.6);
+      break;
+    default:
+      ctx.rect(x - s, y - s, 2 * s, 2 * s);
+  }
+}
+
+/** Whether a shape is drawn as its outline alone. */
+export function isHollow(shape) { return shape === "raw_data" || shape === "notice"; }
+
+function star(ctx, x, y, r) {
+  for (let i = 0; i < 10; i += 1) {
+    const angle = (i * Math.PI) / 5 - Math.PI / 2, far = i % 2 ? r * 0.48 : r;
+    ctx[i ? "lineTo" : "moveTo"](x + far * Math.cos(angle), y + far * Math.sin(angle));
+  }
+  ctx.closePath();
+}
+
+/** The end of a delivery edge, at the activation: its shape tells the fate. */
+export function arrive(ctx, fate, x, y) {
+  ctx.beginPath();
+  if (fate === 0) {
+    ctx.moveTo(x, y);
+    ctx.lineTo(x - 6, y - 3);
+    ctx.lineTo(x - 6, y + 3);
+    ctx.fill();
+  } else if (fate === 1) {
+    ctx.arc(x - 4, y, 2.8, 0, 2 * Math.PI);
+    ctx.stroke();
+  } else if (fate === 2) {
+    ctx.moveTo(x - 8, y);
+    ctx.lineTo(x - 4, y - 3.5);
+    ctx.lineTo(x, y);
+    ctx.lineTo(x - 4, y + 3.5);
+    ctx.fill();
+  } else if (fate === 3) {
+    ctx.moveTo(x - 7, y - 3);
+    ctx.lineTo(x - 1, y + 3);
+    ctx.moveTo(x - 1, y - 3);
+    ctx.lineTo(x - 7, y + 3);
+    ctx.stroke();
+  }
+}
+
+/** A pattern of slanted lines: an activation that only waited. */
+export function hatch(ctx, colour, ground) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = ground;
+  pen.fillRect(0, 0, 8, 8);
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.4;
+  for (const shift of [-8, 0, 8]) {
+    pen.moveTo(shift, 8);
+    pen.lineTo(shift + 8, 0);
+  }
+  pen.stroke();
+  return ctx.createPattern(tile, "repeat");
+}

@@ -1,0 +1,85 @@
+// What stands around the picture in words: the title, the hint above it, the tip at the pointer.
+
+import { $, h } from "./dom.js";
+import { isDark } from "./theme.js";
+import { ACTIONS, counted, describe, number, seconds } from "./words.js";
+
+export class Heading {
+  constructor(app) { this.app = app; }
+
+  update() {
+    const { app } = this, { model } = app;
+    const title = model.run.run ?? model.head.file ?? "Run";
+    if ($("title").textContent !== title) $("title").textContent = title;
+    const chips = this._chips();
+    const text = chips.map(([what]) => what).join("|");
+    if (text !== this.shown) {
+      this.shown = text;
+      $("chips").replaceChildren(...chips.map(([what, kind]) => h("li", { class: kind, text: what })));
+    }
+    $("theme").textContent = isDark() ? "Light" : "Dark";
+    $("count").textContent = model.findings.length ? number(model.findings.length) : "";
+  }
+
+  _chips() {
+    const { model, live } = this.app, { head, finish } = model;
+    const chips = [];
+    if (live === "live" && !finish) chips.push(["live", "good"]);
+    if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
+    if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
+    const state = finish ? finish.outcome : head.state;
+    if (state) chips.push([state, state === "submitted" ? "good" : finish ? "bad" : ""]);
+    if (head.method) chips.push([`method ${head.method}`, ""]);
+    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
+    if (head.score) chips.push([head.score, ""]);
+    if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
+    return chips;
+  }
+}
+
+/** Presses buttons, and says what the picture does not show. */
+export class Hint {
+  constructor(app) { this.app = app; }
+
+  update() {
+    const { app } = this, { view, layout } = app, { drawn } = app.painter;
+    const press = { raw: !view.cleaned, cleaned: view.cleaned, wall: view.axis === "wall",
+                    logical: view.axis === "logical", fold: view.folded };
+    for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
+    const repeats = app.model.repeats.found.length;
+    $("fold").disabled = !repeats && !view.folded;
+    const parts = [];
+    if (drawn.edges < drawn.edgesInSight) parts.push(`${number(drawn.edgesInSight)} edges in sight: zoom in, or choose something, to see them`);
+    if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
+    if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
+    $("hint").textContent = parts.join(" · ");
+  }
+}
+
+export class Tip {
+  constructor(app, element) {
+    this.app = app;
+    this.element = element;
+  }
+
+  show(one, x, y) {
+    const { element, app } = this;
+    element.hidden = !one;
+    if (!one) return;
+    element.replaceChildren(...tip(one, app.model).map((text, i) => h(i ? "p" : "strong", { text })));
+    const { width, height } = app.view;
+    element.style.left = `${Math.max(4, Math.min(x + 14, width - element.offsetWidth - 6))}px`;
+    element.style.top = `${y + 18 + element.offsetHeight > height ? y - element.offsetHeight - 8 : y + 18}px`;
+  }
+}
+
+function tip(one, model) {
+  switch (one.kind) {
+    case "fold": return [`Repeats ${one.fold.count} times`, `${counted(one.fold.repeat.period, "activation")} a round; click to unfold`];
+    case "finding": return [`${one.pattern} · ${seconds(one.us)}`, one.says];
+    case "agent": return [one.i ? one.id : "outside, healing", describe(one)];
+    case "activation": return [`${one.id} of ${one.agent}`, `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? model).us - one.us)}`,
+      `${one.inputs.length} in, ${one.outputs.length} out`];
+    default: return [`${one.id} · ${one.type}`, `from ${one.by ? one.by.agent : one.source === "system" ? "healing" : "outside"} at ${seconds(one.us)}, for ${one.to.slice(0, 4).join(", ") || "nobody"}${one.to.length > 4 ? " ..." : ""}`];
+  }
+}

@@ -1,0 +1,89 @@
+// Where everything is. Along time: places (see axis.js), kept for each node and only ever added
+// to. Across: lanes, and sub-slots for events that would lie on one another at this zoom.
+
+import { Axis } from "./axis.js";
+
+export const GUTTER = 128; // pixels for the names of lanes
+export const TOP = 50; // for the axis and the flags of findings
+export const SLOT = 11; // for an event in its sub-slot
+const MOST_SHIFT = 66; // pixels by which an event may be moved to find a free slot
+
+export class Layout {
+  constructor(model, view) {
+    this.model = model;
+    this.view = view;
+    this.reset();
+  }
+
+  /** Begins anew, for another axis. */
+  reset() {
+    this.axis = new Axis(this.model, this.view.axis, this.view.folded);
+    this.eventAt = [];
+    this.startAt = [];
+    this.endAt = []; // of an activation in progress: NaN
+    this._open = [];
+    this._slots = null;
+    this.update();
+  }
+
+  /** Takes what is new in the model: as much work as there is news. */
+  update() {
+    const { events, activations } = this.model, axis = this.axis;
+    for (let i = this.eventAt.length; i < events.length; i += 1) this.eventAt.push(axis.place(events[i]));
+    for (let i = this.startAt.length; i < activations.length; i += 1) {
+      this.startAt.push(axis.place(activations[i]));
+      this.endAt.push(NaN);
+      this._open.push(i);
+    }
+    this._open = this._open.filter((i) => {
+      const { end } = activations[i];
+      if (end) this.endAt[i] = axis.place(end);
+      return !end;
+    });
+  }
+
+  endOf(i) { return Number.isNaN(this.endAt[i]) ? this.axis.end : this.endAt[i]; }
+
+  /** What there is place for in a lane of this height. */
+  lane(height) {
+    const pad = Math.max(1, Math.min(8, height * 0.12));
+    const bar = Math.max(4, Math.min(15, height * 0.26));
+    const below = pad + bar + 7;
+    const rows = Math.max(0, Math.floor((height - below - pad + 3) / SLOT));
+    return { pad, bar, below, rows, isTight: rows === 0 };
+  }
+
+  /**
+   * Sub-slots of events at a zoom: how far each is moved (pixels), and its row. Kept until the zoom
+   * changes, so that nothing jumps while the picture is moved.
+   */
+  slots(scale, height) {
+    const { rows } = this.lane(height);
+    const key = `${scale}|${rows}`;
+    if (this._slots?.key !== key) this._slots = { key, shift: [], row: [], piled: 0, ends: [] };
+    const slots = this._slots, events = this.model.events;
+    for (let i = slots.shift.length; i < events.length; i += 1) {
+      this._seat(slots, events[i], scale, i, Math.max(1, events[i].lane === 0 ? rows + 2 : rows));
+    }
+    return slots;
+  }
+
+  _seat(slots, event, scale, i, rows) {
+    const ends = (slots.ends[event.lane] ??= []);
+    const x = this.eventAt[i] * scale;
+    let row = 0, least = Infinity;
+    for (let r = 0; r < rows; r += 1) {
+      const free = ends[r] ?? -Infinity;
+      if (free <= x) { row = r; least = x; break; }
+      if (free < least) { least = free; row = r; }
+    }
+    let at = Math.max(x, least);
+    if (at - x > MOST_SHIFT) {
+      at = x + MOST_SHIFT;
+      slots.piled += 1;
+    }
+    slots.shift.push(at - x);
+    slots.row.push(row);
+    ends[row] = at + SLOT;
+  }
+}

@@ -1,0 +1,66 @@
+// The view in the address: what is looked at can be sent to somebody and opened again.
+
+const HIDDEN = ["agents", "types", "patterns", "fates"];
+
+/** The part of the address that tells a view. */
+export function toHash(view, tab) {
+  const parts = new URLSearchParams();
+  const set = (key, value, usual) => { if (value !== usual) parts.set(key, value); };
+  set("axis", view.axis, "wall");
+  set("graph", view.cleaned ? "cleaned" : "raw", "raw");
+  set("fold", view.folded ? "1" : "0", "0");
+  set("tab", tab, "findings");
+  if (view.at !== null) parts.set("at", view.at);
+  if (!view.fitted) {
+    parts.set("from", Number(view.from.toPrecision(9)));
+    parts.set("to", Number(view.place(view.width).toPrecision(9)));
+    parts.set("lane", Math.round(view.laneHeight));
+    parts.set("top", Math.round(view.top));
+  }
+  if (view.selected) {
+    parts.set("is", view.selected.kind);
+    parts.set("id", view.selected.kind === "agent" && view.selected.i === 0 ? "" : view.selected.id);
+  }
+  set("hops", String(view.hops), "2");
+  for (const key of HIDDEN) for (const name of view.hidden[key]) parts.append(`no-${key}`, name);
+  return parts.toString();
+}
+
+/** Makes a view what an address tells; returns what is to be selected, and the panel. */
+export function fromHash(text, view, model) {
+  const parts = new URLSearchParams(text.replace(/^#/, ""));
+  view.axis = parts.get("axis") === "logical" ? "logical" : "wall";
+  view.cleaned = parts.get("graph") === "cleaned";
+  view.folded = parts.get("fold") === "1";
+  view.at = number(parts, "at", 0, model.t);
+  view.hops = number(parts, "hops", 0, 9) ?? 2;
+  for (const key of HIDDEN) {
+    const names = parts.getAll(`no-${key}`);
+    view.hidden[key] = new Set(key === "fates" ? names.map(Number) : names);
+  }
+  const window = { from: number(parts, "from"), to: number(parts, "to") };
+  const isWindow = window.from !== null && window.to !== null && window.to > window.from;
+  return {
+    selected: chosen(parts, model),
+    tab: parts.get("tab") ?? "findings",
+    window: isWindow ? window : null,
+    lane: number(parts, "lane", 9, 110),
+    top: number(parts, "top", 0),
+  };
+}
+
+function number(parts, key, least = -Infinity, most = Infinity) {
+  const value = parts.has(key) ? Number(parts.get(key)) : NaN;
+  return Number.isFinite(value) ? Math.max(least, Math.min(most, value)) : null;
+}
+
+function chosen(parts, model) {
+  const id = parts.get("id");
+  switch (parts.get("is")) {
+    case "finding": return model.finding(id) ?? null;
+    case "agent": return model.lane(id === "" ? null : id) ?? null;
+    case "event":
+    case "activation": return model.node(id) ?? null;
+    default: return null;
+  }
+}

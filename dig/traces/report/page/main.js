@@ -1,0 +1,71 @@
+// Puts the page together. `window.dig` is the page at work, and what it shows as plain values.
+
+import { App } from "./app.js";
+import { Details } from "./details.js";
+import { $ } from "./dom.js";
+import { Painter } from "./draw.js";
+import { Filters, startLegend } from "./filters.js";
+import { Findings } from "./findings.js";
+import { Heading, Hint, Tip } from "./heading.js";
+import { Input } from "./input.js";
+import { startKeys } from "./keys.js";
+import { Minimap } from "./minimap.js";
+import { Overview } from "./overview.js";
+import { Search } from "./search.js";
+import { start } from "./source.js";
+import { state } from "./state.js";
+import { Tabs } from "./tabs.js";
+import { colours, startTheme } from "./theme.js";
+import { Timebar } from "./timebar.js";
+
+const canvas = $("canvas");
+const app = new App(canvas);
+app.painter = new Painter(canvas, app.model, app.layout, app.view);
+app.tabs = new Tabs(() => app.ask());
+app.findings = new Findings(app, $("findings"));
+app.details = new Details(app, $("details"));
+app.overview = new Overview(app, $("overview"));
+app.search = new Search(app, $("search"), $("results"));
+app.timebar = new Timebar(app, {
+  scrubber: $("scrubber"), moment: $("moment"), play: $("play"), back: $("back"), on: $("on"), end: $("end"),
+});
+app.minimap = new Minimap(app, $("minimap"));
+app.parts = {
+  heading: new Heading(app), hint: new Hint(app), tip: new Tip(app, $("tip")),
+  filters: new Filters(app, $("filters")),
+};
+
+startTheme(() => app.recolour());
+app.painter.recolour(colours());
+startLegend(app, $("legend"));
+startKeys(app, $("keys"));
+new Input(app, canvas);
+
+const buttons = {
+  raw: () => app.setCleaned(false), cleaned: () => app.setCleaned(true),
+  wall: () => app.setAxis("wall"), logical: () => app.setAxis("logical"),
+  fold: () => app.toggleFold(), fit: () => app.fit(),
+  in: () => app.zoom(1.6, app.view.gutter + app.view.plot / 2),
+  out: () => app.zoom(1 / 1.6, app.view.gutter + app.view.plot / 2),
+  theme: () => app.toggleTheme(), help: () => $("keys").showModal(), copy: () => copy(),
+};
+for (const [id, act] of Object.entries(buttons)) $(id).addEventListener("click", act);
+
+async function copy() {
+  app._link();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    app.say("The link is copied.");
+    $("copy").textContent = "Copied";
+  } catch {
+    app.say("The link is in the address bar.");
+    $("copy").textContent = "In the address bar";
+  }
+  setTimeout(() => { $("copy").textContent = "Copy link"; }, 2000);
+}
+
+new ResizeObserver(() => app.resize()).observe($("picture"));
+addEventListener("hashchange", () => app.open(location.hash));
+
+window.dig = { app, add: (rows) => app.add(rows), get state() { return state(app); } };
+start(app, $("data"));

@@ -1,0 +1,85 @@
+// The whole run in a strip: how busy each lane is, where findings are, and what the picture shows.
+
+import { pen } from "./dom.js";
+
+export class Minimap {
+  constructor(app, canvas) {
+    this.app = app;
+    this.canvas = canvas;
+    this.key = "";
+    this.ground = document.createElement("canvas");
+    let isDown = false;
+    const go = (e) => app.center(this.place(e.offsetX));
+    canvas.addEventListener("pointerdown", (e) => {
+      isDown = true;
+      canvas.setPointerCapture(e.pointerId);
+      go(e);
+    });
+    canvas.addEventListener("pointermove", (e) => isDown && go(e));
+    canvas.addEventListener("pointerup", () => { isDown = false; });
+  }
+
+  get left() { return this.app.view.gutter; }
+
+  place(x) {
+    return ((x - this.left) / (this.canvas.clientWidth - this.left - 24)) * this.app.layout.axis.end;
+  }
+
+  paint() {
+    const { view, layout, painter } = this.app, { theme } = painter;
+    this._ground();
+    const ctx = pen(this.canvas), width = this.canvas.clientWidth, tall = this.canvas.clientHeight;
+    ctx.drawImage(this.ground, 0, 0, width, tall);
+    const scale = (width - this.left - 24) / layout.axis.end;
+    const x0 = this.left + Math.max(0, view.from) * scale;
+    const x1 = Math.max(x0 + 4, this.left + Math.min(layout.axis.end, view.place(view.width)) * scale);
+    ctx.fillStyle = theme.panel;
+    ctx.globalAlpha = 0.66;
+    ctx.fillRect(this.left, 0, x0 - this.left, tall);
+    ctx.fillRect(x1, 0, width - x1, tall);
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = theme.accent;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    ctx.roundRect(x0, 1, x1 - x0, tall - 2, 3);
+    ctx.stroke();
+  }
+
+  /** What does not change while the picture is moved. */
+  _ground() {
+    const { model, view, layout, painter } = this.app, { theme } = painter;
+    const key = [model.version, view.axis, view.folded, view.order.length, theme.ground,
+                 this.canvas.clientWidth].join("|");
+    if (key === this.key) return;
+    this.key = key;
+    const width = this.canvas.clientWidth, tall = this.canvas.clientHeight;
+    const ratio = devicePixelRatio || 1;
+    this.ground.width = width * ratio;
+    this.ground.height = tall * ratio;
+    const ctx = this.ground.getContext("2d");
+    ctx.scale(ratio, ratio);
+    ctx.fillStyle = theme.panel;
+    ctx.fillRect(0, 0, width, tall);
+    ctx.font = `11px ${painter.font}`;
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = theme["ink-3"];
+    ctx.fillText("whole run", 14, tall / 2);
+    const scale = (width - this.left - 24) / layout.axis.end;
+    const each = (tall - 12) / Math.max(1, view.order.length);
+    ctx.fillStyle = theme.density;
+    view.order.forEach((lane, i) => {
+      let last = -1;
+      for (const one of lane.activations) {
+        const x0 = this.left + layout.startAt[one.i] * scale;
+        const x1 = Math.max(x0 + 0.8, this.left + layout.endOf(one.i) * scale);
+        if (x1 - last < 0.6) continue;
+        ctx.fillRect(x0, 8 + i * each, x1 - x0, Math.max(1, each * 0.62));
+        last = x1;
+      }
+    });
+    for (const finding of model.findings) {
+      ctx.fillStyle = finding.severity === "error" ? theme.error : theme.warning;
+      ctx.fillRect(this.left + layout.axis.place(finding) * scale - 1, 2, 2, 5);
+    }
+  }
+}

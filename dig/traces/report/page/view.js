@@ -1,0 +1,154 @@
+// What is looked at, and how: the window, the moment, the selection, what is hidden. Nothing else
+// holds state that the address of a view would have to say.
+
+import { GUTTER, TOP } from "./layout.js";
+
+const LEAST_LANE = 9, MOST_LANE = 110; // pixels
+
+export class View {
+  constructor() {
+    this.axis = "wall";
+    this.cleaned = false;
+    this.folded = false;
+    this.at = null; // logical time up to which the graph is shown; null: all of it
+    this.from = 0; // the place at the left edge
+    this.scale = 1; // pixels a place
+    this.top = 0; // pixels scrolled down
+    this.laneHeight = 60;
+    this.width = 0;
+    this.height = 0;
+    this.selected = null;
+    this.hops = 2;
+    this.focus = null; // Set of nodes that are not dimmed
+    this.hidden = { agents: new Set(), types: new Set(), patterns: new Set(), fates: new Set() };
+    this.order = []; // lanes from top to bottom
+    this.position = []; // of each lane in it; -1: hidden
+    this.fitted = true; // goes on showing everything while a run grows
+    this._told = [];
+  }
+
+  onChange(listener) { this._told.push(listener); }
+
+  changed(what) { for (const listener of this._told) listener(what); }
+
+  // --- geometry ---
+
+  get plot() { return Math.max(40, this.width - this.gutter); }
+
+  get gutter() { return this.width < 620 ? 84 : GUTTER; }
+
+  x(place) { return this.gutter + (place - this.from) * this.scale; }
+
+  place(x) { return this.from + (x - this.gutter) / this.scale; }
+
+  y(lane) { return TOP + this.position[lane] * this.laneHeight - this.top; }
+
+  laneAt(y) {
+    if (y < TOP) return null;
+    return this.order[Math.floor((y - TOP + this.top) / this.laneHeight)] ?? null;
+  }
+
+  /** Which lanes there are, in which order. */
+  arrange(model) {
+    this.order = model.lanes.filter((lane) => !this.hidden.agents.has(lane.id));
+    this.position = new Array(model.lanes.length).fill(-1);
+    this.order.forEach((lane, i) => { this.position[lane.i] = i; });
+  }
+
+  // --- moving ---
+
+  /** Shows everything, along and across. */
+  fit(end) {
+    this.fitted = true;
+    const room = this.plot - 36;
+    this.scale = room / Math.max(end, 1e-9);
+    this.from = -12 / this.scale;
+    this.fitLanes();
+  }
+
+  fitLanes() {
+    const each = (this.height - TOP - 6) / Math.max(1, this.order.length);
+    this.laneHeight = Math.max(LEAST_LANE, Math.min(84, Math.floor(each)));
+    this.top = 0;
+  }
+
+  pan(dx, dy, end) {
+    this.fitted = false;
+    this.from -= dx / this.scale;
+    this.top -= dy;
+    this._bound(end);
+  }
+
+  /** Zooms along time around a pixel that stays where it is. */
+  zoom(factor, x, end) {
+    this.fitted = false;
+    const place = this.place(x);
+    const least = (this.plot - 36) / Math.max(end, 1e-9) / 1.5;
+    this.scale = Math.max(least, Math.min(this.scale * factor, least * 1e6));
+    this.from = place - (x - this.gutter) / this.scale;
+    this._bound(end);
+  }
+
+  /** Makes lanes higher or lower, around a pixel. */
+  stretch(factor, y) {
+    const lane = (y - TOP + this.top) / this.laneHeight;
+    this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, this.laneHeight * factor));
+    this.top = lane * this.laneHeight - (y - TOP);
+    this._bound(null);
+  }
+
+  /** Brings a stretch of places and a lane into sight. */
+  reveal(from, to, lane, end) {
+    const seen = this.plot / this.scale;
+    if (from < this.from || to > this.from + seen) {
+      this.fitted = false;
+      if (to - from > seen * 0.9) this.scale = (this.plot * 0.8) / (to - from);
+      this.from = (from + to) / 2 - this.plot / this.scale / 2;
+    }
+    if (lane !== null && this.position[lane] >= 0) {
+      const y = this.position[lane] * this.laneHeight, room = this.height - TOP - this.laneHeight;
+      if (y < this.top) this.top = y;
+      if (y > this.top + room) this.top = y - room;
+    }
+    this._bound(end);
+  }
+
+  _bound(end) {
+    const tall = this.order.length * this.laneHeight - (this.height - TOP - 6);
+    this.top = Math.max(0, Math.min(this.top, tall));
+    if (end === null) return;
+    const seen = this.plot / this.scale;
+    this.from = Math.max(-seen * 0.5, Math.min(this.from, end - seen * 0.5));
+  }
+
+  // --- what is to be seen ---
+
+  get until() { return this.at === null ? Infinity : this.at; }
+
+  showsEvent(event) {
+    return event.t <= this.until && this.position[event.lane] >= 0
+      && !(this.cleaned && event.touched > this.until) && !(this.cleaned && event.touched === Infinity)
+      && !this.hidden.types.has(event.type);
+  }
+
+  showsActivation(one) {
+    return one.t <= this.until && this.position[one.lane] >= 0
+      && !(this.cleaned && (one.touched > this.until || one.touched === Infinity));
+  }
+
+  /** The fate of a delivery edge at the moment that is shown: -1, if it has none yet. */
+  fateOf(edge) {
+    return edge.fate >= 0 && edge.activation.end.t <= this.until ? edge.fate : -1;
+  }
+
+  showsEdge(edge, fate) {
+    return !(this.cleaned && fate !== 0) && !this.hidden.fates.has(fate)
+      && this.showsActivation(edge.activation) && this.showsEvent(edge.event);
+  }
+
+  showsFinding(finding) {
+    return finding.t <= this.until && !this.hidden.patterns.has(finding.pattern);
+  }
+
+  isDim(node) { return this.focus !== null && !this.focus.has(node); }
+}

@@ -1,0 +1,73 @@
+"""A report: a stored run as one HTML file that works from disk and can be mailed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dig.errors import JournalError, RuleError, TraceError
+from dig.plain import one_line
+from dig.traces.reader import read_records, trace_path
+
+from .about import head
+from .document import report_page
+from .rows import MOST_TEXT, Rows, shortened
+
+NAME = "report.html"
+MOST_PAYLOADS = 3_000_000
+"""Characters of all payloads together in one report."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written.
+
+    Attributes:
+        path: Where.
+        bytes: How large it is.
+        records: How many records it shows.
+        cut: After how many characters payloads are cut; 0, if there are none in it.
+    """
+
+    path: Path
+    bytes: int
+    records: int
+    cut: int
+
+
+def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -> Report:
+    """Write the report of a stored run.
+
+    Args:
+        run: A run directory or trace file.
+        out: Where to; `report.html` in the run directory, or `NAME.html` beside a trace file.
+        payloads: Whether what agents said to one another stands in it.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        JournalError: The file cannot be written.
+    """
+    made, rows = Rows(MOST_TEXT if payloads else 0), []
+    try:
+        for record in read_records(run, payloads=payloads):
+            rows.append(made.of(record))
+    except RuleError as error:
+        raise TraceError(trace_path(run), len(rows) + 1, str(error)) from None
+    records = len(rows)
+    if not made.has_findings:
+        rows += made.found
+    cut = shortened(rows, MOST_PAYLOADS) if payloads else 0
+    about = {**head(run), "cut": cut}
+    text = report_page(about, rows, f"{one_line(rows[0]['run'], 120)} - dig-monitor")
+    path = out or _beside(run)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror or error}") from None
+    return Report(path, len(text.encode()), records, cut)
+
+
+def _beside(run: Path) -> Path:
+    if run.is_dir():
+        return run / NAME
+    return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")
