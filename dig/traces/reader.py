@@ -51,13 +51,7 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
         TraceError: The file cannot be read, or a line is no record, or damaged; the line is named.
     """
     for line in read_lines(path):
-        try:
-            row = line.row
-            if payloads and BLOBS in row:
-                row = {**row, **read_blobs(trace_path(path).parent, row[BLOBS])}
-            yield decode(row)
-        except RecordError as error:
-            raise TraceError(trace_path(path), line.number, str(error)) from None
+        yield record_of(trace_path(path), line, payloads=payloads)
 
 
 class Line(NamedTuple):
@@ -74,33 +68,109 @@ class Line(NamedTuple):
     row: dict[str, Any]
 
 
+def record_of(path: Path, line: Line, *, payloads: bool = True) -> Record:
+    """The record in a line of a trace file; see `read_records`.
+
+    Raises:
+        TraceError: There is none in it.
+    """
+    try:
+        row = line.row
+        if payloads and BLOBS in row:
+            row = {**row, **read_blobs(path.parent, row[BLOBS])}
+        return decode(row)
+    except RecordError as error:
+        raise TraceError(path, line.number, str(error)) from None
+
+
 def read_lines(path: Path) -> Iterator[Line]:
     """Read the lines of a trace; see `read_records`.
 
     Raises:
         TraceError: The file cannot be read, or a line is no JSON object, or damaged.
     """
-    path, number, chain = trace_path(path), 0, Chain()
-    in_chain = False
+    tail = Tail(path)
+    yield from tail.read()
+    if tail.number == 0:
+        raise TraceError(tail.path, None, "is empty; a trace begins with a record of kind `run`")
+
+
+class Tail:
+    """The lines of a trace that may still be growing, each read once.
+
+    Attributes:
+        path: The trace file.
+        number: How many lines were read.
+        is_journal: Whether the first of them begins a journal.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin before the first line.
+
+        Args:
+            path: The trace file or run directory.
+        """
+        self.path = trace_path(path)
+        self.number = 0
+        self.is_journal = False
+        self._chain = Chain()
+        self._at = 0  # the first byte that was not read
+        self._is_open = False  # the latest line had no newline
+
+    def read(self, *, is_growing: bool = False) -> Iterator[Line]:
+        """Read the lines that were not read yet.
+
+        Args:
+            is_growing: Whether a part of a line may stand at the end of any trace: it is left
+                for the next time. If not, only a journal may have one.
+
+        Raises:
+            TraceError: The file cannot be read, is shorter than what was read of it, or a line
+                is no JSON object, or damaged.
+        """
+        try:
+            with self.path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._at:
+                    raise TraceError(self.path, None, "has become shorter: it is another trace now")
+                file.seek(self._at)
+                while text := file.readline(MOST_BYTES + 1):
+                    if self._is_open and not text.strip():  # the rest of a line that was taken
+                        self._at += len(text)
+                        continue
+                    is_part = not text.endswith(b"\n") and len(text) <= MOST_BYTES
+                    if is_part and (self.is_journal or (is_growing and not _is_whole(text))):
+                        return
+                    yield self._take(text)
+        except OSError as error:
+            raise TraceError(
+                self.path, None, f"cannot be read: {error.strerror or error}"
+            ) from None
+
+    def _take(self, text: bytes) -> Line:
+        number = self.number + 1
+        if self.is_journal:
+            _check_chain(self._chain, self.path, number, text)
+        row = _parse(self.path, number, text)
+        if number == 1 and is_journal(row):
+            self.is_journal = True
+            _check_chain(self._chain, self.path, 1, text)
+        elif CHAIN in row and not self.is_journal:
+            raise TraceError(self.path, 1, "is damaged: the lines after it are a journal's")
+        self.number = number
+        self._at += len(text)
+        self._is_open = not text.endswith(b"\n")
+        return Line(number, text, row)
+
+
+def _is_whole(text: bytes) -> bool:
+    """Whether a last line without a newline is whole: no part of a JSON object is an object.
+
+    That of a journal is not: the newline belongs to what is sealed.
+    """
     try:
-        with path.open("rb") as file:
-            while text := file.readline(MOST_BYTES + 1):
-                if in_chain:
-                    if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
-                        return  # torn, or not whole yet
-                    _check_chain(chain, path, number + 1, text)
-                row = _parse(path, number + 1, text)
-                if number == 0 and is_journal(row):
-                    in_chain = True
-                    _check_chain(chain, path, 1, text)
-                elif CHAIN in row and not in_chain:
-                    raise TraceError(path, 1, "is damaged: the lines after it are a journal's")
-                number += 1
-                yield Line(number, text, row)
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
-    if number == 0:
-        raise TraceError(path, None, "is empty; a trace begins with a record of kind `run`")
+        return not is_journal(parse_row(text))
+    except RecordError:
+        return False
 
 
 def _check_chain(chain: Chain, path: Path, number: int, text: bytes) -> None:
