@@ -20,6 +20,7 @@ from . import (
     reporting,
     running,
     settling,
+    viewing,
 )
 from .app import app, main
 
@@ -34,4 +35,5 @@ __all__ = [
     "reporting",
     "running",
     "settling",
+    "viewing",
 ]

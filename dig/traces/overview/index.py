@@ -45,10 +45,7 @@ def overview(folder: Path) -> list[RunSummary]:
     """
     if (folder / TRACE).is_file():
         return [summarise(folder)]
-    try:
-        paths = sorted(path for path in folder.iterdir() if _is_run(path))
-    except OSError as error:
-        raise TraceError(folder, None, f"cannot be read: {error.strerror or error}") from None
+    paths = run_paths(folder)
     known = _load(folder / INDEX)
     found: list[RunSummary] = []
     news: list[Row] = []
@@ -68,6 +65,18 @@ def overview(folder: Path) -> list[RunSummary]:
     if news or known:  # what is known and was not asked for is gone
         _save(folder / INDEX, news, known)
     return found
+
+
+def run_paths(folder: Path) -> list[Path]:
+    """The run directories and trace files in a directory, by name.
+
+    Raises:
+        TraceError: There is no such directory.
+    """
+    try:
+        return sorted(path for path in folder.iterdir() if _is_run(path))
+    except OSError as error:
+        raise TraceError(folder, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def _is_run(path: Path) -> bool:

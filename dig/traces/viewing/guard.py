@@ -1,0 +1,96 @@
+"""Who may ask the local server for anything: whoever knows the address that it printed.
+
+A page that somebody has open in a browser can send requests to any port of the machine, and by
+a name of its own that it lets point to 127.0.0.1 (DNS rebinding) read the answers. So the names
+`Host` and `Origin` are compared with those that the server has, and the path begins with a secret.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import NamedTuple, Protocol
+from urllib.parse import unquote_to_bytes
+
+METHODS = ("GET", "HEAD")
+MOST_TARGET = 2000
+ADDRESS = "127.0.0.1"
+_TOKEN_BYTES = 16
+
+
+class Headers(Protocol):
+    """The fields of a request's head; a name may stand there more than once."""
+
+    def get_all(self, name: str) -> Sequence[str] | None:
+        """All values of a field, in order."""
+        ...
+
+
+class Refused(Exception):
+    """A request is not answered.
+
+    Attributes:
+        status: The status of the response.
+    """
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+class Asked(NamedTuple):
+    """What a request asks for, from somebody who may.
+
+    Attributes:
+        parts: The decoded parts of its path after the token; a path that ends with a slash has an
+            empty last part.
+        query: What stands after the question mark.
+    """
+
+    parts: tuple[bytes, ...]
+    query: str
+
+
+class Guard:
+    """Lets requests through, or not.
+
+    Attributes:
+        token: The secret with which each path begins.
+    """
+
+    def __init__(self, port: int, token: str | None = None) -> None:
+        """Guard a port.
+
+        Args:
+            port: On which the server listens.
+            token: The secret; ``None``: a new one of 128 random bits.
+        """
+        self.token = token or secrets.token_urlsafe(_TOKEN_BYTES)
+        self._hosts = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
+        self.root = f"http://{self._hosts[0]}/{self.token}/"
+
+    def check(self, method: str, target: str, headers: Headers) -> Asked:
+        """Look at a request.
+
+        Raises:
+            Refused: It is not to be answered; the message says why.
+        """
+        if method not in METHODS:
+            raise Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD; nothing can be changed"
+            )
+        hosts = headers.get_all("Host") or ()
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this server")
+        allowed = [f"http://{host}" for host in self._hosts]
+        if any(origin not in allowed for origin in headers.get_all("Origin") or ()):
+            raise Refused(HTTPStatus.FORBIDDEN, "not for pages from elsewhere")
+        if not target.startswith("/") or len(target) > MOST_TARGET:
+            raise Refused(HTTPStatus.BAD_REQUEST, "this is no path")
+        path, _, query = target.partition("?")
+        _, token, *rest = path.split("/")
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            raise Refused(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
+        return Asked(tuple(map(unquote_to_bytes, rest)), query)

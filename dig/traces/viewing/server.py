@@ -1,0 +1,211 @@
+"""The local server: sockets, threads and deadlines around `guard` and `routes`.
+
+One thread a connection, and one request a connection, so that a reader that is slow or says
+nothing holds up nobody else, and only for a while.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from threading import Condition, Event, Thread
+from typing import Any
+
+from dig.errors import SettingsError
+
+from .guard import ADDRESS, METHODS, Guard, Refused
+from .routes import Answer, Routes
+from .shelf import Shelf
+
+MOST_CONNECTIONS = 64
+MOST_HEAD = 16 * 1024
+ASKING_S = 5.0
+"""Seconds that a request may take to arrive, as a whole."""
+
+ANSWERING_S = 10.0
+"""Seconds that a reader may take to accept a piece of an answer."""
+
+CLOSING_S = 2.0
+"""Seconds that connections have to end when the server does."""
+
+_BLANK = b"\r\n\r\n"
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Connection": "close",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a shelf on 127.0.0.1, from when it is made until it is closed.
+
+    Attributes:
+        guard: Who may ask.
+        routes: What there is.
+    """
+
+    daemon_threads = True  # a thread that hangs in a read of a dead disk keeps no process alive
+    request_queue_size = 128
+    allow_reuse_address = os.name == "posix"  # elsewhere it would let others take the port
+
+    def __init__(self, shelf: Shelf, port: int = 0, token: str | None = None) -> None:
+        """Listen.
+
+        Args:
+            shelf: The runs.
+            port: Where; 0: wherever there is room.
+            token: The secret of its addresses; ``None``: a new one.
+
+        Raises:
+            SettingsError: The port is taken, or not to be had.
+        """
+        self._closing = Event()
+        self._changed = Condition()
+        self._open: set[socket.socket] = set()
+        self.asking_s = ASKING_S
+        self.most_connections = MOST_CONNECTIONS
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            reason = error.strerror or error
+            raise SettingsError(f"cannot listen on port {port}: {reason}; try another") from None
+        self.guard = Guard(self.server_port, token)
+        self.routes = Routes(shelf, self._closing.wait)
+
+    @property
+    def address(self) -> str:
+        """Where a visitor begins."""
+        return self.guard.root + self.routes.start()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Serve in threads of its own while a block lasts; then break all connections."""
+        thread = Thread(target=self.serve_forever, args=(0.1,), name="dig-view", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._closing.set()
+            self.shutdown()
+            thread.join()
+            self.server_close()
+            with self._changed:
+                for connection in self._open:
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
+                self._changed.wait_for(lambda: not self._open, CLOSING_S)
+
+    def server_bind(self) -> None:
+        """Bind; unlike what it overrides it asks no name server for a name."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether there is room for a connection; if not, it is told so."""
+        with self._changed:
+            has_room = len(self._open) < self.most_connections
+            if has_room:
+                self._open.add(request)
+        if not has_room:
+            with suppress(OSError):
+                request.settimeout(0)
+                request.send(_BUSY)
+        return has_room
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        with self._changed:
+            self._open.discard(request)
+            self._changed.notify_all()
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A reader that has gone is no error; all else is one of this package, and is shown."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection: one request, one answer."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    command = requestline = ""  # as long as nothing was read
+
+    def handle(self) -> None:
+        """Answer the request, if it arrives in time."""
+        head = self._head()
+        self.connection.settimeout(ANSWERING_S)
+        self.rfile = io.BufferedReader(io.BytesIO(head))
+        self.raw_requestline = self.rfile.readline(MOST_HEAD)
+        if not head.endswith(_BLANK):
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif self.parse_request():
+            try:
+                asked = self.server.guard.check(self.command, self.path, self.headers)
+                answer = self.server.routes.answer(asked, self.headers.get("Last-Event-ID"))
+            except Refused as refusal:
+                self._refuse(refusal.status, str(refusal))
+            else:
+                self._send(answer)
+
+    def _head(self) -> bytes:
+        """The head of the request; what follows it is of no interest."""
+        head, until = b"", time.monotonic() + self.server.asking_s
+        while _BLANK not in head and len(head) < MOST_HEAD:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self.connection.settimeout(left)
+            part = self.connection.recv(4096)
+            if not part:
+                raise ConnectionAbortedError
+            head += part
+        return b"".join(head.partition(_BLANK)[:2])
+
+    def _send(self, answer: Answer) -> None:
+        content = answer.content
+        self.request_version = self.protocol_version  # to HTTP/0.9 no head would be sent
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.type)
+        self.send_header("Content-Security-Policy", f"{answer.policy}; frame-ancestors 'none'")
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        if answer.location is not None:
+            self.send_header("Location", answer.location)
+        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", ", ".join(METHODS))
+        if isinstance(content, bytes):
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            for piece in (content,) if isinstance(content, bytes) else content:
+                self.wfile.write(piece)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Say that a request is none; nothing of it is repeated."""
+        self._refuse(HTTPStatus(code))
+
+    def _refuse(self, status: HTTPStatus, why: str = "") -> None:
+        text = ": ".join(filter(None, (f"{status.value} {status.phrase}", why)))
+        self._send(Answer("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
+
+    def version_string(self) -> str:
+        """What the answers say that they come from."""
+        return "digmon"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged: the token stands in every address."""
