@@ -25,7 +25,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
 	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 25 --speed $(SPEED)
 
 test: .venv/.dev-stamp  ## Run all tests
-	@$(BIN)/python -m pytest -q -n auto
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/ruff check --quiet

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from tests.browser.browsers import NONE
+
 # `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
 settings.register_profile("dev", deadline=None, max_examples=1000, print_blob=True)
@@ -16,3 +18,12 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """The event loop under a test marked `anyio`: each such test runs on both."""
     backend: str = request.param
     return backend
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say aloud that the pages were not tested, if there was no browser."""
+    skipped = [
+        one for one in terminalreporter.stats.get("skipped", []) if NONE in str(one.longrepr)
+    ]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests of pages were skipped: {NONE}", red=True)

@@ -36,7 +36,7 @@ function total(counts) {
 }
 
 function findings(run) {
-  return Object.entries(run.findings).sort().map(([name, count]) => `${name} ${count}`).join("  ");
+  return Object.entries(run.findings).sort().map(([name, count]) => `${name} ${count}`).join(" · ");
 }
 
 function element(name, text, attributes = {}) {

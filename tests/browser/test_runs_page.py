@@ -1,0 +1,120 @@
+"""The list of runs, in a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dig.traces.journal import Journal
+from dig.traces.reader import TRACE
+from dig.traces.viewing import shelf
+from dig.traces.viewing.server import Server
+from tests.browser.conftest import Witness
+from tests.traces.journals import story
+from tests.traces.runs import directory, hasty, solved
+from tests.traces.viewing.client import serving
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three runs."""
+    directory(tmp_path, "one", solved(), method="dig", began="2026-01-01T10:00:00")
+    directory(tmp_path, "two", hasty(), method="mas", began="2026-01-02T10:00:00")
+    directory(tmp_path, "ten", [*hasty()[:4], {**hasty()[3], "t": 4}], method="mas")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def no_age(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
+    """The list is made anew each time it is asked for, which is when the test lets time pass."""
+    monkeypatch.setattr(shelf, "LEAST_AGE_S", 0)
+    monkeypatch.setattr(shelf, "PATIENCE", 0)
+    page.clock.install()
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    """A server of them."""
+    with serving(folder) as server:
+        yield server
+
+
+def names(page: Page) -> list[str]:
+    """The runs in the list, in order."""
+    return page.locator("tbody th").all_inner_texts()
+
+
+def test_the_list_shows_every_run_and_asks_nobody_else(
+    page: Page, witness: Witness, server: Server
+) -> None:
+    """It loads without an error, and no request leaves it."""
+    page.goto(server.address)
+    expect(page.locator("tbody tr")).to_have_count(3)
+    assert sorted(names(page)) == ["one", "ten", "two"]
+    assert page.locator("#count").inner_text() == "3 of 3 runs"
+    assert page.locator("tr.broken").get_attribute("title")
+    assert witness.strangers(server.guard.root) == []
+
+
+def test_the_list_is_sorted_by_a_heading_and_filtered_by_words(
+    page: Page, witness: Witness, server: Server
+) -> None:
+    """With the keyboard as with the mouse."""
+    page.goto(server.address)
+    page.get_by_role("button", name="method").press("Enter")
+    assert names(page) == ["one", "ten", "two"] or names(page) == ["one", "two", "ten"]
+    page.get_by_role("button", name="method").press("Enter")
+    assert names(page)[-1] == "one"
+    page.get_by_role("button", name="run").click()
+    assert names(page) == ["one", "ten", "two"]
+    page.get_by_label("Filter").fill("mas")
+    assert names(page) == ["ten", "two"]
+
+
+def test_a_new_run_comes_into_the_list(
+    page: Page, witness: Witness, server: Server, folder: Path
+) -> None:
+    """And is in progress as long as it is written."""
+    page.goto(server.address)
+    expect(page.locator("tbody tr")).to_have_count(3)
+    (folder / "new").mkdir()
+    journal = Journal(folder / "new" / TRACE)
+    journal(story()[0])
+    page.clock.run_for(2000)
+    expect(page.locator("tr.in-progress", has_text="new")).to_be_visible()
+    for record in story()[1:]:
+        journal(record)
+    journal.close()
+    page.clock.run_for(2000)
+    expect(page.locator("tr.ended", has_text="new")).to_be_visible()
+
+
+def test_when_the_server_ends_the_list_says_so(page: Page, witness: Witness, folder: Path) -> None:
+    """And goes on when there is one again."""
+    witness.allowed.append("ERR_CONNECTION_REFUSED")
+    with serving(folder) as server:
+        page.goto(server.address)
+        expect(page.locator("tbody tr")).to_have_count(3)
+    page.clock.run_for(2000)
+    expect(page.locator("#count")).to_have_text("the server does not answer")
+    with serving(folder, port=server.server_port):
+        page.clock.run_for(2000)
+        expect(page.locator("#count")).to_have_text("3 of 3 runs")
+
+
+def test_names_of_runs_are_text(page: Page, witness: Witness, tmp_path: Path) -> None:
+    """Whatever a directory is called."""
+    hostile = "<img src=x onerror=alert(1)> & \u202e \"'"
+    directory(tmp_path, hostile, solved(), method="<script>alert(1)</script>")
+    with serving(tmp_path) as server:
+        page.goto(server.address)
+        expect(page.locator("tbody tr")).to_have_count(1)
+        assert page.locator("tbody th a").text_content() == hostile
+        assert page.locator("img, script:not([src])").count() == 0
+        href = page.locator("tbody th a").get_attribute("href")
+        assert page.evaluate("async (url) => (await fetch(url)).status", href) == 200
+        assert json.loads(page.evaluate("JSON.stringify(digRuns.runs.length)")) == 1
