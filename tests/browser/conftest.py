@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from tests.browser.browsers import ARGUMENTS, NONE, browser_path, is_required
+from tests.browser.pages import report, simulated
 
 WIDTH, HEIGHT = 1280, 800
 HERE = Path(__file__).parent
@@ -67,6 +68,18 @@ class Witness:
     def strangers(self, *own: str) -> list[str]:
         """The requests that went elsewhere than to some addresses."""
         return [url for url in self.requests if not url.startswith((*own, "data:", "blob:"))]
+
+
+@pytest.fixture(scope="package")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of six agents."""
+    return simulated(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="package")
+def address(run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Its report."""
+    return report(run, tmp_path_factory.mktemp("report") / "a & <b>.html")
 
 
 @pytest.fixture

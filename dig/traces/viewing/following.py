@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dig.errors import RuleError, TraceError
-from dig.records import Finish, Record
+from dig.records import FindingRow, Finish, Record
 from dig.traces.overview.summary import State, standing
 from dig.traces.reader import Line, Tail, record_of
 from dig.traces.report.rows import Row, Rows
@@ -62,6 +62,7 @@ class Follower:
         self._after = after
         self._tail = Tail(path)
         self._made = Rows()
+        self._is_telling: bool | None = None
 
     def news(self) -> Iterator[Batch]:
         """What has come since the last time, as far as the file has grown by now."""
@@ -99,8 +100,17 @@ class Follower:
             batch.last = record.t
             batch.rows.append(row)
             batch.size += len(line.text)
-            if not self._tail.is_journal:  # a journal tells of its findings itself
+            if len(self._made.found) > known and not self._tells_of_findings():
                 batch.rows += self._made.found[known:]
+
+    def _tells_of_findings(self) -> bool:
+        """Whether the trace has rows for what was raised, as a journal does; asked if need be."""
+        if self._is_telling is None:
+            rows = (line.row for line in Tail(self._path).read(is_growing=True))
+            self._is_telling = self._tail.is_journal or any(
+                row.get("kind") == FindingRow.kind for row in rows
+            )
+        return self._is_telling
 
     def _record(self, line: Line) -> Record:
         try:

@@ -129,6 +129,13 @@ def test_findings_are_told_where_no_trace_tells_of_them(tmp_path: Path) -> None:
     assert "q" in raised[0]["why"]
 
 
+def test_findings_of_which_the_trace_tells_are_told_once(tmp_path: Path) -> None:
+    """Who recorded them knows best."""
+    found = seen(store(tmp_path / "t.dig.jsonl", hasty()))
+    kinds = [row["kind"] for one in found if one.name == "" for row in one.data]
+    assert kinds.count("finding") == 1
+
+
 def test_a_journal_that_nobody_writes_any_more_was_cut_off(tmp_path: Path) -> None:
     """A run that was killed ends for the reader, too."""
     path = write(tmp_path, story()[:5])

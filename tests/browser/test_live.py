@@ -1,0 +1,179 @@
+"""The page of a run that is going on: it grows with the journal, whatever happens to the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dig.records import Record
+from dig.traces.journal import Journal
+from dig.traces.reader import TRACE, read_records
+from dig.traces.viewing.server import Server
+from tests.browser.conftest import Witness
+from tests.browser.pages import opened, settled, state
+from tests.traces.runs import hasty, store
+from tests.traces.viewing.client import serving
+
+
+class Growing:
+    """A journal that is written while somebody looks.
+
+    Attributes:
+        path: Its run directory.
+        records: What is to be written still.
+    """
+
+    def __init__(self, path: Path, records: list[Record]) -> None:
+        self.path = path
+        self.records = records
+        self._journal = Journal(path / TRACE)
+
+    def write(self, count: int | None = None) -> int:
+        """Write so many further records, or all; returns the number of the last one."""
+        now = self.records[:count]
+        del self.records[:count]
+        for record in now:
+            self._journal(record)
+        return now[-1].t
+
+    def close(self) -> None:
+        """Be done with it."""
+        self._journal.close()
+
+
+@pytest.fixture
+def growing(tmp_path: Path, run: Path) -> Iterator[Growing]:
+    """A run of which twenty records are there."""
+    growing = Growing(tmp_path, list(read_records(run)))
+    growing.write(20)
+    yield growing
+    growing.close()
+
+
+@pytest.fixture
+def server(growing: Growing) -> Iterator[Server]:
+    """A server of it."""
+    with serving(growing.path) as server:
+        yield server
+
+
+def numbers(page: Page) -> list[int]:
+    """The numbers of the records that the page was told of, as its model has them."""
+    found: list[int] = page.evaluate("dig.app.model.times.map((_, t) => t)")
+    return found
+
+
+def test_it_shows_what_is_there_and_grows(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """And asks nobody but the server that it came from."""
+    assert opened(page, server.address)["t"] == 19
+    expect(page.locator("#chips")).to_contain_text("live")
+    last = growing.write(100)
+    found = settled(page, f"s.t === {last}")
+    assert (found["rows"], found["fitted"]) == (last + 1, True)
+    assert found["window"][1] >= found["end"]
+    assert witness.strangers(server.guard.root) == []
+
+
+def test_a_record_is_shown_within_a_second_of_its_line(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """The quickest of five, so that a machine that is busy with something else does no harm."""
+    opened(page, server.address)
+    took = []
+    for _ in range(5):
+        began = time.monotonic()
+        settled(page, f"s.t === {growing.write(1)} && s.frames > 0")
+        took.append(time.monotonic() - began)
+    assert min(took) < 1
+
+
+def test_what_is_found_and_healed_meanwhile_is_listed(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """With its explanation, as in a report."""
+    opened(page, server.address)
+    expect(page.locator("#findings ol > li")).to_have_count(0)
+    settled(page, f"s.t === {growing.write()}")
+    expect(page.locator("#findings ol > li")).to_have_count(6)
+    page.locator("#findings li", has_text="ET").first.locator("button").first.click()
+    expect(page.locator("#findings li.chosen .more")).to_contain_text("submitted too early")
+    expect(page.locator("#findings li.chosen .note").first).not_to_be_empty()
+
+
+def test_a_view_that_was_chosen_stays_while_the_run_grows(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """Neither window, nor selection, nor moment moves by itself."""
+    opened(page, server.address)
+    for key in ("j", "+", "+", ","):
+        page.keyboard.press(key)
+    before = state(page)
+    after = settled(page, f"s.t === {growing.write(80)}")
+    kept = ("at", "selected", "window", "lane", "axis", "graph", "tab")
+    assert {key: after[key] for key in kept} == {key: before[key] for key in kept}
+
+
+def test_when_the_run_ends_so_does_the_asking(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """The page says how it ended and goes on working without the server."""
+    opened(page, server.address)
+    growing.write()
+    growing.close()
+    settled(page, "s.live === 'ended'")
+    expect(page.locator("#chips")).to_contain_text("submitted")
+    asked = len(witness.requests)
+    page.wait_for_timeout(700)  # longer than a browser waits before it comes again
+    assert len(witness.requests) == asked
+    page.keyboard.press("n")
+    assert state(page)["selected"]["kind"] == "finding"
+
+
+def test_a_run_that_was_cut_off_is_said_to_be(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """Nobody writes its journal any more."""
+    opened(page, server.address)
+    growing.close()
+    settled(page, "s.live === 'ended'")
+    expect(page.locator("#chips")).to_contain_text("cut off")
+
+
+def test_it_survives_that_the_server_goes_and_comes_back(
+    page: Page, witness: Witness, growing: Growing
+) -> None:
+    """Nothing is missing, and nothing is there twice."""
+    witness.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING"]
+    with serving(growing.path) as server:
+        opened(page, server.address)
+        settled(page, f"s.t === {growing.write(30)}")
+    settled(page, "s.live === 'waiting'")
+    expect(page.locator("#chips")).to_contain_text("connection lost")
+    last = growing.write()
+    with serving(growing.path, port=server.server_port):
+        found = settled(page, f"s.t === {last}")
+        assert found["rows"] == last + 1
+        assert numbers(page) == list(range(last + 1))
+        assert (found["counts"]["findings"], found["counts"]["heals"]) == (6, 6)
+        settled(page, "s.live !== 'waiting'")
+
+
+def test_findings_of_a_plain_trace_are_told_live_too(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """Of what other programs write nobody has recorded what is wrong with it."""
+    rows = [row for row in hasty() if row["kind"] not in ("finding", "heal")]
+    for t, row in enumerate(rows):
+        row["t"] = t
+    path = store(tmp_path / "theirs.dig.jsonl", rows[:5])
+    with serving(path) as server:
+        opened(page, server.address)
+        store(path, rows)
+        settled(page, f"s.t === {rows[-1]['t']}")
+        expect(page.locator("#findings ol > li")).to_have_count(1)
