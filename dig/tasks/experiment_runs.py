@@ -1,0 +1,224 @@
+"""Carries out the runs of an experiment, in parallel, and goes on where an earlier try ended."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing import get_context
+from pathlib import Path
+
+from dig.detectors import JUDGE
+from dig.errors import DigError, SettingsError
+from dig.plain import one_line
+from dig.records import End, Finish, Record, Start
+from dig.runtime.result import RunResult
+
+from .execute import INTERRUPTED, execute
+from .experiment import Cell, Grid
+from .experiment_results import Row, append_rows, read_rows
+from .task import Task
+
+RESULTS = "results.jsonl"
+TRACES = "traces"
+
+Batch = Sequence[Cell]
+"""Runs with the same problem, which is made once."""
+
+Progress = Callable[[int, int], None]
+"""Is told how many runs are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How the runs of a grid are carried out.
+
+    Attributes:
+        speed: How fast real time goes; ``None``: virtual time.
+        traces: Where run directories are made; ``None``: no traces are kept.
+    """
+
+    speed: float | None
+    traces: Path | None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that could not be carried out."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an experiment.
+
+    Attributes:
+        rows: The rows of its grid, in its order.
+        failed: The runs that could not be carried out.
+    """
+
+    rows: tuple[Row, ...]
+    failed: tuple[Failed, ...]
+
+
+def carry_out(
+    grid: Grid,
+    out: Path,
+    *,
+    jobs: int = 1,
+    keep: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Outcome:
+    """Carry out those runs of a grid whose results are not there yet.
+
+    Args:
+        grid: The grid.
+        out: A directory; results go to `results.jsonl` in it as they come.
+        jobs: How many processes work at once.
+        keep: Whether the traces are kept, in `traces`.
+        progress: Is told how far it has come.
+
+    Raises:
+        SettingsError: The grid, a task or the directory makes no sense.
+        KeyboardInterrupt: It was interrupted; what is done is kept.
+    """
+    cells = list(grid.cells())
+    for task in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
+        task.arranged(task.make_task())  # what cannot be had is said before anything is done
+    results = _made(out) / RESULTS
+    done = {row.run: row for row in read_rows(results)}
+    wanted = [cell for cell in cells if cell.run.name not in done]
+    how = How(grid.speed, out / TRACES if keep else None)
+    failed: list[Failed] = []
+    progress(len(cells) - len(wanted), len(cells))
+    for measured in _all(_batches(wanted, how), how, jobs):
+        rows = [one for one in measured if isinstance(one, Row)]
+        failed += [one for one in measured if isinstance(one, Failed)]
+        append_rows(results, rows)
+        done.update((row.run, row) for row in rows)
+        progress(sum(cell.run.name in done for cell in cells) + len(failed), len(cells))
+    kept = [done[cell.run.name] for cell in cells if cell.run.name in done]
+    return Outcome(tuple(kept), tuple(failed))
+
+
+def _made(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be made: {error.strerror or error}") from None
+    return out
+
+
+def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
+    """In virtual time, runs with the same problem together; else each for itself."""
+    if how.speed is not None:
+        return ((cell,) for cell in cells)
+    groups = groupby(cells, lambda cell: (cell.run.task, cell.run.size, cell.run.seed))
+    return (tuple(group) for _, group in groups)
+
+
+def _all(batches: Iterable[Batch], how: How, jobs: int) -> Iterator[list[Row | Failed]]:
+    """What comes of batches, in their order."""
+    if jobs == 1:
+        yield from (measure(batch, how) for batch in batches)
+        return
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts_to_parent)
+    waiting: deque[Future[list[Row | Failed]]] = deque()
+    try:
+        for batch in batches:
+            waiting.append(pool.submit(measure, batch, how))
+            if len(waiting) > 4 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise SettingsError(
+            "a process of the experiment died, for want of memory perhaps; what was done before "
+            "is kept: go on with the same command, and fewer --jobs"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def measure(batch: Batch, how: How) -> list[Row | Failed]:
+    """Carry out some runs with the same problem."""
+    made: dict[tuple[str, int, int, str | None], Task] = {}
+    measured: list[Row | Failed] = []
+    for cell in batch:
+        run = cell.run
+        key = (run.task, run.size, run.seed, run.data)
+        try:
+            task = made[key] = made.get(key) or run.make_task()
+            row = _measured(cell, task, how)
+        except Exception as error:  # one run must not end an experiment
+            why = str(error) if isinstance(error, DigError) else repr(error)
+            measured.append(Failed(run.name, one_line(why)))
+            continue
+        if row is None:
+            raise KeyboardInterrupt
+        measured.append(row)
+    return measured
+
+
+class _Counts:
+    """Counts what a row needs of a run's records."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[bool] = Counter()  # whether it was the judge's
+        self.usage: Counter[str] = Counter()
+
+    def __call__(self, record: Record) -> None:
+        if isinstance(record, Start):
+            self.calls[record.agent == JUDGE] += 1
+        elif isinstance(record, End | Finish) and isinstance(record.usage, dict):
+            numbers = {k: v for k, v in record.usage.items() if type(v) in (int, float)}
+            self.usage.update(numbers)
+
+
+def _measured(cell: Cell, task: Task, how: How) -> Row | None:
+    """One run as a row; ``None`` if it was interrupted."""
+    counts = _Counts()
+    if how.speed is None and how.traces is None:
+        result = cell.run.simulation(task, counts).run()
+    else:
+        traces = how.traces or Path()
+        result = execute(cell.run, traces, how.speed, follow=counts, task=task).result
+    return None if result.reason == INTERRUPTED else _row(cell, task, how, result, counts)
+
+
+def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: _Counts) -> Row:
+    run, score = cell.run, task.score(result.answer)
+    return Row(
+        run=run.name,
+        task=run.task,
+        size=run.size,
+        level=cell.level,
+        agents=run.agents,
+        agents_are=run.agents_are,
+        data_are=task.data,
+        method=run.method,
+        seed=run.seed,
+        clock="virtual" if how.speed is None else f"real time x {how.speed:g}",
+        outcome=result.outcome,
+        reason=result.reason,
+        valid=score.valid if score else result.outcome == "submitted",
+        rmse=score.rmse if score else None,
+        seconds=result.seconds,
+        calls=counts.calls[False],
+        judge_calls=counts.calls[True],
+        usage=dict(counts.usage),
+        findings=result.raised(),
+        heals=result.heals,
+        failures=sum(result.failures.values()),
+        records=result.records,
+    )
