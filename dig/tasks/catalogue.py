@@ -19,9 +19,12 @@ from dig.errors import SettingsError
 from dig.messages import Output
 from dig.runtime.agents import Policy, Tool
 
+from .classifying import Posts
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
 from .named import call, load
+from .newsgroups import TASK as NEWSGROUPS
+from .newsgroups import Newsgroups, data_from_environment
 from .profile import Profile
 from .simulated import SimulatedAgent
 from .task import Score, Task
@@ -138,7 +141,14 @@ def _count_frequency(size: int, seed: int, data: str | None) -> Task:
     return CountFrequency(size, seed)
 
 
+def _sorter(seed: int, profile: Profile) -> Policy:
+    return SimulatedAgent(seed, profile, Posts())
+
+
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
-    {COUNT_FREQUENCY: TaskKind(_count_frequency, SimulatedAgent, size=10_000)}
+    {
+        COUNT_FREQUENCY: TaskKind(_count_frequency, SimulatedAgent, size=10_000),
+        NEWSGROUPS: TaskKind(Newsgroups, _sorter, size=60, data=data_from_environment),
+    }
 )
 """Our own, by name."""

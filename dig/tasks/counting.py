@@ -1,35 +1,49 @@
-"""How a simulated agent counts: element by element, and the worse the longer the chunk."""
+"""How a simulated agent counts numbers: one by one, and with mistakes."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dig.runtime.draws import Draws
 
+from .count_frequency import TASK, VALUES
 from .profile import Profile
+from .reading import miscounted
+
+_TEXTS = frozenset(map(str, VALUES))
 
 
-def count(data: Sequence[int], profile: Profile, draws: Draws, index: int) -> Counter[int]:
-    """The counts that an agent with this profile gets for a chunk that it counts in one go.
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Reads the integers of CountFrequency; a wrong one is taken for any value of the chunk."""
 
-    Args:
-        data: The chunk's elements.
-        profile: How many mistakes it makes.
-        draws: The random numbers of its activation.
-        index: Which of the activation's chunks this is.
-    """
-    wrong = profile.error_for(len(data))
-    if wrong == 0:
-        return Counter(data)
-    # One draw seeds a generator, for a hash an element would be slow.
-    chance = random.Random(int(draws.uniform("count", index) * (1 << 56)))
-    values = sorted(set(data))
-    counts: Counter[int] = Counter()
-    for value in data:
-        if chance.random() >= wrong:
-            counts[value] += 1
-        elif chance.random() < 0.5:  # taken for another value; else it is skipped
-            counts[chance.choice(values)] += 1
-    return counts
+    task: str = TASK
+
+    def is_element(self, element: Any) -> bool:
+        """Whether it is an integer."""
+        return type(element) is int
+
+    def is_value(self, name: str) -> bool:
+        """Whether it is the text of a value of the array."""
+        return name in _TEXTS
+
+    def most(self, profile: Profile) -> int:
+        """How many it likes to count in one go."""
+        return profile.chunk_length
+
+    def seconds(self, profile: Profile, elements: int) -> float:
+        """How long it counts so many."""
+        return elements * profile.read_s
+
+    def count(
+        self, data: Sequence[int], profile: Profile, draws: Draws, index: int
+    ) -> Counter[str]:
+        """The counts that it gets for a chunk; see `Reading`."""
+        values = sorted(set(data))
+        counts = miscounted(
+            data, profile.error_for(len(data)), draws, index, lambda chance: chance.choice(values)
+        )
+        return Counter({str(value): number for value, number in counts.items()})

@@ -1,4 +1,4 @@
-"""What simulated agents exchange about CountFrequency: parts, and partial counts of them.
+"""What simulated agents exchange: parts of the data, and partial counts of them.
 
 Everything that an agent has to know later travels in a payload, since it remembers nothing: the
 whole range that is asked for, whom to report to, and which ranges some counts cover. Payloads
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .count_frequency import TASK
+from .reading import Reading
 
 Range = tuple[int, int]
 """`(start, stop)`: elements from `start`, counted from 0, to before `stop`."""
@@ -23,15 +23,17 @@ MOST_WEIGHED = 12
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A part of an array to be counted.
+    """A part of the data to be counted.
 
     Attributes:
+        task: The task's name.
         part: The range to be counted.
         whole: The range that is asked for in the end.
         most: How many elements one message may carry.
         report_to: Who puts the counts together; ``None``: whoever takes this on.
     """
 
+    task: str
     part: Range
     whole: Range
     most: int
@@ -43,21 +45,22 @@ class Job:
         return self.part[1] - self.part[0]
 
     @classmethod
-    def read(cls, payload: Any) -> Job | None:
-        """The job that a payload describes, if it does."""
-        if not isinstance(payload, Mapping) or payload.get("task") != TASK:
+    def read(cls, payload: Any, reading: Reading) -> Job | None:
+        """The job that a payload describes, if it does and is about what is read here."""
+        if not isinstance(payload, Mapping) or payload.get("task") != reading.task:
             return None
         part = _range(payload.get("part"))
         whole = _range(payload.get("whole", payload.get("part")))
         most, report_to = payload.get("most_per_message"), payload.get("report_to")
         if part is None or whole is None or type(most) is not int or most < 1:
             return None
-        return cls(part, whole, most, report_to if isinstance(report_to, str) else None)
+        known = report_to if isinstance(report_to, str) else None
+        return cls(reading.task, part, whole, most, known)
 
     def payload(self, **more: Any) -> dict[str, Any]:
         """The payload that describes this job."""
         return {
-            "task": TASK,
+            "task": self.task,
             "part": list(self.part),
             "whole": list(self.whole),
             "most_per_message": self.most,
@@ -80,32 +83,32 @@ class RawData:
     """
 
     job: Job
-    data: tuple[int, ...]
+    data: tuple[Any, ...]
 
     @classmethod
-    def read(cls, payload: Any) -> RawData | None:
+    def read(cls, payload: Any, reading: Reading) -> RawData | None:
         """The raw data that a payload carries, if it does."""
-        job = Job.read(payload)
+        job = Job.read(payload, reading)
         if job is None:
             return None
         data = payload.get("data")
         if not isinstance(data, list) or len(data) != job.length:
             return None
-        return cls(job, tuple(data)) if all(type(value) is int for value in data) else None
+        return cls(job, tuple(data)) if all(map(reading.is_element, data)) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Counts of some ranges of an array.
+    """Counts of some ranges of the data.
 
     Attributes:
-        counts: How often each value occurs there.
+        counts: How often each value occurs there, by its text.
         covers: The ranges, disjoint and in order.
         job: What they were counted for; its part is of no account.
         is_for_all: Whether everybody was sent a copy, not only who puts the counts together.
     """
 
-    counts: Mapping[int, int]
+    counts: Mapping[str, int]
     covers: tuple[Range, ...]
     job: Job
     is_for_all: bool = False
@@ -127,29 +130,28 @@ class Partial:
         return not missing(self.job.whole, self.covers)
 
     @classmethod
-    def read(cls, payload: Any) -> Partial | None:
+    def read(cls, payload: Any, reading: Reading) -> Partial | None:
         """The counts that a payload carries, if it does."""
         if not isinstance(payload, Mapping):
             return None
-        job = Job.read({**payload, "part": payload.get("whole")})
+        job = Job.read({**payload, "part": payload.get("whole")}, reading)
         counts, covers = payload.get("counts"), payload.get("covers")
         if job is None or not isinstance(counts, Mapping) or not isinstance(covers, list):
             return None
         ranges = [r for r in map(_range, covers) if r is not None]
         if len(ranges) < len(covers) or not all(
-            isinstance(v, str) and v.isdecimal() and type(n) is int for v, n in counts.items()
+            isinstance(v, str) and reading.is_value(v) and type(n) is int for v, n in counts.items()
         ):
             return None
-        numbers = {int(value): number for value, number in counts.items()}
-        return cls(numbers, merged(ranges), job, payload.get("is_for_all") is True)
+        return cls(counts, merged(ranges), job, payload.get("is_for_all") is True)
 
     def payload(self, *, is_for_all: bool = False) -> dict[str, Any]:
         """The payload that carries these counts; it is also an answer that can be scored."""
         return {
-            "counts": {str(value): number for value, number in sorted(self.counts.items())},
+            "counts": dict(sorted(self.counts.items())),
             "covers": [list(r) for r in self.covers],
             "type": "solution",
-            "task": TASK,
+            "task": self.job.task,
             "whole": list(self.job.whole),
             "most_per_message": self.job.most,
             "report_to": self.job.report_to,
@@ -168,7 +170,7 @@ class Partial:
 
 def join(partials: Sequence[Partial], job: Job) -> Partial:
     """Disjoint partial counts as one."""
-    counts: Counter[int] = Counter()
+    counts: Counter[str] = Counter()
     for partial in partials:
         counts.update(partial.counts)
     return Partial(counts, merged(r for partial in partials for r in partial.covers), job)

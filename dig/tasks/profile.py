@@ -29,6 +29,12 @@ class Profile:
             the miscounted ones are skipped, half are taken for a random value of the chunk.
         error_growth: By which power of the chunk's length that probability grows.
         most_error: What that probability never exceeds.
+        read_post_s: Seconds more for each post that is read.
+        posts_at_once: How many posts it likes to read in one go, as `chunk_length`.
+        confusion: Probability that a post's topic is lost in a chunk of 40 posts; half of these
+            posts are skipped, half are taken for the topic that is most frequent in the chunk.
+        confusion_growth: By which power of the number of posts read at once it grows.
+        most_confusion: What that probability never exceeds.
         wait: Probability to wait although there is something to do.
         pass_on: Probability to reroute work to a random colleague: each problem, each raw data,
             and one of the solutions.
@@ -58,9 +64,14 @@ class Profile:
     chunk_length: int = 1000
     pieces_per_agent: int = 10
     reads_at_once: int = 4
-    error: float = 0.1
-    error_growth: float = 1.5
-    most_error: float = 0.5
+    error: float = 0.65
+    error_growth: float = 0.0
+    most_error: float = 0.65
+    read_post_s: float = 0.02
+    posts_at_once: int = 40
+    confusion: float = 0.97
+    confusion_growth: float = 5.0
+    most_confusion: float = 0.52
     wait: float = 0.015
     pass_on: float = 0.02
     discard: float = 0.002
@@ -99,9 +110,14 @@ class Profile:
         longer: float = (length / 1000) ** self.error_growth
         return min(self.most_error, self.error * longer)
 
+    def confusion_for(self, posts: int) -> float:
+        """The probability that a post's topic is lost if so many are read at once."""
+        longer: float = (posts / 40) ** self.confusion_growth
+        return min(self.most_confusion, self.confusion * longer)
+
 
 _PROBABILITIES = (
-    "error", "most_error", "wait", "pass_on", "discard", "discard_double", "broadcast",
-    "duplicate", "misaddress", "merge", "hand_over", "submit_early", "fail", "compliance",
-    "recompute",
+    "error", "most_error", "confusion", "most_confusion", "wait", "pass_on", "discard",
+    "discard_double", "broadcast", "duplicate", "misaddress", "merge", "hand_over", "submit_early",
+    "fail", "compliance", "recompute",
 )  # fmt: skip

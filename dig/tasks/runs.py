@@ -146,10 +146,9 @@ class TeamRun:
         Attributes that were added later are left out as long as they have their default, so that
         what ran before keeps its name.
         """
-        settings = asdict(self)
-        for name in _ADDED:
-            if settings[name] == asdict(_DEFAULT)[name]:
-                del settings[name]
+        settings, usual = asdict(self), asdict(_DEFAULT)
+        _drop(settings, usual, _ADDED)
+        _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
         return settings
 
     def about(self) -> dict[str, Any]:
@@ -246,7 +245,16 @@ class TeamRun:
 
 
 _ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
+_ADDED_HABITS = (
+    "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
+)  # fmt: skip
 _DEFAULT = TeamRun()
+
+
+def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if settings[name] == usual[name]:
+            del settings[name]
 
 
 def _is_needed(name: str, about: Mapping[str, Any]) -> bool:

@@ -1,10 +1,10 @@
-"""General agents for CountFrequency that run in virtual time, without a language model.
+"""General agents that run in virtual time, without a language model.
 
 All of a team are alike: nobody has a role, and nobody remembers anything. What an agent does
 follows from the events in front of it, the notes on them, and the seed:
 
 - a problem is cut up for itself and its colleagues or, if it is short, read;
-- raw data is counted, and the counts are reported to whoever took on the whole problem;
+- raw data is read and counted, and the counts are reported to whoever took on the whole problem;
 - solutions are kept until they cover everything that was asked for, and then submitted;
 - a returned answer counts as a solution again, and what it lacks is counted once more.
 
@@ -24,9 +24,10 @@ from dig.records import SYSTEM, FateName
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.draws import Draws
 
-from .counting import count
+from .counting import Numbers
 from .parts import Job, Partial, RawData, disjoint, join, missing
 from .profile import Profile
+from .reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,12 @@ class SimulatedAgent:
     Attributes:
         seed: The run's seed; agents of one team have the same.
         profile: Its habits.
+        reading: How it reads the data of its task.
     """
 
     seed: int
     profile: Profile = field(default_factory=Profile)
+    reading: Reading = field(default_factory=Numbers)
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
@@ -47,12 +50,12 @@ class SimulatedAgent:
         think_s = draws.lognormal(self.profile.think_s, self.profile.think_spread, "think")
         if draws.chance(self.profile.fail, "fail"):
             return Plan(think_s, "the agent's answer could not be read")
-        turn = _Turn(view, self.profile, draws)
+        turn = _Turn(view, self.profile, self.reading, draws)
         decision = turn.decide()
-        return Plan(think_s + turn.elements_counted * self.profile.read_s, decision)
+        return Plan(think_s + self.reading.seconds(self.profile, turn.elements_read), decision)
 
 
-_READERS: dict[str, Callable[[Any], Job | RawData | Partial | None]] = {
+_READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = {
     "problem": Job.read,
     "raw_data": RawData.read,
     "solution": Partial.read,
@@ -62,9 +65,9 @@ _READERS: dict[str, Callable[[Any], Job | RawData | Partial | None]] = {
 class _Turn:
     """One activation: takes the events one kind after the other, and collects the decision."""
 
-    def __init__(self, view: View, profile: Profile, draws: Draws) -> None:
-        self.elements_counted = 0
-        self._view, self._profile, self._draws = view, profile, draws
+    def __init__(self, view: View, profile: Profile, reading: Reading, draws: Draws) -> None:
+        self.elements_read = 0
+        self._view, self._profile, self._reading, self._draws = view, profile, reading, draws
         self._fates: dict[str, EventFate] = {}
         self._outputs: list[NewEvent] = []
         self._jobs: dict[str, Job] = {}
@@ -97,7 +100,7 @@ class _Turn:
     def _sort(self, event: Pending) -> None:
         """Put an event to its kind; work that is damaged is discarded, for all to see."""
         reader = _READERS.get(event.type)
-        read = reader(event.payload) if reader else None
+        read = reader(event.payload, self._reading) if reader else None
         if isinstance(read, Job):
             self._jobs[event.id] = read
         elif isinstance(read, RawData):
@@ -171,8 +174,8 @@ class _Turn:
         counted = []
         for i, (event, raw) in enumerate(self._raws.items()):
             self._settle("consume", [event])
-            self.elements_counted += len(raw.data)
-            counts = count(raw.data, self._profile, self._draws, i)
+            self.elements_read += len(raw.data)
+            counts = self._reading.count(raw.data, self._profile, self._draws, i)
             counted.append(Partial(counts, (raw.job.part,), raw.job))
         return counted
 
@@ -264,7 +267,7 @@ class _Turn:
         self._emit("solution", one.payload(), (job.report_to or self._view.agent,))
 
     def _most(self, job: Job) -> int:
-        return min(self._profile.chunk_length, job.most)
+        return min(self._reading.most(self._profile), job.most)
 
     def _cut(self, job: Job) -> list[Job]:
         """Cut a part up; the whole problem into as many pieces for each colleague."""

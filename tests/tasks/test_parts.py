@@ -10,19 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.plain import plain
+from dig.tasks.counting import Numbers
 from dig.tasks.parts import Job, Partial, Range, RawData, disjoint, join, merged, missing
 
-JOB = Job((0, 40), (0, 40), 20, "a1")
+NUMBERS = Numbers()
+JOB = Job(NUMBERS.task, (0, 40), (0, 40), 20, "a1")
 
 
 def partial(*covers: Range) -> Partial:
     """Counts of some ranges of an array that has only fives."""
-    return Partial({5: sum(stop - start for start, stop in covers)}, merged(covers), JOB)
+    return Partial({"5": sum(stop - start for start, stop in covers)}, merged(covers), JOB)
 
 
 ranges = st.tuples(st.integers(0, 39), st.integers(1, 10)).map(lambda r: (r[0], min(40, sum(r))))
 partials = st.lists(ranges, min_size=1, max_size=3).map(
-    lambda some: Partial({5: len(cells(some))}, merged(some), JOB)
+    lambda some: Partial({"5": len(cells(some))}, merged(some), JOB)
 )
 
 
@@ -47,7 +49,7 @@ def test_no_element_is_counted_twice(some: list[Partial]) -> None:
     chosen = disjoint(some)
     assert all(not a.overlaps(b) for a in chosen for b in chosen if a is not b)
     together = join(chosen, JOB)
-    assert together.counts.get(5, 0) == together.covered
+    assert together.counts.get("5", 0) == together.covered
 
 
 @given(st.lists(partials, max_size=7))
@@ -66,10 +68,10 @@ def test_many_copies_of_the_same_parts_are_chosen_from_quickly() -> None:
 
 @given(partials)
 def test_payloads_read_back_as_what_was_written(one: Partial) -> None:
-    assert Partial.read(plain(one.payload())) == one
-    assert Job.read(plain(JOB.payload())) == JOB
+    assert Partial.read(plain(one.payload()), NUMBERS) == one
+    assert Job.read(plain(JOB.payload()), NUMBERS) == JOB
     data = RawData(JOB.at([0, 3]), (1, 2, 1))
-    assert RawData.read(plain(data.job.payload(data=[1, 2, 1]))) == data
+    assert RawData.read(plain(data.job.payload(data=[1, 2, 1])), NUMBERS) == data
 
 
 GOOD = partial((0, 10)).payload() | JOB.at([0, 3]).payload(data=[1, 2, 1])
@@ -80,9 +82,9 @@ GOOD = partial((0, 10)).payload() | JOB.at([0, 3]).payload(data=[1, 2, 1])
 def test_a_damaged_payload_is_none_or_read_but_never_raises(key: str, damage: Any) -> None:
     for payload in (GOOD | {key: damage}, {k: v for k, v in GOOD.items() if k != key}, damage):
         for kind in (Job, RawData, Partial):
-            assert isinstance(kind.read(payload), kind | None)
+            assert isinstance(kind.read(payload, NUMBERS), kind | None)
 
 
 @pytest.mark.parametrize("covers", [None, [[0]], [[2, 1]], [0, 5], "all"])
 def test_counts_whose_covers_are_damaged_are_not_read(covers: Any) -> None:
-    assert Partial.read(GOOD | {"covers": covers}) is None
+    assert Partial.read(GOOD | {"covers": covers}, NUMBERS) is None

@@ -18,13 +18,15 @@ from dig.runtime.simulation import simulate
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.profile import Profile
 from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.task import Task
 
 from .turns import PERFECT, TASK, TEAM, problem, see
 
 
 def run(
-    task: CountFrequency, agents: int, seed: int, profile: Profile, *, heal: bool = False,
+    task: Task, agents: int, seed: int, profile: Profile, *, heal: bool = False,
     limit_s: float = 120.0, broadcast: bool = False, sink: Callable[[Record], None] | None = None,
+    agent: Callable[[int, Profile], SimulatedAgent] = SimulatedAgent,
 ) -> RunResult:  # fmt: skip
     names = [f"a{i + 1}" for i in range(agents)]
     setup = Setup(
@@ -35,7 +37,7 @@ def run(
         limit_s=limit_s,
     )
     given = task.problem(*(names if broadcast else names[:1]))
-    team = {name: SimulatedAgent(seed, profile) for name in names}
+    team = {name: agent(seed, profile) for name in names}
     return simulate(team, given, setup=setup, sink=sink or (lambda record: None))
 
 
@@ -94,7 +96,7 @@ def test_the_default_team_of_six_stumbles_now_and_then_and_healing_helps() -> No
             result = run(task, 6, seed, Profile(), heal=heal)
             score = task.score(result.answer)
             tally.update(result.raised().keys())
-            tally["good"] += score.rmse is not None and score.rmse < 150
+            tally["good"] += score.rmse is not None and score.rmse < 600
     assert 2 <= alone["ET"] <= 15 and 2 <= alone["DL"] <= 15
     assert alone["good"] < healed["good"]
 

@@ -15,7 +15,7 @@ from dig.tasks.simulated import SimulatedAgent
 PERFECT = Profile.perfect()
 TEAM = ("a1", "a2", "a3")
 TASK = CountFrequency(3000, 1)
-JOB = Job((0, 3000), (0, 3000), 1000, "a1")
+JOB = Job(TASK.name, (0, 3000), (0, 3000), 1000, "a1")
 DATA = TASK.tools()["raw_data"]
 
 
@@ -44,7 +44,7 @@ def solution(
     final: bool = False, is_for_all: bool = False,
 ) -> Pending:  # fmt: skip
     job = replace(JOB, report_to=report_to)
-    payload = Partial({1: stop - start}, ((start, stop),), job).payload(is_for_all=is_for_all)
+    payload = Partial({"1": stop - start}, ((start, stop),), job).payload(is_for_all=is_for_all)
     return Pending(name or f"s{start}", "solution", "a2", payload, notes, final)
 
 

@@ -1,0 +1,163 @@
+"""What CountFrequency and Newsgroups have in common: how often does each value occur?
+
+Nobody is shown all the data. A problem names a *part* of them, `[start, stop]` with the first
+element at 0 and `stop` not included, and tools turn a part into smaller parts or, if it is short
+enough for one message, into its elements. Only `FrequencyTask.score` knows the true counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
+from math import hypot, sqrt
+from types import MappingProxyType
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.messages import Output
+from dig.runtime.agents import Tool
+
+from .task import Score
+
+MOST_COUNT = 10**15
+"""More than any data have; the error of a larger count could become too large for a float."""
+
+
+class FrequencyTask:
+    """Some data, the problem of counting values in them, the tools to read them, and the scorer.
+
+    Attributes:
+        name: What the trace calls the task.
+        goal: The problem in words, for agents.
+        unit: What an element is, in the plural.
+        values: The values that are counted.
+        data: What the data are, in words.
+        size: How many elements there are.
+        most_per_message: How many elements one message may carry: at most half of them, so that
+            no single message carries all.
+    """
+
+    name: str
+    goal: str
+    unit: str
+    values: tuple[Hashable, ...]
+    data: str
+
+    def __init__(
+        self, elements: Sequence[Any], truth: Mapping[Any, int], most_per_message: int
+    ) -> None:
+        """Keep the data, and apart from them the truth.
+
+        Args:
+            elements: What agents can read, part by part.
+            truth: How often each value occurs; for the scorer alone.
+            most_per_message: How many elements one message may carry, unless that is more than
+                half of them.
+
+        Raises:
+            SettingsError: `most_per_message` is too small.
+        """
+        if most_per_message < 1:
+            raise SettingsError(
+                f"a message cannot carry {most_per_message} {self.unit} at most; try 1 or more"
+            )
+        self.size = len(elements)
+        self.most_per_message = min(most_per_message, (self.size + 1) // 2)
+        self._data = tuple(elements)
+        self._truth = Counter(truth)
+
+    def problem(self, *to: str) -> Output:
+        """The event that starts a run: a description and a handle, never the data.
+
+        Args:
+            to: The agents that are given the problem.
+        """
+        payload = {
+            "task": self.name,
+            "goal": self.goal,
+            "values": list(self.values),
+            "part": [0, self.size],
+            "most_per_message": self.most_per_message,
+        }
+        return Output(payload, to, "problem")
+
+    def tools(self) -> Mapping[str, Tool]:
+        """What agents may call: `size`, `split` and `raw_data`.
+
+        They hold the data and nothing else of this object, so that no path leads from what an
+        agent is given to the scorer.
+        """
+        return _tools(self._data, self.most_per_message, self.unit)
+
+    def score(self, answer: object) -> Score:
+        """Compare an answer with the true counts.
+
+        Args:
+            answer: ``{"counts": {value: count}}``, other keys are ignored. A value is itself or,
+                as in JSON, its text; one that is missing counts as 0.
+        """
+        if answer is None:
+            return Score(False, reason="there is no answer")
+        try:
+            counts = self._read_counts(answer)
+        except ValueError as error:
+            return Score(False, reason=str(error))
+        errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
+        return Score(True, hypot(*errors) / sqrt(len(self.values)))
+
+    def _read_counts(self, answer: object) -> dict[str, float]:
+        """The counts in an answer, by the values' texts.
+
+        Raises:
+            ValueError: It is not in the documented shape; the message says where.
+        """
+        counts = answer.get("counts") if isinstance(answer, Mapping) else None
+        if not isinstance(counts, Mapping):
+            raise ValueError('an answer is an object with the key "counts", an object of counts')
+        known = set(map(str, self.values))
+        read: dict[str, float] = {}
+        for key, count in counts.items():
+            value = str(key) if type(key) in (int, str) else None
+            if value not in known or value in read:
+                raise ValueError(f"{key!r} is none of the values, or is there twice")
+            if type(count) not in (int, float) or not 0 <= count <= MOST_COUNT:
+                raise ValueError(f"the count of {key!r} is not a number from 0 to {MOST_COUNT}")
+            read[value] = float(count)
+        return read
+
+
+def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
+    def size(part: list[int]) -> int:
+        """How many elements a part has."""
+        start, stop = _bounds(part, len(data))
+        return stop - start
+
+    def split(part: list[int], pieces: int) -> list[list[int]]:
+        """Cut a part into pieces of equal length, or as nearly equal as can be, in order."""
+        start, stop = _bounds(part, len(data))
+        if type(pieces) is not int or not 1 <= pieces <= stop - start:
+            raise ValueError(f"{part!r} can be cut into 1 to {stop - start} pieces, not {pieces!r}")
+        cuts = [start + (stop - start) * i // pieces for i in range(pieces + 1)]
+        return [list(piece) for piece in pairwise(cuts)]
+
+    def raw_data(part: list[int]) -> list[Any]:
+        """The elements of a part that is short enough for one message."""
+        start, stop = _bounds(part, len(data))
+        if stop - start > most:
+            raise ValueError(
+                f"{part!r} has {stop - start} {unit}, and a message carries {most} at most: "
+                "split it first"
+            )
+        return list(data[start:stop])
+
+    return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
+
+
+def _bounds(part: Any, size: int) -> tuple[int, int]:
+    if not isinstance(part, list | tuple) or [type(bound) for bound in part] != [int, int]:
+        raise ValueError(f"a part is a list of two integers, [start, stop], not {part!r}")
+    start, stop = part
+    if not 0 <= start < stop <= size:
+        raise ValueError(f"a part lies within [0, {size}] and is not empty, unlike {part!r}")
+    return start, stop

@@ -1,0 +1,79 @@
+"""Newsgroups: how many of some posts are about each of 20 topics? (paper, section 6)
+
+The posts are those of the 20 Newsgroups data, if they are at hand, and else a small set of our
+own; what a task says about its data says which.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+from dig.errors import SettingsError
+
+from .frequency import FrequencyTask
+from .newsgroups_posts import GROUPS, Post, our_own, real
+
+TASK = "newsgroups"
+VARIABLE = "DIG_NEWSGROUPS"
+MOST_PER_MESSAGE = 40
+
+
+class Newsgroups(FrequencyTask):
+    """Some posts, the problem of counting their topics, the tools to read them, and the scorer.
+
+    >>> task = Newsgroups(size=60, seed=1)
+    >>> task.data
+    'a small set of our own, not the real newsgroups'
+    >>> tools = task.tools()
+    >>> len(tools["raw_data"]([0, 30]))
+    30
+    """
+
+    name = TASK
+    goal = (
+        "Count how many posts are about each of 20 topics. A post is the text that somebody sent "
+        "to a newsgroup; its topic is the group. You hold a part of them, [start, stop] with stop "
+        "not included; tools cut a part into smaller ones and read short ones. Submit "
+        '{"counts": {"sci.space": 4, "rec.autos": 2, ...}} with the counts in all of them.'
+    )
+    unit = "posts"
+    values = GROUPS
+
+    def __init__(
+        self, size: int, seed: int, path: str | Path | None = None,
+        *, most_per_message: int = MOST_PER_MESSAGE,
+    ) -> None:  # fmt: skip
+        """Draw the posts; equal arguments draw the same ones, on any machine.
+
+        Args:
+            size: How many posts; 2 at least, so that there is something to put together.
+            seed: Any integer.
+            path: Where the real posts are; ``None``: the small set of our own is taken.
+            most_per_message: How many posts one message may carry, unless that is more than half
+                of them.
+
+        Raises:
+            SettingsError: There are not so many posts, or they cannot be read.
+        """
+        posts = our_own() if path is None else real(str(path))
+        self.data = (
+            "a small set of our own, not the real newsgroups"
+            if path is None
+            else f"real newsgroups from {path}"
+        )
+        if not 2 <= size <= len(posts):
+            raise SettingsError(
+                f"{size} posts cannot be drawn from {self.data}, which has {len(posts)}; "
+                f"try 2 to {len(posts)}"
+            )
+        drawn: list[Post] = random.Random(f"{TASK} {seed} {size}").sample(posts, size)
+        truth = Counter(post.group for post in drawn)
+        super().__init__([post.text() for post in drawn], truth, most_per_message)
+
+
+def data_from_environment() -> str | None:
+    """The path that `DIG_NEWSGROUPS` names, if it does."""
+    return os.environ.get(VARIABLE) or None
