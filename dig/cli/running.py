@@ -142,6 +142,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     from rich.console import Console
 
     from dig.tasks.execute import INTERRUPTED
+    from dig.tasks.measures import making
     from dig.traces.terminal.live import print_summary
     from dig.traces.words import summary
 
@@ -150,7 +151,9 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     if as_json:
         print(json.dumps(execution.to_json()))
     else:
-        print_summary(Console(), summary(execution.result, execution.score, execution.directory))
+        made = making(execution.agents_are, execution.data_are)
+        rows = summary(execution.result, execution.score, execution.directory, made)
+        print_summary(Console(), rows)
     if execution.result.reason == INTERRUPTED:
         raise typer.Exit(130)
     raise typer.Exit(0 if execution.result.outcome == "submitted" else 1)

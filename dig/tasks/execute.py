@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -25,9 +25,12 @@ from dig.runtime.result import RunResult
 from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
 from dig.traces.journal import DiskFull, Journal, RunDirectory
+from dig.traces.overview.cost import Costs
 
+from .measures import measures
 from .runs import TeamRun
 from .task import Score, Task
+from .teams import SIMULATED
 
 INTERRUPTED = "it was interrupted"
 
@@ -51,6 +54,9 @@ class Execution:
         clock: `virtual`, or how fast the clock went.
         wall_s: How many seconds of real time it took.
         unreplayable_from: The first record that did not fit on the disk, if it went on without.
+        agents_are: Who worked on it; see `dig.tasks.teams`.
+        data_are: What the task's data are, in words.
+        cost: The sums of what the activations told as usage, by key.
     """
 
     result: RunResult
@@ -59,6 +65,9 @@ class Execution:
     clock: str
     wall_s: float
     unreplayable_from: int | None = None
+    agents_are: str = SIMULATED
+    data_are: str | None = None
+    cost: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """What `result.json` has."""
@@ -69,6 +78,9 @@ class Execution:
             "wall_s": round(self.wall_s, 3),
             "directory": str(self.directory),
             "unreplayable_from": self.unreplayable_from,
+            "agents_are": self.agents_are,
+            "data_are": self.data_are,
+            "measures": measures(self.result, self.score, self.clock, self.cost),
         }
 
 
@@ -107,13 +119,9 @@ def execute(
         durability=durability,
         disk_full=disk_full,
     )
-    began = time.monotonic()
+    began, costs = time.monotonic(), Costs()
     with closing(directory.journal) as journal:
-
-        def sink(record: Record) -> None:
-            journal(record)
-            follow(record)
-
+        sink = to_all(journal, costs, follow)
         exporter = export(directory.path) if export else None
         if speed is None:
             result = _in_virtual_time(run.simulation(task, sink, journal), exporter)
@@ -123,14 +131,26 @@ def execute(
                 exporter.attach(bus)
             result = anyio.run(_in_real_time, bus, run.problem(task))
     wall_s = time.monotonic() - began
-    score, lost = task.score(result.answer), journal.unreplayable_from
-    execution = Execution(result, score, directory.path, clock, wall_s, lost)
+    execution = Execution(
+        result, task.score(result.answer), directory.path, clock, wall_s,
+        journal.unreplayable_from, run.agents_are, task.data, costs.sums,
+    )  # fmt: skip
     try:
         directory.write_result(execution.to_json())
     except JournalError:
-        if lost is None:  # else it was asked to do without
+        if journal.unreplayable_from is None:  # else it was asked to do without
             raise
     return execution
+
+
+def to_all(*sinks: Sink) -> Sink:
+    """A sink that gives every record to some others, in order."""
+
+    def sink(record: Record) -> None:
+        for one in sinks:
+            one(record)
+
+    return sink
 
 
 async def _in_real_time(bus: Bus, problem: Output | None) -> RunResult:

@@ -15,16 +15,17 @@ from dig.plain import safe_text
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, RunDirectory, read_side
+from dig.traces.overview.cost import Costs
 from dig.traces.reader import trace_path
 from dig.traces.replay.drive import Tape
 from dig.traces.replay.fork import rewind
 
 from .catalogue import TASKS
-from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
+from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time, to_all
 from .named import call, load
 from .runs import TeamRun
 from .task import Score
-from .teams import SIMULATED, Team, works_in_virtual_time
+from .teams import OWN, SIMULATED, Team, works_in_virtual_time
 
 _OF_ITS_OWN = ("execution", "began", "dig", "python", "platform")
 
@@ -36,6 +37,7 @@ class Crew:
     team: Team
     setup: Setup | None = None
     score: Callable[[object], Score | None] | None = None
+    agents_are: str = OWN
 
 
 def fork(
@@ -78,10 +80,12 @@ def fork(
     clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     about = {"clock": clock, "durability": durability, "forked_from": origin}
-    directory = _directory(header, runs, {**side, **about}, durability)
+    side |= {**about, "agents_are": crew.agents_are}
+    directory, costs = _directory(header, runs, side, durability), Costs()
     with closing(directory.journal) as journal:
+        sink = to_all(journal, costs)
         try:
-            moment = rewind(path, at, edit=edit, setup=crew.setup, sink=journal)
+            moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
         except BaseException:  # Ctrl-C, too
             shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
             raise
@@ -94,7 +98,7 @@ def fork(
     score = None if crew.score is None else crew.score(result.answer)
     execution = Execution(
         result, score, directory.path, clock, time.monotonic() - began,
-        directory.journal.unreplayable_from,
+        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), costs.sums,
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
@@ -141,7 +145,7 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
         )
     task = spec.make_task()
     arranged = spec.arranged(task)
-    return Crew(arranged.team, arranged.setup, task.score)
+    return Crew(arranged.team, arranged.setup, task.score, SIMULATED)
 
 
 def named_crew(name: str) -> Crew:
@@ -159,4 +163,4 @@ def named_crew(name: str) -> Crew:
     team, setup = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
     if not isinstance(team, Mapping) or not isinstance(setup, Setup | None):
         raise SettingsError(f"{name!r} is no mapping from names to agents (and no Setup with it)")
-    return Crew(team, setup)
+    return Crew(team, setup, agents_are=name)

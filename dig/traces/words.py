@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -123,7 +123,10 @@ def incident(row: IncidentRow) -> str:
 
 
 def summary(
-    result: RunResult, score: Scored | None = None, directory: Path | None = None
+    result: RunResult,
+    score: Scored | None = None,
+    directory: Path | None = None,
+    making: Sequence[Row] = (),
 ) -> list[Row]:
     """How a run ended, as labels and values, each on one line.
 
@@ -131,6 +134,7 @@ def summary(
         result: How it ended.
         score: How good its answer is.
         directory: What it left on disk.
+        making: What else is to be said of how it was made.
     """
     rows = [
         ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
@@ -139,6 +143,7 @@ def summary(
     ]
     if score is not None:
         rows.append(("score", _score(score)))
+    rows += making
     amounts = {"activation": result.activations, "event": result.events, "record": result.records}
     activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
     rows += [

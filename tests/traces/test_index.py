@@ -14,8 +14,9 @@ import pytest
 from dig.errors import TraceError
 from dig.traces.journal import Journal
 from dig.traces.overview import index
+from dig.traces.overview.cost import tokens
 from dig.traces.overview.index import INDEX, overview
-from dig.traces.overview.summary import RunSummary, grade, summarise, tokens
+from dig.traces.overview.summary import RunSummary, grade, summarise
 
 from .journals import story
 from .runs import directory, hasty, solved, store

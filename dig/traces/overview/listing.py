@@ -14,7 +14,8 @@ from rich.text import Text
 from dig.plain import counted, name, one_line
 from dig.traces.words import seconds
 
-from .summary import RunSummary, grade, tokens
+from .cost import tokens
+from .summary import RunSummary, grade
 
 Key = Callable[[RunSummary], Any]
 
@@ -140,6 +141,8 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
         if run.problem:
             console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)
     console.print(Text(_foot(len(runs), same)), soft_wrap=True)
+    if simulated := sum(run.agents_are == "simulated" for run in runs):
+        console.print(Text(f"{simulated} of {len(runs)} with simulated agents"), soft_wrap=True)
     if left_out := [label for label in shown if label not in widths]:
         text = f"no room for {', '.join(left_out)}; a wider terminal or --json has all"
         console.print(Text(text), soft_wrap=True)

@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from dig.detectors import standard
 from dig.errors import RuleError, TraceError
-from dig.records import OUTCOMES, End, FindingRow, Finish, HealRow, Record
+from dig.records import OUTCOMES, FindingRow, HealRow, Record
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.recovery import is_cut_off
 from dig.watch import Watch
+
+from .cost import Costs, is_number
 
 State = Literal["ended", "in progress", "cut off", "broken"]
 
@@ -45,6 +47,8 @@ class RunSummary:
         heals: How many interventions there were, by action.
         score: How good the answer is, as the task tells it.
         cost: Sums of what `usage` tells, by key.
+        agents_are: Who worked on it: `simulated`, for instance.
+        data_are: What the task's data were, in words.
     """
 
     path: str
@@ -65,6 +69,8 @@ class RunSummary:
     heals: dict[str, int] = field(default_factory=dict)
     score: Any = None
     cost: dict[str, float] = field(default_factory=dict)
+    agents_are: str | None = None
+    data_are: str | None = None
 
     @property
     def name(self) -> str:
@@ -120,7 +126,9 @@ def summarise(path: Path) -> RunSummary:
         findings=dict(count.recorded or count.found),
         heals=dict(count.heals),
         score=result.get("score"),
-        cost=dict(count.cost),
+        cost=dict(count.costs.sums),
+        agents_are=_text(side.get("agents_are")),
+        data_are=_text(side.get("data_are")),
     )
 
 
@@ -129,20 +137,11 @@ def standing(path: Path) -> State:
     return "cut off" if is_cut_off(path) else "in progress"
 
 
-def tokens(cost: Mapping[str, float]) -> float | None:
-    """The tokens in some costs, whatever their source calls them; ``None`` if there are none."""
-    for keys in (("total_tokens",), ("input_tokens", "output_tokens"),
-                 ("prompt_tokens", "completion_tokens")):  # fmt: skip
-        if any(key in cost for key in keys):
-            return sum(cost.get(key, 0) for key in keys)
-    return None
-
-
 def grade(score: object) -> float | None:
     """The figure in a score: the score itself, its RMSE, or the first number in it."""
     if isinstance(score, Mapping):
-        return next((v for v in (score.get("rmse"), *score.values()) if _is_number(v)), None)
-    return score if isinstance(score, int | float) and _is_number(score) else None
+        return next((v for v in (score.get("rmse"), *score.values()) if is_number(v)), None)
+    return score if isinstance(score, int | float) and is_number(score) else None
 
 
 class _Count:
@@ -154,7 +153,7 @@ class _Count:
         self.recorded: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
         self.heals: Counter[str] = Counter()
-        self.cost: Counter[str] = Counter()
+        self.costs = Costs()
 
     def take(self, record: Record) -> None:
         for finding in self.watch.feed(record):
@@ -164,20 +163,7 @@ class _Count:
             self.recorded[str(record.pattern)] += 1
         elif isinstance(record, HealRow):
             self.heals[str(record.action)] += 1
-        elif isinstance(record, End | Finish):
-            self._add(record.usage)
-
-    def _add(self, usage: object) -> None:
-        if isinstance(usage, Mapping):
-            for key, value in usage.items():
-                if _is_number(value):
-                    self.cost[key] += value
-                else:
-                    self._add(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        self.costs(record)
 
 
 def _text(value: object) -> str | None:

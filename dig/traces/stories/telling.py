@@ -43,7 +43,10 @@ def _run(found: Explained) -> Iterator[str]:
                "record": found["records"]}  # fmt: skip
     activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
     yield f"  {activity} in {_time(found['seconds'])}"
-    yield f"  agents: {names(found['team'], 12)}"
+    kind = f" ({name(found['agents_are'])})" if found["agents_are"] else ""
+    yield f"  agents{kind}: {names(found['team'], 12)}"
+    if found["data_are"]:
+        yield f"  data: {one_line(found['data_are'])}"
     yield f"  problems: {names(found['problems'])}"
     if found["score"] is not None:
         yield f"  score: {one_line(found['score'])}"

@@ -1,0 +1,44 @@
+"""What is measured of a run, and what every output of it has to say about its making."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dig.plain import safe_text
+from dig.runtime.result import RunResult
+from dig.traces.overview.cost import tokens
+from dig.traces.words import Row
+
+from .task import Score
+from .teams import SIMULATED
+
+
+def measures(
+    result: RunResult, score: Score | None, clock: str, cost: Mapping[str, float]
+) -> dict[str, Any]:
+    """The figures by which runs are compared, as plain JSON.
+
+    Args:
+        result: How the run ended.
+        score: How good its answer is.
+        clock: What its seconds are: `virtual`, or how fast a real clock went.
+        cost: The sums of what its activations told as usage.
+    """
+    return {
+        "valid": score.valid if score else None,
+        "rmse": score.rmse if score else None,
+        "seconds": result.seconds,
+        "clock": clock,
+        "calls": result.activations,
+        "tokens": tokens(cost),
+        "cost": dict(cost),
+        "findings": result.raised(),
+    }
+
+
+def making(agents_are: str, data_are: str | None) -> list[Row]:
+    """Who worked on what data, as labels and values."""
+    simulated = "simulated agents; no language model was called"
+    rows = [("agents", simulated if agents_are == SIMULATED else safe_text(agents_are, 80))]
+    return rows + ([("data", safe_text(data_are, 200))] if data_are else [])
