@@ -13,7 +13,7 @@ from dig.detectors import standard, standard_healers
 from dig.records import End, Finish
 from dig.runtime import Bus, RunResult, Setup
 from dig.runtime.llm import Model, ModelAgent, ModelSettings
-from dig.tasks.count_frequency import GOAL, CountFrequency
+from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.general_agent import GeneralBrief
 from tests.helpers import Recorder
 from tests.llm.server import Answer, Script, calls, fails, refuses, says, serving
@@ -47,7 +47,7 @@ class Run:
                     detectors=standard, healers=standard_healers, tools=TASK.tools(),
                     limit_s=self.limit_s, retries=6, backoff_s=0.05,
                 )  # fmt: skip
-                agent = ModelAgent(self.model, GeneralBrief(GOAL))
+                agent = ModelAgent(self.model, GeneralBrief(CountFrequency.goal))
                 bus = Bus(dict.fromkeys(self.names, agent), setup, sink=self.sink)
                 return await bus.run(TASK.problem(*self.to))
 
