@@ -61,14 +61,21 @@ IfFull = Annotated[
 @app.command()
 def run(
     task: Annotated[
-        str, typer.Argument(help="What the team works on: count-frequency, or module:object.")
+        str,
+        typer.Argument(help="What the team works on: count-frequency, newsgroups, module:object."),
     ],
+    team: Annotated[
+        str | None,
+        typer.Option(help="Who works on it: `module:team`; else simulated agents."),
+    ] = None,
     agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6,
     size: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000_000, help="How many elements the task's data have."),
+        typer.Option(min=1, max=10_000_000, help="How many numbers, or posts, there are."),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Where the task's data are.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the newsgroups, else DIG_NEWSGROUPS.")
+    ] = None,
     to: Annotated[Recipients, typer.Option(help="Who is given the problem.")] = Recipients.one,
     seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1,
     method: Annotated[
@@ -110,6 +117,7 @@ def run(
         Thresholds.load(given or (), config),
         size=size,
         data=str(data) if data else None,
+        agents_are=team,
         agents=agents,
         seed=seed,
         method=method.value,

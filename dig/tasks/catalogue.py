@@ -8,7 +8,6 @@ from names to agents) and the problem's payload.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -110,8 +109,7 @@ class _Own:
     def __call__(self, size: int, seed: int, data: str | None) -> Task:
         made = self.found
         if callable(made):
-            given = {"size": size, "seed": seed, "data": data}
-            made = call(made, self.name, **_taken(made, given))
+            made = call(made, self.name, size=size, seed=seed, data=data)
         if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Mapping):
             return TeamTask(self.name, *made)
         lacks = [part for part in _PARTS if not hasattr(made, part)]
@@ -125,14 +123,6 @@ class _Own:
 
 
 _PARTS = ("name", "size", "data", "problem", "tools", "score")
-
-
-def _taken(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the arguments that a function takes."""
-    parameters = inspect.signature(function).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}
 
 
 def _count_frequency(size: int, seed: int, data: str | None) -> Task:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -35,15 +37,27 @@ def load(name: str, what: str) -> Any:
         raise SettingsError(f"{module!r} cannot be imported: {error!r}") from error
 
 
-def call(made: Any, name: str, *args: Any, **named: Any) -> Any:
+def call(made: Callable[..., Any], name: str, **given: Any) -> Any:
     """What a user's function or class makes.
+
+    Args:
+        made: The function or class.
+        name: How the user named it.
+        given: What it may know; it is told as much of it as it has parameters for.
 
     Raises:
         SettingsError: It raised something; the message says what.
     """
     try:
-        return made(*args, **named)
+        return made(**_taken(made, given))
     except SettingsError:
         raise
     except Exception as error:
         raise SettingsError(f"{name!r} raised {error!r}") from error
+
+
+def _taken(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}

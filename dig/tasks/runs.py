@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any, Literal, cast
 
@@ -33,7 +33,7 @@ from .judge import Judging
 from .methods import METHODS, Arrangement
 from .profile import Profile
 from .task import Task
-from .teams import OWN, SIMULATED, in_real_time, team, works_in_virtual_time
+from .teams import OWN, SIMULATED, in_real_time, is_named_by_number, team, works_in_virtual_time
 
 Recipients = Literal["one", "all"]
 
@@ -115,7 +115,7 @@ class TeamRun:
             SettingsError: There is no such task, or something else makes no sense.
         """
         made_by = kind(task)
-        return cls(
+        run = cls(
             task=task,
             size=made_by.size if size is None else size,
             data=made_by.data() if data is None else data,
@@ -126,10 +126,13 @@ class TeamRun:
             designate=chosen.designate,
             **more,
         )
+        if is_named_by_number(run.agents_are):
+            return run
+        return replace(run, agents=len(run.members(run.make_task())))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The agents' names, unless they are the task's own."""
+        """The agents' names, unless they are a user's own."""
         return tuple(f"agent-{i + 1}" for i in range(self.agents))
 
     @property
@@ -211,8 +214,12 @@ class TeamRun:
         return {**ours, **plugins.healers()}
 
     def members(self, task: Task) -> tuple[str, ...]:
-        """The names of all who work on it."""
-        return tuple(team(self, task))
+        """The names of all who work on it.
+
+        Raises:
+            SettingsError: There is no such team.
+        """
+        return self.names if is_named_by_number(self.agents_are) else tuple(team(self, task))
 
     def problem(self, task: Task) -> Output:
         """The event that starts the run."""

@@ -4,7 +4,8 @@
 
 - `simulated`: simulated agents, with a profile;
 - `own`: those that the task itself brings;
-- `module:object`: a function of the user's that makes them from `(names, task, seed)` and options.
+- `module:object`: the user's: a mapping from names to agents, or a function that makes one from
+  those of `names`, `task`, `seed` and the options that it takes; it may be asked more than once.
 """
 
 from __future__ import annotations
@@ -38,9 +39,16 @@ def team(run: TeamRun, task: Task) -> Team:
     way, _, rest = run.agents_are.partition(" ")
     if way in WAYS:
         return WAYS[way](run, task, rest)
-    maker = load(run.agents_are, "team")
-    made = call(maker, run.agents_are, run.names, task, run.seed, **run.options)
+    made = load(run.agents_are, "team")
+    if callable(made) and not isinstance(made, Mapping):
+        given = {"names": run.names, "task": task, "seed": run.seed, **run.options}
+        made = call(made, run.agents_are, **given)
     return _checked(made, run.agents_are)
+
+
+def is_named_by_number(agents_are: str) -> bool:
+    """Whether the names of a team follow from how many there are."""
+    return agents_are != OWN and ":" not in agents_are.partition(" ")[0]
 
 
 def works_in_virtual_time(team: Team) -> bool:

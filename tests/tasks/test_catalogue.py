@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ PAIR = ({"ada": Echo()}, {"say": "hello"})
 BROKEN = object()
 
 
-def team_of_echoes(names: tuple[str, ...], task: Task, seed: int) -> dict[str, Echo]:
+def team_of_echoes(names: tuple[str, ...], task: Task) -> dict[str, Echo]:
     return {name: Echo() for name in names}
 
 
@@ -73,7 +73,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_users_own_team_and_problem_can_be_run(tmp_path: Path) -> None:
     run = TeamRun.of("test_catalogue:PAIR", PLAIN)
     execution = execute(run, tmp_path)
-    assert (run.agents_are, run.members(run.make_task())) == ("own", ("ada",))
+    assert (run.agents_are, run.agents, run.members(run.make_task())) == ("own", 1, ("ada",))
     assert (execution.result.answer, execution.score) == ({"say": "hello"}, None)
 
 
@@ -111,12 +111,11 @@ def test_what_is_no_task_is_refused(name: str, said: str) -> None:
 
 
 def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
-    run = TeamRun.of("test_catalogue:Doubling", PLAIN, size=2)
     with pytest.raises(SettingsError, match="has no team"):
-        run.members(run.make_task())
-    simulated = replace(run, agents_are="simulated")
+        TeamRun.of("test_catalogue:Doubling", PLAIN, size=2)
+    simulated = TeamRun.of("test_catalogue:Doubling", PLAIN, size=2, agents_are="simulated")
     with pytest.raises(SettingsError, match="no simulated agents"):
-        simulated.members(simulated.make_task())
+        simulated.arranged(simulated.make_task())
 
 
 SLOW = ({"ada": waits}, "hello")

@@ -1,0 +1,61 @@
+"""The paper's case study (section 7.2) with simulated agents: 20 of them, 100,000 elements.
+
+    python -m tests.case_study [--seeds 20]
+
+What `digmon run count-frequency --agents 20 --size 100000 --virtual --seed N --method METHOD` does,
+for some seeds and both methods, as one table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from statistics import median
+
+from dig.runtime.result import RunResult
+from dig.tasks.runs import TeamRun
+from dig.tasks.task import Score
+
+METHODS = ("mas", "dig")
+PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
+
+
+def outcome(method: str, seed: int) -> tuple[RunResult, Score | None]:
+    """How one run ended, and what its answer was worth."""
+    run = TeamRun(agents=20, size=100_000, method=method, seed=seed)
+    task = run.make_task()
+    result = run.simulation(task, lambda record: None).run()
+    return result, task.score(result.answer)
+
+
+def rows(runs: list[tuple[RunResult, Score | None]]) -> dict[str, str]:
+    """What a method's runs came to, by label."""
+    results = [result for result, _ in runs]
+    rmse = [score.rmse for _, score in runs if score and score.rmse is not None]
+    raised: Counter[str] = Counter()
+    for result in results:
+        raised.update(result.raised())
+    return {
+        "valid answers": f"{len(rmse)} of {len(runs)}",
+        "RMSE, median": f"{median(rmse):,.0f}" if rmse else "none",
+        "RMSE, worst": f"{max(rmse):,.0f}" if rmse else "none",
+        "virtual seconds, median": f"{median(result.seconds for result in results):.1f}",
+        "activations, median": f"{median(result.activations for result in results):.0f}",
+        **{f"{pattern} a run": f"{raised[pattern] / len(runs):.2f}" for pattern in PATTERNS},
+    }
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    parser = argparse.ArgumentParser(description="Twenty simulated agents, 100,000 elements.")
+    parser.add_argument("--seeds", type=int, default=20)
+    seeds = range(1, parser.parse_args().seeds + 1)
+    told = {method: rows([outcome(method, seed) for seed in seeds]) for method in METHODS}
+    print(f"| 20 simulated agents, 100,000 elements, {len(seeds)} seeds | mas | dig |")
+    print("| --- | --- | --- |")
+    for label in told["mas"]:
+        print(f"| {label} | {' | '.join(told[method][label] for method in METHODS)} |")
+
+
+if __name__ == "__main__":
+    main()
