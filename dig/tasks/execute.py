@@ -30,7 +30,7 @@ from dig.traces.overview.cost import Costs
 from .measures import measures
 from .runs import TeamRun
 from .task import Score, Task
-from .teams import SIMULATED
+from .teams import SIMULATED, check_virtual
 
 INTERRUPTED = "it was interrupted"
 
@@ -111,11 +111,14 @@ def execute(
         SettingsError: There is no such task or team, or it makes no sense.
     """
     task = task or run.make_task()
+    arranged = run.arranged(task, speed or 1.0)
+    if speed is None:
+        check_virtual(arranged.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     directory = RunDirectory(
         runs,
         {**run.about(), "data_are": task.data, "clock": clock, "durability": durability},
-        header=run.arranged(task).setup.described(),
+        header=arranged.setup.described(),
         durability=durability,
         disk_full=disk_full,
     )

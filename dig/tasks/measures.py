@@ -11,7 +11,7 @@ from dig.traces.overview.cost import tokens
 from dig.traces.words import Row
 
 from .task import Score
-from .teams import SIMULATED
+from .teams import OWN, SIMULATED
 
 
 def measures(
@@ -39,6 +39,11 @@ def measures(
 
 def making(agents_are: str, data_are: str | None) -> list[Row]:
     """Who worked on what data, as labels and values."""
-    simulated = "simulated agents; no language model was called"
-    rows = [("agents", simulated if agents_are == SIMULATED else safe_text(agents_are, 80))]
+    rows = [("agents", _KNOWN.get(agents_are) or safe_text(agents_are, 80))]
     return rows + ([("data", safe_text(data_are, 200))] if data_are else [])
+
+
+_KNOWN = {
+    SIMULATED: "simulated agents; no language model was called",
+    OWN: "those that the task brought with it",
+}

@@ -33,7 +33,7 @@ from .judge import Judging
 from .methods import METHODS, Arrangement
 from .profile import Profile
 from .task import Task
-from .teams import OWN, SIMULATED, in_real_time, is_named_by_number, team, works_in_virtual_time
+from .teams import OWN, SIMULATED, check_virtual, in_real_time, is_named_by_number, team
 
 Recipients = Literal["one", "all"]
 
@@ -241,10 +241,7 @@ class TeamRun:
             SettingsError: Somebody of the team cannot work in virtual time.
         """
         arranged = self.arranged(task)
-        if not works_in_virtual_time(arranged.team):
-            raise SettingsError(
-                f"{self.agents_are!r} agents take real time to decide; leave --virtual out"
-            )
+        check_virtual(arranged.team)
         policies = cast("Mapping[str, Policy]", arranged.team)
         simulation = Simulation(policies, arranged.setup, sink, durable=durable)
         simulation.plan(0.0, lambda monitor: monitor.inject(self.problem(task)))

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dig.errors import SettingsError
+from dig.plain import names
 from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
 
 from .catalogue import kind
@@ -54,6 +55,17 @@ def is_named_by_number(agents_are: str) -> bool:
 def works_in_virtual_time(team: Team) -> bool:
     """Whether all agents of a team have a `plan`."""
     return all(hasattr(agent, "plan") for agent in team.values())
+
+
+def check_virtual(team: Team) -> None:
+    """Refuse a team that cannot work in virtual time.
+
+    Raises:
+        SettingsError: Somebody has no `plan`; the message says who.
+    """
+    slow = [name for name, agent in team.items() if not hasattr(agent, "plan")]
+    if slow:
+        raise SettingsError(f"real time is needed by {names(slow)}; leave --virtual out")
 
 
 def in_real_time(agent: Agent | AgentFunction | Policy, speed: float) -> Agent | AgentFunction:

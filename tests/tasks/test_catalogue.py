@@ -121,8 +121,12 @@ def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
 SLOW = ({"ada": waits}, "hello")
 
 
-def test_agents_without_a_plan_do_not_run_in_virtual_time() -> None:
+def test_agents_without_a_plan_do_not_run_in_virtual_time(tmp_path: Path) -> None:
+    """And nothing is left of the attempt."""
     run = TeamRun.of("test_catalogue:SLOW", PLAIN)
+    with pytest.raises(SettingsError, match="real time is needed by ada"):
+        execute(run, tmp_path)
+    assert not list(tmp_path.iterdir())
     with pytest.raises(SettingsError, match="leave --virtual out"):
         run.simulation(run.make_task(), lambda record: None)
 
