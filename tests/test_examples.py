@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from dig.settings import Thresholds
+from dig.tasks.execute import execute
+from dig.tasks.runs import TeamRun
+from dig.tasks.task import Score
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
@@ -55,3 +60,24 @@ def test_the_docs_show_the_detector_of_the_example() -> None:
     page = (ROOT / "docs" / "detectors.md").read_text()
     shown = re.findall(r"```python\n(class Silent.*?)```", page, re.DOTALL)[0]
     assert shown in (ROOT / "examples" / "silent_agent.py").read_text()
+
+
+def test_a_task_of_ones_own_is_solved_by_a_team_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    run = TeamRun.of("own_task:Summing", Thresholds.load(), size=40)
+    execution = execute(run, tmp_path, speed=1.0)
+    assert execution.score == Score(True, 0.0)
+    assert execution.result.findings == ()
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
+def test_the_python_of_the_page_about_tasks_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "tasks.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("newsgroups-60-3x-dig-s7-")

@@ -1,12 +1,14 @@
 """The experiments: tasks that a team can be given, agents that solve them, and how they score.
 
 - `task`: what a task is. `catalogue`: those that can be named.
-- `count_frequency`: counting the values of an array, with its tools and its scorer.
+- `count_frequency`, `newsgroups`: counting the values of an array, and the topics of posts, with
+  tools and scorer. `frequency`: what they have in common.
 - `simulated`: general agents that run in virtual time, without a language model.
 - `profile`: their habits, good and bad, each with its probability.
 - `parts`: what they exchange: subproblems, raw data, partial counts and which ranges these cover.
-- `counting`: how they count, with mistakes.
+- `reading`: how they read. `counting`: numbers. `classifying`: posts.
 - `teams`: who works on a task. `methods`: what is done about failures.
 - `runs`: one run, put together of these and thresholds. `execute`: carries it out.
+- `measures`: what is measured of it.
 - `fork`: lets one go on from some record.
 """

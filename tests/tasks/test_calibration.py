@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from dig.tasks.profile import Profile
 from tests.calibration import PAPER, cell
 
 from .test_newsgroups import REAL, needs_data
+
+PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
 
 
 def test_the_calibrated_parameters_are_left_alone() -> None:
@@ -31,3 +37,13 @@ def test_one_agent_confuses_real_posts_as_in_the_paper(size: int) -> None:
     """To a tenth, on the average of 60 runs."""
     expected = PAPER["newsgroups"][size]
     assert cell("newsgroups", size, 60, REAL).rmse == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
+def test_the_page_about_simulation_tells_every_parameter() -> None:
+    """By name; the calibrated ones with their values."""
+    page = PAGE.read_text()
+    assert all(f"`{field.name}`" in page for field in fields(Profile))
+    told = dict(re.findall(r"(\w+) = ([\d.]+)", page))
+    assert len(told) == 6
+    assert all(float(value) == getattr(Profile(), name) for name, value in told.items())
