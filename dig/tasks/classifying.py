@@ -25,7 +25,7 @@ from .reading import miscounted
 _WORD = re.compile(r"[a-z0-9]+")
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=20_000)
 def topic(text: str) -> str | None:
     """What a post is about, going by its words; ``None`` if none of them says anything.
 

@@ -36,7 +36,7 @@ class Crew:
 
     team: Team
     setup: Setup | None = None
-    score: Callable[[object], Score | None] | None = None
+    score: Callable[[object], Score | None] = lambda answer: None
     agents_are: str = OWN
 
 
@@ -79,8 +79,7 @@ def fork(
     is_virtual = works_in_virtual_time(crew.team)
     clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
-    about = {"clock": clock, "durability": durability, "forked_from": origin}
-    side |= {**about, "agents_are": crew.agents_are}
+    side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
     directory, costs = _directory(header, runs, side, durability), Costs()
     with closing(directory.journal) as journal:
         sink = to_all(journal, costs)
@@ -95,9 +94,8 @@ def fork(
         except (ReplayError, TraceError, SettingsError):
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
-    score = None if crew.score is None else crew.score(result.answer)
     execution = Execution(
-        result, score, directory.path, clock, time.monotonic() - began,
+        result, crew.score(result.answer), directory.path, clock, time.monotonic() - began,
         directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), costs.sums,
     )  # fmt: skip
     directory.write_result(execution.to_json())
@@ -118,7 +116,7 @@ def _directory(
     """A directory for a fork, whose journal begins as its parent's does."""
     return RunDirectory(
         runs,
-        {key: value for key, value in about.items() if key not in _OF_ITS_OWN},
+        {k: v for k, v in about.items() if k not in _OF_ITS_OWN} | {"durability": durability},
         header={key: value for key, value in header.items() if key != "version"},
         durability=durability,
     )
