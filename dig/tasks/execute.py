@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -24,13 +24,14 @@ from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
 from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
+from dig.traces.exchanges import exchanges
 from dig.traces.journal import DiskFull, Journal, RunDirectory
 from dig.traces.overview.cost import Costs
 
 from .measures import measures
 from .runs import TeamRun
 from .task import Score, Task
-from .teams import SIMULATED, check_virtual
+from .teams import SIMULATED, check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -129,10 +130,13 @@ def execute(
         if speed is None:
             result = _in_virtual_time(run.simulation(task, sink, journal), exporter)
         else:
-            bus = run.bus(task, sink, speed, journal)
+            arranged = run.arranged(task, speed)
+            bus = run.bus(task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            result = anyio.run(_in_real_time, bus, run.problem(task))
+            asked = models(arranged.team)
+            with exchanges(asked, directory.path):
+                result = anyio.run(_in_real_time, bus, run.problem(task), asked)
     wall_s = time.monotonic() - began
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, wall_s,
@@ -156,13 +160,17 @@ def to_all(*sinks: Sink) -> Sink:
     return sink
 
 
-async def _in_real_time(bus: Bus, problem: Output | None) -> RunResult:
+async def _in_real_time(
+    bus: Bus, problem: Output | None, asked: Sequence[AbstractAsyncContextManager[object]] = ()
+) -> RunResult:
     async def stop_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 bus.stop(INTERRUPTED)
 
-    async with bus.open(), anyio.create_task_group() as tasks:
+    async with AsyncExitStack() as open_models, bus.open(), anyio.create_task_group() as tasks:
+        for model in asked:
+            await open_models.enter_async_context(model)
         tasks.start_soon(stop_on_signal)
         if problem is not None:
             bus.inject(problem)

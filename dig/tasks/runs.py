@@ -227,10 +227,14 @@ class TeamRun:
         return task.problem(*(names if self.to == "all" else names[:1]))
 
     def bus(
-        self, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None
-    ) -> Bus:
-        """The run in real time, `speed` times as fast; give it `problem`."""
-        arranged = self.arranged(task, speed)
+        self, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None,
+        arranged: Arrangement | None = None,
+    ) -> Bus:  # fmt: skip
+        """The run in real time, `speed` times as fast; give it `problem`.
+
+        `arranged` is what it is made of, if that is there already.
+        """
+        arranged = arranged or self.arranged(task, speed)
         agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
         return Bus(agents, arranged.setup, sink=sink, durable=durable)
 

@@ -4,6 +4,8 @@
 
 - `simulated`: simulated agents, with a profile;
 - `own`: those that the task itself brings;
+- `model NAME`: general agents that a language model decides for; the options are those of
+  `dig.runtime.llm.ModelSettings`;
 - `module:object`: the user's: a mapping from names to agents, or a function that makes one from
   those of `names`, `task`, `seed` and the options that it takes; it may be asked more than once.
 """
@@ -23,12 +25,14 @@ from .named import call, load
 from .task import Task
 
 if TYPE_CHECKING:
+    from dig.runtime.llm import Model
+
     from .runs import TeamRun
 
 Team = Mapping[str, Agent | AgentFunction | Policy]
 """Agents by name; those that have a `plan` can work in virtual time."""
 
-SIMULATED, OWN = "simulated", "own"
+SIMULATED, OWN, MODEL = "simulated", "own", "model"
 
 
 def team(run: TeamRun, task: Task) -> Team:
@@ -86,6 +90,24 @@ def _own(run: TeamRun, task: Task, rest: str) -> Team:
     return _checked(getattr(task, "team", None), run.task)
 
 
+def _model(run: TeamRun, task: Task, rest: str) -> Team:
+    from dig.runtime.llm import Model, ModelAgent, ModelSettings  # slow to import
+
+    from .general_agent import GeneralBrief
+
+    try:
+        settings = ModelSettings(rest, **run.options)
+    except TypeError as error:
+        raise SettingsError(f"the options of a model are wrong: {error}") from None
+    brief = GeneralBrief(getattr(task, "goal", None))
+    return dict.fromkeys(run.names, ModelAgent(Model(settings), brief))
+
+
+def models(team: Team) -> list[Model]:
+    """The language models that members of a team ask, each once."""
+    return list(dict.fromkeys(agent.model for agent in team.values() if hasattr(agent, "model")))
+
+
 def _checked(made: Any, name: str) -> Team:
     if not isinstance(made, Mapping) or not made:
         raise SettingsError(f"{name!r} has no team: no mapping from names to agents")
@@ -93,6 +115,6 @@ def _checked(made: Any, name: str) -> Team:
 
 
 WAYS: Mapping[str, Callable[[TeamRun, Task, str], Team]] = MappingProxyType(
-    {SIMULATED: _simulated, OWN: _own}
+    {SIMULATED: _simulated, OWN: _own, MODEL: _model}
 )
 """How a team is made, by the first word of `agents_are`; the third argument is the rest of it."""

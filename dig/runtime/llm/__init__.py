@@ -1,7 +1,8 @@
 """Language models behind OpenAI-compatible servers, and agents that decide by them.
 
 - `model`: `Model` asks for an answer of a given shape. `settings`: which one, where, how patiently.
-- `replies`: what comes back. `faults`: what can go wrong. `spending`: budgets.
+- `replies`: what comes back. `strictness`: how it is asked for. `faults`: what can go wrong.
+  `spending`: budgets.
 - `exchange`: what is kept of each request.
 - `agent`: `ModelAgent` decides by a model. `wire`: the shape of its decisions. `tools`: what it may
   call. `encoding`: text that nothing from outside can speak out of.

@@ -16,12 +16,14 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from dig.errors import ModelError, StopRunError
+from dig.redaction import redacted
 
 from .exchange import Exchange, Keep
 from .faults import Fault, fault
 from .replies import Completion, M, Reply, complaints, parse
 from .settings import ModelSettings
 from .spending import Spending, Usage
+from .strictness import strictly
 
 Messages = Sequence[Mapping[str, Any]]
 """A conversation, as the chat completions interface has it."""
@@ -39,6 +41,9 @@ COMPLAINT = (
 
 FIRST_WAIT_S = 0.5
 """Before the first repetition, if the server does not say how long to wait; then doubled."""
+
+LEAST_SECRET = 6
+"""A shorter key is a word, such as `none`, which would be masked in every text."""
 
 MOST_SILENCES = 6
 """Requests in a row that nothing comes back from, after which the server is taken for dead."""
@@ -58,6 +63,7 @@ class Model:
     Attributes:
         settings: What is asked, and where.
         spending: What it has cost so far.
+        keep: Is given every exchange.
     """
 
     def __init__(
@@ -71,7 +77,7 @@ class Model:
 
         Args:
             settings: What to ask, and where.
-            keep: Is given every exchange, with its secrets, to write it down for instance.
+            keep: Is given every exchange, its secrets masked, to write it down for instance.
             environment: Where the key is.
 
         Raises:
@@ -79,7 +85,7 @@ class Model:
         """
         self.settings = settings
         self.spending = Spending(settings)
-        self._keep = keep
+        self.keep = keep
         self._key = settings.key(environment)
         self._client: openai.AsyncOpenAI | None = None
         self._places = anyio.CapacityLimiter(settings.concurrency)
@@ -123,8 +129,8 @@ class Model:
 
         Args:
             messages: The conversation so far.
-            schema: The shape. All its fields are sent as required (OpenAI's strict mode), and
-                `Any` has no place in it.
+            schema: The shape. All its fields are asked for (OpenAI's strict mode), and `Any` has no
+                place in it; those with a default may be missing in a reply.
             check: Says what else is wrong with an answer.
             tools: What the model may call instead of answering, as a `Toolbox` describes them.
             may_call: Whether it may; else it only has to know what it has called before.
@@ -156,7 +162,10 @@ class Model:
     def _request(
         self, schema: type[BaseModel], tools: Sequence[Any], may_call: bool
     ) -> dict[str, Any]:
-        request: dict[str, Any] = {"model": self.settings.model, "response_format": schema}
+        request: dict[str, Any] = {
+            "model": self.settings.model,
+            "response_format": strictly(schema),
+        }
         if tools:
             request |= {"tools": tools, "tool_choice": "auto" if may_call else "none"}
         if self.settings.temperature is not None:
@@ -190,7 +199,7 @@ class Model:
                 raise StopRunError(self._end)
             self.spending.allow()
             self.spending.sent(usage)
-            with exchange.kept(self._keep):
+            with exchange.kept(self._kept):
                 try:
                     done: Completion | Fault = await self._post(exchange, request)
                 except (TimeoutError, openai.OpenAIError) as error:
@@ -225,6 +234,10 @@ class Model:
             return Fault(what, again=True, status=raw.status_code)
         exchange.error = None
         return completion
+
+    def _kept(self, exchange: dict[str, Any]) -> None:
+        known = [self._key] if len(self._key) >= LEAST_SECRET else []
+        self.keep(redacted(exchange, known))
 
     def _judged(self, done: Fault) -> Fault:
         """A fault, with what it means after those before it: a silent server may be dead."""

@@ -6,9 +6,6 @@ every field is required: a payload may be anything. Here it is a string with JSO
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from pydantic import BaseModel, Field
 
 from dig.errors import DecisionError
@@ -19,36 +16,28 @@ from dig.runtime.agents import Decision, EventFate, NewEvent, View
 from .encoding import JsonText, decoded
 
 
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
-_Field = partial(Field, json_schema_extra=_without_default)
-"""A field that may be missing in a reply, though the schema, which must be strict, requires it."""
-
-
 class WireFate(BaseModel):
     """What you do with one event."""
 
     event: str = Field(description="The event's id.")
     fate: FateName
-    to: list[str] = _Field(default=[], description="For a reroute: the agents it goes to.")
+    to: list[str] = Field(default=[], description="For a reroute: the agents it goes to.")
 
 
 class WireEvent(BaseModel):
     """An event that you generate."""
 
-    type: str = _Field(default="message", description="problem, raw_data, solution or message.")
-    to: list[str] = _Field(default=[], description="The agents it goes to.")
+    type: str = Field(default="message", description="problem, raw_data, solution or message.")
+    to: list[str] = Field(default=[], description="The agents it goes to.")
     payload: JsonText = Field(description="What it carries, as JSON text.")
-    final: bool = _Field(default=False, description="Whether it submits the team's answer.")
+    final: bool = Field(default=False, description="Whether it submits the team's answer.")
 
 
 class WireDecision(BaseModel):
     """What you do now."""
 
-    fates: list[WireFate] = _Field(default=[], description="One for each event in front of you.")
-    outputs: list[WireEvent] = _Field(default=[], description="The events that you generate.")
+    fates: list[WireFate] = Field(default=[], description="One for each event in front of you.")
+    outputs: list[WireEvent] = Field(default=[], description="The events that you generate.")
 
     def decision(self) -> Decision:
         """The decision.
