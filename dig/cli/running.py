@@ -14,7 +14,9 @@ import typer
 from dig.errors import SettingsError
 
 from .app import app
+from .asking import Asking
 from .exporting import Otlp, PerAgent, exporting
+from .groups import grouped
 from .options import AsJson, Config, Further, Given, Judge, further, warn
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ IfFull = Annotated[
 
 
 @app.command()
+@grouped
 def run(
     task: Annotated[
         str,
@@ -83,6 +86,7 @@ def run(
         typer.Option(help="mas: only find failures. judge: a judge reads along. dig: heal them."),
     ] = Method.dig,
     judge: Judge = None,
+    asking: Asking = Asking(),  # noqa: B008 (frozen)
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0,
     speed: Annotated[
         float, typer.Option(help="How many times faster than real time its clock goes.")
@@ -125,6 +129,7 @@ def run(
         detectors=further(detector),
         to=to.value,
         judging=Judging.of(judge or ()),
+        **asking.of_run(virtual=virtual, speed=speed),
     )
     problem = spec.make_task()
     is_shown = not (quiet or as_json or virtual)

@@ -26,7 +26,7 @@ class Answer:
 
 
 Script = Callable[[dict[str, Any]], Answer]
-"""From the body of a request to an answer; called by one thread at a time."""
+"""From the body of a request to an answer; several threads may call it at once."""
 
 
 def completes(message: dict[str, Any], finish: str, usage: Sequence[int] | None) -> Answer:
@@ -111,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
             server.keys.append(self.headers.get("Authorization", ""))
             server.under_way += 1
             server.most_under_way = max(server.most_under_way, server.under_way)
-            answer = server.script(request)
+        answer = server.script(request)
         time.sleep(answer.delay_s)
         with server.lock:
             server.under_way -= 1

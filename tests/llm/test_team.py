@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -165,11 +166,16 @@ async def test_a_budget_stops_the_run_and_all_that_was_used_is_in_the_trace() ->
 async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used() -> None:
     """Ada is in the middle of her second request when bob finds out that the key is wrong."""
 
+    second = threading.Event()
+
     def script(request: dict[str, Any]) -> Answer:
         if '"you": "bob"' in request["messages"][1]["content"]:
-            return Answer(fails(401).body, 401, delay_s=0.3)
-        is_first = len(request["messages"]) == 2
-        return solve(request) if is_first else Answer(b"", delay_s=1.0)
+            assert second.wait(10)
+            return fails(401)
+        if len(request["messages"]) == 2:
+            return solve(request)
+        second.set()
+        return Answer(b"", delay_s=2.0)
 
     run = Run(script, names=["ada", "bob"])
     run.to = ["ada", "bob"]

@@ -55,7 +55,8 @@ class ModelSettings:
         if not self.model.strip():
             raise SettingsError("no model is named; give --model NAME")
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise SettingsError(f"{self.where!r} is no address of a server; try {OPENAI}")
+            shown = self.base_url.rpartition("@")[2]
+            raise SettingsError(f"{shown!r} is no address of a server; try {OPENAI}")
         for name in ("timeout_s", "concurrency", "max_tokens", "max_usd"):
             value = getattr(self, name)
             if value is not None and not value > 0:
