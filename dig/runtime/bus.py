@@ -242,8 +242,7 @@ class Bus:
             return  # it left, or the run ended, before the agent was called
         acting = self._followers.around(started, self._tell_of_fault)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            act = partial(desk.act, view, tell=self._tell_of_fault, stop=self.stop)
-            value, error = await attempt(act)
+            value, error = await attempt(partial(desk.act, view, self._tell_of_fault, self.stop))
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(desk, started, ask or partial(self._host.decided, started, value))
 

@@ -33,7 +33,7 @@ class Desk:
         self.scope = anyio.CancelScope()
 
     async def act(
-        self, view: View, *, tell: Callable[[str, str], None], stop: Callable[[str], None]
+        self, view: View, tell: Callable[[str, str], None], stop: Callable[[str], None]
     ) -> Decision:
         """Have the agent decide; the run is stopped if it finds out that nobody can go on.
 

@@ -197,7 +197,8 @@ def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Jo
 
 def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
     """Go on from a moment with a team of agents."""
-    return anyio.run(_in_real_time, Resumed(moment, team, durable=journal), None)
+    resumed = Resumed(moment, team, durable=journal)
+    return anyio.run(_in_real_time, resumed, None, models(team))
 
 
 @contextmanager

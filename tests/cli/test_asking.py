@@ -1,0 +1,92 @@
+"""`digmon run --model`: a team that a language model decides for, from the command line."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dig.cli import app
+from tests.llm.server import fails, serving
+from tests.llm.solver import solve
+
+SECRET = "sk-hush-0123456789"
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    fixed = ["run", "count-frequency", "--size", "60", "--runs", str(folder / "runs"), "--json"]
+    return CliRunner().invoke(app, [*fixed, *arguments], env={"MY_KEY": SECRET})
+
+
+def test_a_model_solves_the_task_and_what_it_was_asked_is_kept(tmp_path: Path) -> None:
+    """The answer is scored, and the side file has every exchange, but not the key."""
+    with serving(solve) as server:
+        done = run(tmp_path, "--model", "m", "--base-url", server.url, "--api-key-env", "MY_KEY")
+        assert set(server.keys) == {f"Bearer {SECRET}"}
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0 and told["score"]["rmse"] == 0
+    folder = Path(told["directory"])
+    path = folder / "exchanges.jsonl"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    exchanges = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(exchanges) == len(server.requests)
+    assert exchanges[0]["who"] == "agent-1" and exchanges[0]["status"] == 200
+    assert exchanges[0]["messages"] == server.requests[0]["messages"]
+    assert not any(SECRET in file.read_text() for file in folder.iterdir())
+    side = json.loads((folder / "side.json").read_text())
+    assert side["agents_are"] == "model m" and side["options"]["base_url"] == server.url
+
+
+def test_a_key_that_the_server_echoes_is_not_written_down(tmp_path: Path) -> None:
+    """Neither into the trace nor beside it, nor onto the terminal; the run says what is wrong."""
+    why = f"wrong key {SECRET}, and header authorization: {SECRET}"
+    with serving([fails(401, why)]) as server:
+        done = run(tmp_path, "--model", "m", "--base-url", server.url, "--api-key-env", "MY_KEY")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1 and told["outcome"] == "stopped"
+    assert told["reason"].startswith("the key in MY_KEY is not accepted")
+    assert SECRET not in done.output
+    assert not any(SECRET in file.read_text() for file in Path(told["directory"]).iterdir())
+
+
+def test_a_budget_stops_the_run_and_keeps_what_there_is(tmp_path: Path) -> None:
+    """Exit status 1, a reason, a complete trace."""
+    with serving(solve) as server:
+        done = run(tmp_path, "--model", "m", "--base-url", server.url, "--max-tokens", "300")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1 and "budget of 300 tokens is used up" in told["reason"]
+    trace = (Path(told["directory"]) / "trace.dig.jsonl").read_text().splitlines()
+    assert json.loads(trace[-1])["kind"] == "finish"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--model", "m", "--virtual"], "takes real time to decide; leave --virtual out"),
+        (["--model", "m", "--speed", "2"], "at its own speed; leave --speed out"),
+        (["--max-tokens", "5"], "--max-tokens is about a language model; name it with --model"),
+        (["--model", "m", "--api-key-env", "NONE"], "set the environment variable NONE"),
+        (["--model", "m", "--base-url", "here"], "'here' is no address of a server"),
+        (["--model", "m", "--max-usd", "1"], "needs both prices"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_made(
+    arguments: list[str], why: str, tmp_path: Path
+) -> None:
+    """One line says what is wrong and what to do."""
+    from_error: Any = run(tmp_path, *arguments).exception
+    assert why in str(from_error)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_address_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As other programs that use the same client have it."""
+    with serving(solve) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert run(tmp_path, "--model", "m").exit_code == 0
