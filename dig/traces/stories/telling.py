@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from dig.plain import counted, name, names, one_line
+from dig.explain import value_text
+from dig.plain import counted, cut, name, names, one_line
 from dig.traces.outline import PAST
 from dig.traces.words import seconds
 
@@ -49,7 +50,7 @@ def _run(found: Explained) -> Iterator[str]:
         yield f"  data: {one_line(found['data_are'])}"
     yield f"  problems: {names(found['problems'])}"
     if found["score"] is not None:
-        yield f"  score: {one_line(found['score'])}"
+        yield f"  score: {_score(found['score'])}"
     if found["cost"]:
         yield "  cost: " + ", ".join(f"{name(k)} {v:,g}" for k, v in found["cost"].items())
     yield from _findings(found["raised"])
@@ -59,6 +60,24 @@ def _run(found: Explained) -> Iterator[str]:
     for label, what in left.items():
         told = [f"{i} ({cause})" for i, cause in what.items()] if isinstance(what, dict) else what
         yield f"{label}: {names(told)}"
+
+
+def _score(score: Any) -> str:
+    """A score as the task wrote it, with what says nothing left out."""
+    if not isinstance(score, Mapping):
+        return one_line(value_text(score))
+    if score.get("valid") is False:
+        return f"no valid answer: {one_line(score.get('reason') or 'no reason is given')}"
+    parts = {k: v for k, v in score.items() if k != "valid" and v not in ("", None)}
+    told = [f"{_LABELS.get(k, name(k))} {_figure(v)}" for k, v in parts.items()]
+    return cut(told) or "a valid answer"
+
+
+_LABELS = {"rmse": "RMSE"}
+
+
+def _figure(value: Any) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else one_line(value_text(value))
 
 
 def _ending(found: Explained) -> str:
