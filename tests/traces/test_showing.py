@@ -62,6 +62,22 @@ def test_a_run_that_went_well_says_so(good: Path) -> None:
     assert "cost: input_tokens 3, output_tokens 1" in text
 
 
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        ({"valid": True, "rmse": 45.09212791607865, "reason": ""}, "score: RMSE 45.09"),
+        ({"valid": False, "rmse": None, "reason": "no list"}, "score: no valid answer: no list"),
+        ({"valid": True, "rmse": None, "reason": ""}, "score: a valid answer"),
+        ({"f1": 0.5, "of": 12}, "score: f1 0.5, of 12"),
+        (0.75, "score: 0.75"),
+        ([1, "x"], "score: 1, x"),
+    ],
+)
+def test_a_score_is_told_in_words(tmp_path: Path, score: Any, text: str) -> None:
+    """Whatever a task writes; never as Python shows it."""
+    assert text in told(directory(tmp_path, "s", solved(), score=score))
+
+
 # --- an event ---
 
 
