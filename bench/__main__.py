@@ -14,6 +14,7 @@ from . import (
     merging,
     otel,
     peers,
+    pictures,
     starting,
     teams,
     traces,
@@ -42,6 +43,8 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "export": otel.hot_path,
     "spans": otel.spans,
     "dead-receiver": otel.dead_receiver,
+    "pictures": pictures.pictures,
+    "drawing": pictures.drawing,
 }
 
 

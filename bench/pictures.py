@@ -1,0 +1,260 @@
+"""Pictures: the page in a real browser beside cytoscape with dagre, and the drawing for papers.
+
+cytoscape and its layout come from npm into a folder of the user's cache, for the bench alone. In
+the browser a frame is the time from one to the next without the limit of a screen, so that what
+the browser itself has to paint is part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from dig.codec import encode
+from dig.traces.drawing.drawing import Drawing, compose
+from dig.traces.drawing.raster import raster
+from dig.traces.drawing.selection import Wanted
+from dig.traces.drawing.source import Source
+from dig.traces.drawing.svg import svg
+from dig.traces.reader import read_graph
+
+from .measure import Table, claim
+from .workload import Work
+
+SIZES = (200, 2_000, 10_000, 100_000)
+MOST_FOR_CYTOSCAPE = 2_000
+DRAWN = (100, 400, 1_000)
+ROUNDS = 3
+PACKAGES = ("cytoscape@3.34.4", "cytoscape-dagre@4.0.1")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-frame-rate-limit", "--disable-gpu-vsync",
+)  # fmt: skip
+
+FRAMES = 40
+
+# What each page does is told to one and the same stopwatch.
+_STOPWATCH = """
+  window.panned = async (pan, zoom) => {
+    const next = () => new Promise(requestAnimationFrame), times = [];
+    const median = async () => {
+      times.length = 0;
+      for (let i = 0; i < FRAMES; i++) {
+        const began = performance.now();
+        pan(i % 20 < 10 ? 3 : -3);
+        await next();
+        times.push(performance.now() - began);
+      }
+      return times.slice(5).sort((a, b) => a - b)[(FRAMES - 5) >> 1];
+    };
+    const whole = await median();
+    zoom(10);
+    await next(); await next();
+    return { whole, tenth: await median() };
+  };
+  window.shown = () => requestAnimationFrame(() => requestAnimationFrame(() => {
+    window.firstPaint = performance.now();
+  }));
+""".replace("FRAMES", str(FRAMES))
+
+_OURS_SHOWN = """
+  const look = () => {
+    const page = window.dig?.app;
+    if (page?.isReady && page.painter.frames > 0) window.shown();
+    else requestAnimationFrame(look);
+  };
+  look();
+"""
+_OURS = """async () => {
+  const { app } = window.dig, began = performance.now();
+  app.layout.reset();
+  app.layout.slots(app.view.scale, app.view.laneHeight);
+  const layout = performance.now() - began;
+  const frames = await window.panned((dx) => app.pan(dx, 0),
+                                     (by) => app.zoom(by, app.view.gutter + app.view.plot / 2));
+  return { layout, ...frames };
+}"""
+_THEIRS = """async () => {
+  const { cy } = window, middle = { x: innerWidth / 2, y: innerHeight / 2 };
+  const frames = await window.panned((dx) => cy.panBy({ x: dx, y: 0 }),
+    (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: middle }));
+  return { layout: window.layoutMs, ...frames };
+}"""
+_THEIR_PAGE = """<!doctype html><meta charset="utf-8">
+<style>html, body, #cy {{ margin: 0; width: 100%; height: 100% }}</style><div id="cy"></div>
+<script src="{cytoscape}"></script><script src="{dagre}"></script>
+<script>
+  cytoscape.use(window.cytoscapeDagre.default ?? window.cytoscapeDagre);
+  const cy = window.cy = cytoscape({{
+    container: document.getElementById("cy"), elements: {elements},
+    maxZoom: 1e6, minZoom: 1e-6,
+    style: [{{ selector: "node", style: {{ label: "data(id)", "font-size": 8 }} }},
+            {{ selector: "edge", style: {{ width: 1, "target-arrow-shape": "triangle",
+                                          "curve-style": "bezier" }} }}],
+  }});
+  const began = performance.now();
+  cy.one("layoutstop", () => {{ window.layoutMs = performance.now() - began; window.shown(); }});
+  cy.layout({{ name: "dagre", rankDir: "LR" }}).run();
+</script>"""
+
+
+def pictures(quick: bool) -> Table:
+    """Layout, first paint and frames of the page, beside cytoscape with dagre."""
+    title = "Pictures in a browser (milliseconds)"
+    columns = ("", "nodes", "layout", "first paint", "pan, all in sight", "pan, a tenth")
+    if missing := _missing():
+        return Table(title, columns, (), missing)
+    sizes = SIZES[:2] if quick else SIZES
+    rows, claims = [], []
+    with tempfile.TemporaryDirectory() as temporary, _browser() as browser:
+        libraries = _libraries()
+        for size in sizes:
+            run = _run(Path(temporary), size)
+            ours = _measured(browser, _report(run), _OURS, _OURS_SHOWN)
+            rows.append(_row("the page", size, ours))
+            if size <= MOST_FOR_CYTOSCAPE:
+                page = _cytoscape(run, libraries)
+                theirs = _measured(browser, page, _THEIRS, "")
+                rows.append(_row("cytoscape, dagre", size, theirs))
+                ratios = ", ".join(f"{k} {theirs[k] / max(ours[k], 0.1):.1f}" for k in ours)
+                claims.append(f"cytoscape to the page, {size:,} nodes: {ratios}")
+            if size == 10_000:
+                claims.append(claim("10,000 nodes: first paint, ms", ours["first paint"], 1000))
+                claims.append(claim("10,000 nodes: pan frame, ms", ours["pan, a tenth"], 16))
+    return Table(title, columns, rows, "\n".join(claims))
+
+
+def drawing(quick: bool) -> Table:
+    """The drawing for papers: its layout and shapes, and the two back ends."""
+    sizes = DRAWN[:2] if quick else DRAWN
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for size in sizes:
+            source = Source.of(_run(Path(temporary), size))
+            scene = compose(source, Wanted())
+            times = {
+                "shapes": _best(lambda source=source: compose(source, Wanted())),  # type: ignore[misc]
+                "svg": _best(lambda scene=scene: svg(scene)),  # type: ignore[misc]
+                "png": _best(lambda scene=scene: raster(scene, "png")),  # type: ignore[misc]
+            }
+            kib = len(svg(scene)) / 1024
+            whole = times["shapes"] + times["svg"]
+            rows.append(
+                (f"{size:,} nodes", *(f"{ms:.1f}" for ms in times.values()), f"{kib:.0f}",
+                 f"{whole / size * 1000:.0f}", f"{times['png'] / times['svg']:.0f}")
+            )  # fmt: skip
+    columns = ("", "shapes", "svg", "png", "svg, KiB", "us/node", "png to svg")
+    return Table("A drawing (milliseconds)", columns, rows)
+
+
+def _best(work: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        began = perf_counter()
+        work()
+        times.append((perf_counter() - began) * 1000)
+    return min(times)
+
+
+def _run(folder: Path, nodes: int) -> Path:
+    """A trace of teams at work, with so many events and activations."""
+    path = folder / f"{nodes}.dig.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        Work(agents=20, sink=lambda record: print(encode(record), file=file)).grow(nodes)
+    return path
+
+
+def _report(run: Path) -> Path:
+    from dig.traces.report.writing import write_report
+
+    return write_report(run).path
+
+
+def _cytoscape(run: Path, libraries: tuple[Path, Path]) -> Path:
+    view = read_graph(run).at(10**9)
+    elements = [{"data": {"id": node}} for node, _ in view.nodes()]
+    elements += [{"data": {"source": a, "target": b}} for a, b, _ in view.edges()]
+    page = run.with_suffix(".cytoscape.html")
+    cytoscape, dagre = (library.as_uri() for library in libraries)
+    text = _THEIR_PAGE.format(cytoscape=cytoscape, dagre=dagre, elements=json.dumps(elements))
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+# --- the browser --------------------------------------------------------------------------------
+
+
+def _missing() -> str:
+    """What is not there to measure with, in a sentence."""
+    try:
+        import playwright  # noqa: F401
+    except ImportError:
+        return "skipped: playwright is not installed (pip install playwright)"
+    if not _found(BROWSERS):
+        return f"skipped: there is no browser ({', '.join(BROWSERS)})"
+    return "" if shutil.which("npm") else "skipped: there is no npm to get cytoscape with"
+
+
+def _found(names: tuple[str, ...]) -> str | None:
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def _libraries() -> tuple[Path, Path]:
+    """cytoscape and its layout, from npm."""
+    folder = Path.home() / ".cache" / "dig-monitor" / "bench"
+    found = folder / "node_modules"
+    files = (
+        found / "cytoscape" / "dist" / "cytoscape.min.js",
+        found / "cytoscape-dagre" / "dist" / "cytoscape-dagre.min.js",
+    )
+    if not all(file.exists() for file in files):
+        folder.mkdir(parents=True, exist_ok=True)
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
+        subprocess.run(npm, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return files
+
+
+@contextmanager
+def _browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=_found(BROWSERS), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _measured(browser: Any, page: Path, pan: str, shown: str) -> dict[str, float]:
+    """The median of some visits to a page, each in a fresh context."""
+    visits = []
+    for _ in range(ROUNDS):
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+        context.add_init_script(_STOPWATCH + shown)
+        tab = context.new_page()
+        tab.set_default_timeout(300_000)
+        tab.goto(page.as_uri())
+        tab.wait_for_function("window.firstPaint > 0")
+        first = tab.evaluate("window.firstPaint")
+        found = tab.evaluate(pan)
+        visits.append({
+            "layout": found["layout"], "first paint": first,
+            "pan, all in sight": found["whole"], "pan, a tenth": found["tenth"],
+        })  # fmt: skip
+        context.close()
+    return {key: sorted(visit[key] for visit in visits)[ROUNDS // 2] for key in visits[0]}
+
+
+def _row(name: str, nodes: int, times: dict[str, float]) -> tuple[str, ...]:
+    return (name, f"{nodes:,}", *(f"{ms:.1f}" for ms in islice(times.values(), 4)))
