@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any
 
 from dig.codec import encode
-from dig.traces.drawing.drawing import Drawing, compose
+from dig.traces.drawing.drawing import compose
 from dig.traces.drawing.raster import raster
 from dig.traces.drawing.selection import Wanted
 from dig.traces.drawing.source import Source

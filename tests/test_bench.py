@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import evidence, rescan
+from bench import evidence, pictures, rescan
 from bench.measure import claim
 from bench.workload import Work
 from dig.records import Record
@@ -32,6 +32,14 @@ def test_monitor_that_rescans_finds_what_ours_finds(session: bool) -> None:
 @pytest.mark.parametrize("case", evidence.CASES.values(), ids=list(evidence.CASES))
 def test_case_of_evidence_raises_as_many_items_as_it_says(case: evidence.Case) -> None:
     assert evidence.raised(case, 30) > 0
+
+
+def test_pictures_that_cannot_be_measured_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a browser or npm there is a sentence, and the other benchmarks go on."""
+    monkeypatch.setattr(pictures.shutil, "which", lambda name: None)
+    table = pictures.pictures(True)
+    assert table.rows == ()
+    assert table.note.startswith("skipped: ")
 
 
 def test_claim_over_its_limit_says_so() -> None:

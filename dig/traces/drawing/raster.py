@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from io import BytesIO
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from dig.errors import SettingsError
 from dig.plain import safe_text
 
-from .scene import Box, Circle, Curve, Look, Polygon, Scene, Words
+from .scene import Box, Circle, Curve, Look, Polygon, Scene, Shape, Words, look_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.path import Path
 
 DOTS_PER_INCH = 96
 SHARPNESS = 2
@@ -51,56 +54,61 @@ def raster(scene: Scene, form: Literal["png", "pdf"]) -> bytes:
 
 
 def _draw(figure: Figure, scene: Scene) -> None:
+    from matplotlib.collections import PathCollection
+
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.axis("off")
-    for order, shape in enumerate(scene.shapes):
-        if isinstance(shape, Words):
-            axes.text(
-                *shape.at, safe_text(shape.text), fontsize=_points(shape.size),
-                color=shape.colour, ha=_SIDES[shape.anchor], va="baseline", zorder=order,
-                fontweight="bold" if shape.bold else "normal", parse_math=False,
-            )  # fmt: skip
+    # What looks alike is one artist: each costs matplotlib a millisecond.
+    for order, (look, shapes) in enumerate(groupby(scene.shapes, key=look_of)):
+        if look is None:
+            for words in shapes:
+                _write(axes, words, order)
         else:
-            patch = _patch(shape)
-            patch.set(zorder=order, **_style(shape.look))
-            axes.add_patch(patch)
+            paths = [_path(shape) for shape in shapes]
+            axes.add_collection(PathCollection(paths, zorder=order, **_style(look)), autolim=False)
 
 
 _SIDES = {"start": "left", "middle": "center", "end": "right"}
 
 
-def _patch(shape: Circle | Box | Polygon | Curve) -> Any:
-    from matplotlib import patches
+def _write(axes: Axes, words: Shape, order: int) -> None:
+    assert isinstance(words, Words)  # nothing else has no look
+    axes.text(
+        *words.at, safe_text(words.text), fontsize=_points(words.size),
+        color=words.colour, ha=_SIDES[words.anchor], va="baseline", zorder=order,
+        fontweight="bold" if words.bold else "normal", parse_math=False,
+    )  # fmt: skip
+
+
+def _path(shape: Shape) -> Path:
+    from matplotlib.patches import BoxStyle
     from matplotlib.path import Path
 
     match shape:
         case Circle():
-            return patches.Circle(shape.at, shape.radius)
+            return Path.circle(shape.at, shape.radius)
         case Box():
-            rounded = (
-                f"round,pad=0,rounding_size={shape.radius}" if shape.radius else "square,pad=0"
-            )
-            return patches.FancyBboxPatch(shape.at, *shape.size, boxstyle=rounded)
+            style = BoxStyle.Round(pad=0, rounding_size=max(shape.radius, 0.01))
+            path: Path = style(*shape.at, *shape.size, 1)
+            return path
         case Polygon(points=points, closed=closed):
-            return patches.PathPatch(
-                Path([*points, points[0]] if closed else points, closed=closed)
-            )
+            return Path([*points, points[0]] if closed else points, closed=closed)
         case Curve(points=points):
-            codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
-            return patches.PathPatch(Path(points, codes))
+            return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+        case Words():
+            raise TypeError("words have no path")
 
 
 def _style(look: Look) -> dict[str, Any]:
-    width = _points(look.width)
     # matplotlib counts dashes in line widths, everybody else in pixels.
     dashes = (0, [part / look.width for part in look.dash]) if look.dash else "solid"
     return {
-        "facecolor": look.fill or "none",
-        "edgecolor": look.stroke or "none",
-        "linewidth": width if look.stroke else 0,
-        "linestyle": dashes,
+        "facecolors": look.fill or "none",
+        "edgecolors": look.stroke or "none",
+        "linewidths": _points(look.width) if look.stroke else 0,
+        "linestyles": [dashes],
         "alpha": look.opacity,
     }
 

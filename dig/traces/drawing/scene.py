@@ -98,6 +98,11 @@ class Words:
 Shape = Circle | Polygon | Curve | Box | Words
 
 
+def look_of(shape: Shape) -> Look | None:
+    """How a shape looks; words have a look of their own."""
+    return None if isinstance(shape, Words) else shape.look
+
+
 @dataclass
 class Scene:
     """A picture: its size, what it is in words, and its shapes from the lowest to the topmost."""

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from dig.plain import safe_text
 
-from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words
+from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, look_of
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
@@ -26,7 +26,7 @@ def _lines(scene: Scene) -> Iterator[str]:
     )
     yield f"<title>{_text(scene.title)}</title>"
     yield f"<desc>{_text(scene.description)}</desc>"
-    for look, shapes in groupby(scene.shapes, key=_look):
+    for look, shapes in groupby(scene.shapes, key=look_of):
         if look is None:
             yield from map(_drawn, shapes)
         else:
@@ -34,10 +34,6 @@ def _lines(scene: Scene) -> Iterator[str]:
             yield from map(_drawn, shapes)
             yield "</g>"
     yield "</svg>"
-
-
-def _look(shape: Shape) -> Look | None:
-    return None if isinstance(shape, Words) else shape.look
 
 
 def _attributes(look: Look) -> str:
