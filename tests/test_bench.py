@@ -36,7 +36,7 @@ def test_case_of_evidence_raises_as_many_items_as_it_says(case: evidence.Case) -
 
 def test_pictures_that_cannot_be_measured_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a browser or npm there is a sentence, and the other benchmarks go on."""
-    monkeypatch.setattr(pictures.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     table = pictures.pictures(True)
     assert table.rows == ()
     assert table.note.startswith("skipped: ")
