@@ -176,7 +176,7 @@ export class App {
 
   toggleFold() {
     this._anew(() => { this.view.folded = !this.view.folded; });
-    this.say(this.view.folded ? `${counted(this.layout.axis.folds.length, "stretch").replace("stretchs", "stretches")} folded.` : "Nothing is folded.");
+    this.say(this.view.folded ? `${counted(this.layout.axis.folds.length, "fold")}.` : "Nothing is folded.");
   }
 
   /** Changes the axis, and shows the same stretch of time on it. */

@@ -1,7 +1,10 @@
 // From the moments of records to places along the picture: by wall time or by logical time, with
 // stretches folded or not. A *place* is a number that grows with time; the view makes pixels of it.
 
-const FOLDED = 26; // how long a folded stretch is, in average records
+import { seconds } from "./words.js";
+
+const FOLDED = 0.03; // how long a folded stretch is, of the whole; less, where there are many
+const QUIET = 0.08; // how long nothing happens in what is folded, of the whole
 
 export class Axis {
   constructor(model, mode, folded) {
@@ -59,19 +62,37 @@ export class Axis {
     return fold.place + ((value - fold.from) / (fold.to - fold.from)) * fold.size;
   }
 
+  /** What repeats and, along wall time, when nothing happens; shortened. */
   _folds() {
-    const each = this.value(this.model) / Math.max(1, this.model.t);
-    const size = FOLDED * each;
+    const whole = this.value(this.model), stretches = [...this._repeats(), ...this._quiet(whole)];
+    stretches.sort((a, b) => a.from - b.from);
+    const size = whole * Math.min(FOLDED, 0.25 / Math.max(1, stretches.length));
     const folds = [];
     let saved = 0, last = -Infinity;
-    for (const one of this.model.repeats.found) {
-      const from = Math.max(this.value(one.from), last), to = this.value(one.to);
-      if (to - from < 1.5 * size) continue;
-      folds.push({ from, to, size, place: from - saved, count: one.count, repeat: one });
-      saved += to - from - size;
+    for (const { from, to, text } of stretches) {
+      const begin = Math.max(from, last);
+      if (to - begin < 1.5 * size) continue;
+      folds.push({ from: begin, to, size, place: begin - saved, text });
+      saved += to - begin - size;
       last = to;
     }
     return folds;
+  }
+
+  _repeats() {
+    return this.model.repeats.found.map((one) => ({
+      from: this.value(one.from), to: this.value(one.to), text: `×${one.count}`,
+    }));
+  }
+
+  _quiet(whole) {
+    if (this.mode !== "wall") return [];
+    const { times } = this.model, quiet = [];
+    for (let i = 1; i < times.length; i += 1) {
+      const from = times[i - 1], to = times[i], edge = (to - from) * 0.04;
+      if (to - from > whole * QUIET) quiet.push({ from: from + edge, to: to - edge, text: seconds(to - from) });
+    }
+    return quiet;
   }
 }
 

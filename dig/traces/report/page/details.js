@@ -160,6 +160,7 @@ function fate(which, text) { return h("span", { class: `fate f${which}`, text, t
 
 function state(event) {
   if (event.accepted) return "Accepted as the answer.";
+  if (event.final && event.landed.size) return "Sent back to who submitted it.";
   if (event.seen.some((edge) => edge.fate === 0)) return "Consumed.";
   return event.seen.length ? "Seen, and used by nobody." : "Seen by nobody.";
 }

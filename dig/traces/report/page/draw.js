@@ -91,25 +91,30 @@ export class Painter {
     for (const lane of view.order) {
       if (!this.isLaneSeen(lane.i) || !lane.load.length) continue;
       const y = view.y(lane.i) + this.shape.pad + this.shape.bar + 1.5;
-      let open = -1, from = 0, n = 0;
-      const flush = (x) => {
-        if (n > 0 && x > view.gutter && from < view.width) {
-          ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n);
-          ctx.fillRect(from, y, Math.max(0.7, x - from), 3);
-        }
+      let from = -1e6, n = 0, peak = 0; // peak: in what is too short to be seen by itself
+      const until = (x) => {
+        if (peak > n) this._strip(from, from + 0.7, y, peak);
+        this._strip(peak > n ? from + 0.7 : from, x, y, n);
+        [from, peak] = [x, 0];
       };
       for (const step of lane.load) {
-        if (step.t > view.until) break;
         const x = view.x(layout.axis.place(step));
-        if (x - from < 0.7 && open >= 0) { n = Math.max(n, step.n); continue; }
-        flush(x);
-        [from, n] = [x, step.n];
-        open = 1;
-        if (x > view.width) break;
+        if (step.t > view.until || x > view.width) break;
+        if (x - from >= 0.7) until(x);
+        else peak = Math.max(peak, n);
+        n = step.n;
       }
-      flush(view.x(layout.axis.end));
+      until(view.x(this._now()));
     }
     ctx.globalAlpha = 1;
+  }
+
+  _strip(from, to, y, n) {
+    const { ctx, view } = this;
+    const x = Math.max(from, view.gutter);
+    if (!n || to <= x) return;
+    ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n);
+    ctx.fillRect(x, y, Math.min(to, view.width) - x, 3);
   }
 
   _bars() {
@@ -225,11 +230,15 @@ export class Painter {
     ctx.font = `10px ${this.font}`;
     ctx.textBaseline = "middle";
     ctx.fillStyle = theme["ink-2"];
+    ctx.strokeStyle = theme.ground;
+    ctx.lineWidth = 3;
+    ctx.lineJoin = "round";
     for (const { event, x, y } of seats.reverse()) {
       const row = `${event.lane}|${Math.round(y)}`;
       const text = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
       if (x + 8 + ctx.measureText(text).width < (next.get(row) ?? view.width) - 6) {
         ctx.globalAlpha = view.isDim(event) ? DIM : 1;
+        ctx.strokeText(text, x + 8, y + 0.5); // so that edges do not run through it
         ctx.fillText(text, x + 8, y + 0.5);
       }
       next.set(row, x);

@@ -73,7 +73,7 @@ function delivery(painter, drawn, isCurved) {
     ctx.setLineDash(FATE_DASH[fate]);
     const ends = path(painter, edges, isCurved);
     ctx.setLineDash([]);
-    if (isCurved && !painter.shape.isTight) for (const [x, y] of ends) arrive(ctx, fate, x, y);
+    if (isCurved && !painter.shape.isTight) for (const end of ends) arrive(ctx, fate, end);
   }
   ctx.globalAlpha = 1;
   ctx.setLineDash([]);
@@ -86,23 +86,39 @@ function byWeight([a], [b]) {
 }
 
 function path(painter, edges, isCurved) {
-  const { ctx, view, layout, shape } = painter, ends = [];
+  const { ctx } = painter, ends = [];
   ctx.beginPath();
   for (const edge of edges) {
-    const { x: sx, y: sy, s } = painter.seat(edge.event.i);
-    const inputs = edge.activation.inputs;
-    const share = inputs.length > 1 ? (inputs.indexOf(edge) + 0.5) / inputs.length : 0.5;
-    const x = view.x(layout.startAt[edge.activation.i]);
-    const y = view.y(edge.activation.lane) + shape.pad + shape.bar * share;
-    const from = sx + s;
-    ctx.moveTo(from, sy);
-    if (!isCurved) ctx.lineTo(x, y);
-    else {
-      const bend = Math.max(14, Math.min(90, Math.abs(x - from) * 0.45));
-      ctx.bezierCurveTo(from + bend, sy, x - bend, y, x - 3, y);
+    const at = ways(painter, edge);
+    ctx.moveTo(at.sx, at.sy);
+    if (!isCurved) ctx.lineTo(at.x, at.y);
+    else if (at.turn) {
+      const bend = Math.min(60, Math.abs(at.y - at.sy) * 0.45) * at.turn;
+      ctx.bezierCurveTo(at.sx, at.sy + bend, at.x, at.y - bend, at.x, at.y - 4 * at.turn);
+    } else {
+      const bend = Math.max(12, Math.min(90, (at.x - at.sx) * 0.45));
+      ctx.bezierCurveTo(at.sx + bend, at.sy, at.x - bend, at.y, at.x - 3, at.y);
     }
-    ends.push([x, y]);
+    ends.push(at);
   }
   ctx.stroke();
   return ends;
+}
+
+/** Where an edge begins and ends: at the side of a bar or, if there is no place, from above or below. */
+function ways(painter, edge) {
+  const { view, layout, shape } = painter, { event, activation } = edge;
+  const seat = painter.seat(event.i), top = view.y(activation.lane) + shape.pad;
+  const { inputs } = activation;
+  const share = inputs.length > 1 ? (inputs.indexOf(edge) + 0.5) / inputs.length : 0.5;
+  const x = view.x(layout.startAt[activation.i]);
+  if (x - seat.x > 26 || shape.isTight) {
+    return { sx: seat.x + seat.s, sy: seat.y, x, y: top + shape.bar * share, turn: 0 };
+  }
+  const turn = seat.y < top ? 1 : -1;
+  const end = Math.max(x + 8, Math.min(view.x(layout.endOf(activation.i)), x + 30));
+  return {
+    sx: seat.x, sy: seat.y + turn * seat.s, turn,
+    x: x + 4 + (end - x - 8) * share, y: turn > 0 ? top : top + shape.bar,
+  };
 }

@@ -67,7 +67,7 @@ function axis({ ctx, view, layout, theme, font }) {
   ctx.fillStyle = theme["ink-3"];
   ctx.fillText(view.axis === "wall" ? "time" : "record", 14, 13);
   const place = layout.axis;
-  const least = (92 / view.scale) * (view.axis === "wall" ? 1 : 1);
+  const least = 92 / view.scale;
   const from = Math.max(0, place.at(view.from)), to = place.at(view.place(view.width));
   const { values, step } = ticks(from, Math.min(to, Math.max(place.value(place.model), 1)), least);
   let free = view.gutter;
@@ -144,10 +144,10 @@ export function drawFolds(painter) {
       for (let y = TOP, k = 0; y < view.height; y += 7, k += 1) ctx.lineTo(x + (k % 2 ? 3 : -1), y);
       ctx.stroke();
     }
-    const text = `×${fold.count}`;
+    const { text } = fold;
     if (ctx.measureText(text).width < x1 - x0 - 4) {
       ctx.fillStyle = theme["ink-2"];
-      ctx.fillText(text, (x0 + x1 - ctx.measureText(text).width) / 2, TOP + 12);
+      ctx.fillText(text, (x0 + x1 - ctx.measureText(text).width) / 2, view.height - 12);
     }
   }
 }

@@ -107,7 +107,7 @@ function edge(ctx, theme, fate) {
   ctx.lineTo(34, 10);
   ctx.stroke();
   ctx.setLineDash([]);
-  arrive(ctx, fate, 42, 10);
+  arrive(ctx, fate, { x: 42, y: 10 });
 }
 
 function bar(ctx, painter, what) {

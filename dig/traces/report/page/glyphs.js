@@ -48,31 +48,43 @@ function star(ctx, x, y, r) {
   ctx.closePath();
 }
 
-/** The end of a delivery edge, at the activation: its shape tells the fate. */
-export function arrive(ctx, fate, x, y) {
+/** The end of a delivery edge, at the activation: its shape tells the fate. `turn`: from above (1),
+ * from below (-1) or from the side (0). */
+export function arrive(ctx, fate, { x, y, turn = 0 }) {
+  ctx.save();
+  ctx.translate(x, y);
+  ctx.rotate((turn * Math.PI) / 2);
   ctx.beginPath();
-  if (fate === 0) {
-    ctx.moveTo(x, y);
-    ctx.lineTo(x - 6, y - 3);
-    ctx.lineTo(x - 6, y + 3);
-    ctx.fill();
-  } else if (fate === 1) {
-    ctx.arc(x - 4, y, 2.8, 0, 2 * Math.PI);
-    ctx.stroke();
-  } else if (fate === 2) {
-    ctx.moveTo(x - 8, y);
-    ctx.lineTo(x - 4, y - 3.5);
-    ctx.lineTo(x, y);
-    ctx.lineTo(x - 4, y + 3.5);
-    ctx.fill();
-  } else if (fate === 3) {
-    ctx.moveTo(x - 7, y - 3);
-    ctx.lineTo(x - 1, y + 3);
-    ctx.moveTo(x - 1, y - 3);
-    ctx.lineTo(x - 7, y + 3);
-    ctx.stroke();
-  }
+  END[fate]?.(ctx);
+  ctx.restore();
 }
+
+const END = {
+  0: (ctx) => {
+    ctx.moveTo(0, 0);
+    ctx.lineTo(-6, -3);
+    ctx.lineTo(-6, 3);
+    ctx.fill();
+  },
+  1: (ctx) => {
+    ctx.arc(-4, 0, 2.8, 0, 2 * Math.PI);
+    ctx.stroke();
+  },
+  2: (ctx) => {
+    ctx.moveTo(-8, 0);
+    ctx.lineTo(-4, -3.5);
+    ctx.lineTo(0, 0);
+    ctx.lineTo(-4, 3.5);
+    ctx.fill();
+  },
+  3: (ctx) => {
+    ctx.moveTo(-7, -3);
+    ctx.lineTo(-1, 3);
+    ctx.moveTo(-1, -3);
+    ctx.lineTo(-7, 3);
+    ctx.stroke();
+  },
+};
 
 /** A pattern of slanted lines: an activation that only waited. */
 export function hatch(ctx, colour, ground) {

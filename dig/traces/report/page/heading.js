@@ -46,8 +46,6 @@ export class Hint {
     const press = { raw: !view.cleaned, cleaned: view.cleaned, wall: view.axis === "wall",
                     logical: view.axis === "logical", fold: view.folded };
     for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
-    const repeats = app.model.repeats.found.length;
-    $("fold").disabled = !repeats && !view.folded;
     const parts = [];
     if (drawn.edges < drawn.edgesInSight) parts.push(`${number(drawn.edgesInSight)} edges in sight: zoom in, or choose something, to see them`);
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
@@ -75,7 +73,7 @@ export class Tip {
 
 function tip(one, model) {
   switch (one.kind) {
-    case "fold": return [`Repeats ${one.fold.count} times`, `${counted(one.fold.repeat.period, "activation")} a round; click to unfold`];
+    case "fold": return [one.fold.text.startsWith("×") ? `Repeats ${one.fold.text}` : `Nothing happens for ${one.fold.text}`, "Click to unfold."];
     case "finding": return [`${one.pattern} · ${seconds(one.us)}`, one.says];
     case "agent": return [one.i ? one.id : "outside, healing", describe(one)];
     case "activation": return [`${one.id} of ${one.agent}`, `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? model).us - one.us)}`,

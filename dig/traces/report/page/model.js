@@ -66,8 +66,8 @@ export class Model {
 
   _addLane(name) {
     const lane = {
-      kind: "agent", i: this.lanes.length, id: name, activations: [], events: [], waiting: [],
-      buffer: new Map(), load: [], sent: new Map(), moves: [], busyUs: 0, waits: 0,
+      kind: "agent", i: this.lanes.length, id: name, activations: [], events: [],
+      buffer: new Map(), load: [], sent: new Map(), moves: [], busyUs: 0, waits: 0, current: null,
       fates: [0, 0, 0, 0], present: true,
     };
     this.lanes.push(lane);
@@ -144,6 +144,8 @@ export class Model {
     this.activations.push(activation);
     this._byId.set(activation.id, activation);
     lane.activations.push(activation);
+    lane.current = activation;
+    this._loaded(lane, at);
   }
 
   _end(row, at) {
@@ -163,6 +165,7 @@ export class Model {
     activation.action = action(activation, row.outputs.length);
     lane.busyUs += at.us - activation.us;
     if (activation.action === "wait") lane.waits += 1;
+    lane.current = null;
     this._loaded(lane, at);
     this.repeats.take(activation, row.outputs.length);
   }
@@ -193,6 +196,7 @@ export class Model {
     lane.moves.push({ ...at, what: "left" });
     for (const event of lane.buffer.keys()) this._tell(event, at, "leave", { agent: row.agent });
     lane.buffer.clear();
+    lane.current = null;
     this._loaded(lane, at);
   }
 
@@ -234,10 +238,10 @@ export class Model {
 
   _tell(event, at, what, more) { if (event) event.story.push({ ...at, what, ...more }); }
 
+  /** How many events wait in a buffer: they lie there, and nobody looks at them. */
   _loaded(lane, at) {
-    const last = lane.load[lane.load.length - 1];
-    if (last && last.t === at.t) last.n = lane.buffer.size;
-    else if (!last || last.n !== lane.buffer.size) lane.load.push({ ...at, n: lane.buffer.size });
+    const n = Math.max(0, lane.buffer.size - (lane.current?.inputs.length ?? 0));
+    if (lane.load.length === 0 || lane.load[lane.load.length - 1].n !== n) lane.load.push({ ...at, n });
   }
 
   _spend(usage) {

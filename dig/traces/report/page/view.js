@@ -60,9 +60,9 @@ export class View {
   /** Shows everything, along and across. */
   fit(end) {
     this.fitted = true;
-    const room = this.plot - 36;
+    const room = this.plot - 64;
     this.scale = room / Math.max(end, 1e-9);
-    this.from = -12 / this.scale;
+    this.from = -14 / this.scale;
     this.fitLanes();
   }
 
@@ -83,7 +83,7 @@ export class View {
   zoom(factor, x, end) {
     this.fitted = false;
     const place = this.place(x);
-    const least = (this.plot - 36) / Math.max(end, 1e-9) / 1.5;
+    const least = (this.plot - 64) / Math.max(end, 1e-9) / 1.5;
     this.scale = Math.max(least, Math.min(this.scale * factor, least * 1e6));
     this.from = place - (x - this.gutter) / this.scale;
     this._bound(end);
