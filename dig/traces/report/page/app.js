@@ -140,13 +140,14 @@ export class App {
     const nodes = from.events.filter((event) => event.landed.has(to.i));
     const seen = nodes.flatMap((event) => event.seen.filter((edge) => edge.activation.lane === to.i));
     this.view.selected = null;
-    this.view.focus = new Set([...nodes, ...nodes.map((event) => event.by).filter(Boolean), ...seen.map((edge) => edge.activation)]);
+    const makers = nodes.map((event) => event.by).filter(Boolean);
+    this.view.setFocus(new Set([...nodes, ...makers, ...seen.map((edge) => edge.activation)]));
     this.say(`${counted(nodes.length, "event")} from ${from.id} to ${to.id}.`);
     this.ask();
   }
 
   _focus(nodes) {
-    this.view.focus = nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null;
+    this.view.setFocus(nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null);
   }
 
   setHops(hops) {

@@ -38,26 +38,13 @@ export class Axis {
   /** The record that was the latest at a value: its number. */
   record(value) {
     if (this.mode === "logical") return Math.max(0, Math.min(this.model.t, Math.floor(value)));
-    const times = this.model.times;
-    let low = 0, high = times.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (times[middle] <= value) low = middle + 1;
-      else high = middle;
-    }
-    return Math.max(0, low - 1);
+    return Math.max(0, firstBy(this.model.times, (time) => time, value + 0.5) - 1);
   }
 
   _fold(value) {
-    const folds = this.folds;
-    let low = 0, high = folds.length; // the last fold that begins at or before the value
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (folds[middle].from <= value) low = middle + 1;
-      else high = middle;
-    }
-    if (low === 0) return value;
-    const fold = folds[low - 1];
+    const after = this.folds.length && firstBy(this.folds, (fold) => fold.from, value);
+    if (after === 0) return value;
+    const fold = this.folds[after - 1];
     if (value >= fold.to) return value - fold.to + fold.place + fold.size;
     return fold.place + ((value - fold.from) / (fold.to - fold.from)) * fold.size;
   }
@@ -105,4 +92,15 @@ export function ticks(from, to, least) {
   const values = [];
   for (let value = Math.ceil(from / step) * step; value <= to; value += step) values.push(value);
   return { values, step };
+}
+
+/** The first of some things in order whose place is not before another. */
+export function firstBy(things, placeOf, place) {
+  let low = 0, high = things.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (placeOf(things[middle]) < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,6 +1,7 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
 import { h } from "./dom.js";
+import { story } from "./model.js";
 import { ACTIONS, counted, number, PAST, seconds, told } from "./words.js";
 
 const MOST_ROWS = 200;
@@ -68,14 +69,15 @@ export class Details {
       emitted: `${clockOf(one)}, record ${one.t}`, policy: one.policy,
       waited: this._waits(one),
     };
+    const steps = story(one);
     return [
       h("h2", { text: `Event ${one.id}` }),
       h("p", { class: "lead", text: state(one) }),
       facts_(facts),
       this._payload(one),
       one.notes.length ? section("Notes beside it", one.notes.map((heal) => h("p", { class: "note", text: heal.note }))) : null,
-      section("Its story", h("ol", { class: "rows", "aria-label": `Story of ${one.id}` }, one.story.slice(0, MOST_ROWS).map((step) => this._step(step)),
-        more(one.story))),
+      section("Its story", h("ol", { class: "rows", "aria-label": `Story of ${one.id}` }, steps.slice(0, MOST_ROWS).map((step) => this._step(step)),
+        more(steps))),
       this._raised(one),
     ];
   }

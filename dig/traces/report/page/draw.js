@@ -1,6 +1,7 @@
 // The picture. Only what is in sight is drawn; where there is more than a pixel can show, events
 // become a profile of how many there are, and edges wait until one looks closer.
 
+import { firstBy } from "./axis.js";
 import { drawEdges } from "./draw_edges.js";
 import { drawFrame, drawFlags, drawFolds, drawMoment } from "./draw_frame.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
@@ -13,7 +14,7 @@ export class Painter {
   constructor(canvas, model, layout, view) {
     Object.assign(this, { canvas, model, layout, view });
     this.ctx = canvas.getContext("2d", { alpha: false });
-    this.drawn = { events: 0, activations: 0, edges: 0, isDense: false, edgesInSight: 0 };
+    this.drawn = { events: 0, activations: 0, edges: 0, isMore: false, isDense: false };
     this.frameMs = 0;
     this.frames = 0;
     this.hover = null;
@@ -45,6 +46,7 @@ export class Painter {
     ctx.restore();
     drawFlags(this);
     this.frameMs = performance.now() - began;
+    this.firstMs ??= performance.now();
     this.frames += 1;
   }
 
@@ -55,13 +57,13 @@ export class Painter {
     this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
     drawFolds(this);
     this._waits();
-    const { drawn, inSight } = drawEdges(this);
+    const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
     else this._events();
     drawMoment(this);
     Object.assign(this.drawn, {
-      events: this.inSight.length, edges: drawn, edgesInSight: inSight, isDense: this.isDense,
+      ...edges, events: this.inSight.length, isDense: this.isDense,
     });
   }
 
@@ -70,7 +72,7 @@ export class Painter {
     const { events } = model, places = layout.eventAt;
     const low = view.top / view.laneHeight - 1;
     const high = (view.top + view.height - TOP) / view.laneHeight;
-    for (let i = firstAt(places, this.left); i < events.length && places[i] <= this.right; i += 1) {
+    for (let i = firstBy(places, (place) => place, this.left); i < events.length && places[i] <= this.right; i += 1) {
       const position = view.position[events[i].lane];
       if (position > low && position < high && view.showsEvent(events[i])) found.push(i);
     }
@@ -126,7 +128,7 @@ export class Painter {
     for (const lane of view.order) {
       if (!this.isLaneSeen(lane.i)) continue;
       const y = view.y(lane.i) + shape.pad;
-      for (let k = firstBar(lane.activations, layout, this.left); k < lane.activations.length; k += 1) {
+      for (let k = firstBy(lane.activations, (one) => layout.endOf(one.i), this.left); k < lane.activations.length; k += 1) {
         const one = lane.activations[k];
         if (layout.startAt[one.i] > this.right) break;
         if (!view.showsActivation(one)) continue;
@@ -155,14 +157,18 @@ export class Painter {
     const width = x1 - x0, action = isOpen ? "working" : one.action;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
     ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
-    ctx.beginPath();
-    ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
-    ctx.fill();
+    if (shape.bar < 8) ctx.fillRect(x0, y, width, shape.bar);
+    else {
+      ctx.beginPath();
+      ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
+      ctx.fill();
+    }
     const mark = { wait: theme["ink-3"], error: theme.error, working: theme.accent }[action];
     if (mark && width > 3) {
       ctx.strokeStyle = mark;
       ctx.lineWidth = action === "error" ? 1.6 : 1;
-      ctx.stroke();
+      if (shape.bar < 8) ctx.strokeRect(x0, y, width, shape.bar);
+      else ctx.stroke();
     }
     if (one === view.selected || one === this.hover) this._ring(x0 - 2, y - 2, width + 4, shape.bar + 4);
     if (width > 26 && shape.bar >= 11) {
@@ -202,23 +208,28 @@ export class Painter {
     return { x, y: top + first + (slots?.row[i] ?? 0) * SLOT, s: 3.6 };
   }
 
+  /** Events, gathered by look and drawn at once. */
   _events() {
-    const { ctx, view, model, theme } = this;
+    const { ctx, view, model, theme } = this, looks = new Map(), seats = [];
     const isLabelled = this.inSight.length < 160 && !this.shape.isTight;
-    const seats = [];
     for (const i of this.inSight) {
-      const event = model.events[i], { x, y, s } = this.seat(i), shape = shapeOf(event.type);
-      ctx.globalAlpha = view.isDim(event) ? DIM : 1;
+      const event = model.events[i], seat = this.seat(i);
+      const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
+      if (!looks.has(key)) looks.set(key, []);
+      looks.get(key).push(seat);
+      if (event === view.selected || event === this.hover) this._ring(seat.x - 7, seat.y - 7, 14, 14);
+      if (isLabelled) seats.push({ event, ...seat });
+    }
+    for (const [key, all] of [...looks].sort()) {
+      const [alpha, shape] = key.split("|");
+      ctx.globalAlpha = Number(alpha);
       ctx.beginPath();
-      outline(ctx, shape, x, y, s);
+      for (const { x, y, s } of all) outline(ctx, shape, x, y, s);
       ctx.lineWidth = 1.5;
       ctx.fillStyle = isHollow(shape) ? theme.ground : theme[shape];
-      ctx.strokeStyle = isHollow(shape) ? theme[shape] : theme.ground;
-      if (!isHollow(shape)) ctx.stroke();
+      ctx.strokeStyle = theme[shape];
       ctx.fill();
       if (isHollow(shape)) ctx.stroke();
-      if (event === view.selected || event === this.hover) this._ring(x - 7, y - 7, 14, 14);
-      if (isLabelled) seats.push({ event, x, y });
     }
     ctx.globalAlpha = 1;
     this._labels(seats);
@@ -249,12 +260,14 @@ export class Painter {
   /** Where events lie too thick: how many, pixel by pixel. */
   _profile() {
     const { ctx, view, layout, model, theme, shape } = this;
-    const width = Math.ceil(view.plot / 2);
+    const step = view.order.length > 12 ? 3 : 2, width = Math.ceil(view.plot / step);
+    const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
+    if (room < 3) return;
     const counts = new Map();
     for (const i of this.inSight) {
       const { lane } = model.events[i];
       if (!counts.has(lane)) counts.set(lane, new Uint16Array(width));
-      const column = Math.floor((layout.eventAt[i] - view.from) * view.scale / 2);
+      const column = Math.floor((layout.eventAt[i] - view.from) * view.scale / step);
       if (column >= 0 && column < width) counts.get(lane)[column] += 1;
     }
     let most = 1;
@@ -262,33 +275,11 @@ export class Painter {
     ctx.fillStyle = theme.density;
     for (const [lane, row] of counts) {
       const bottom = view.y(lane) + view.laneHeight - 2;
-      const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
       row.forEach((n, column) => {
         if (!n) return;
         const height = Math.max(1.5, room * Math.sqrt(n / most));
-        ctx.fillRect(view.gutter + column * 2, bottom - height, 1.6, height);
+        ctx.fillRect(view.gutter + column * step, bottom - height, step - 0.5, height);
       });
     }
   }
-}
-
-/** The first of some places in order that is not before another. */
-export function firstAt(places, place) {
-  let low = 0, high = places.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (places[middle] < place) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function firstBar(activations, layout, place) {
-  let low = 0, high = activations.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (layout.endOf(activations[middle].i) < place) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

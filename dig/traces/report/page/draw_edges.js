@@ -1,30 +1,47 @@
 // Edges: solid if productive, dashed if not, in the colour of their fate, which the shape at their
 // end tells as well. They are gathered by look and drawn at once.
 
+import { firstBy } from "./axis.js";
 import { arrive, FATE_COLOUR, FATE_DASH } from "./glyphs.js";
 
 const MOST_EDGES = 2500; // in sight; beyond, only what is in focus is drawn
 const MOST_CURVES = 900; // beyond, lines are straight and have no ends
 
+/** Draws edges; returns how many, and whether there are more in sight than are drawn. */
 export function drawEdges(painter) {
-  const { model, view, layout } = painter;
-  const seen = [];
-  const { eventAt, startAt } = layout, { left, right } = painter;
+  const { view } = painter;
+  let drawn = inSight(painter, painter.model.edges), isMore = false;
+  if (drawn.length > MOST_EDGES) {
+    isMore = true;
+    drawn = view.focus ? inSight(painter, focused(view)) : [];
+    if (drawn.length > MOST_EDGES) drawn = [];
+  }
+  if (!painter.isDense) generation(painter, isMore && !drawn.length);
+  delivery(painter, drawn, drawn.length <= MOST_CURVES);
+  return { edges: drawn.length, isMore };
+}
+
+/** The edges that are in sight, of some in order of their activations; no more than can be drawn. */
+function inSight(painter, edges) {
+  const { view, layout, left, right } = painter, seen = [];
+  const { eventAt, startAt } = layout;
   const low = view.top - view.laneHeight, high = view.top + view.height;
-  for (const edge of model.edges) {
-    if (startAt[edge.activation.i] < left || eventAt[edge.event.i] > right) continue;
+  const startOf = (edge) => startAt[edge.activation.i];
+  for (let i = firstBy(edges, startOf, left); i < edges.length && seen.length <= MOST_EDGES; i += 1) {
+    const edge = edges[i];
+    if (eventAt[edge.event.i] > right) continue;
     const a = view.position[edge.event.lane], b = view.position[edge.activation.lane];
     if (Math.max(a, b) * view.laneHeight < low || Math.min(a, b) * view.laneHeight > high) continue;
     const fate = view.fateOf(edge);
     if (view.showsEdge(edge, fate)) seen.push({ edge, fate });
   }
-  const isMuch = seen.length > MOST_EDGES;
-  const chosen = isMuch && view.focus ? seen.filter(({ edge }) => !isDim(view, edge)) : seen;
-  const drawn = isMuch && (!view.focus || chosen.length > MOST_EDGES) ? [] : chosen;
-  const isCurved = drawn.length <= MOST_CURVES;
-  if (!painter.isDense) generation(painter, drawn.length === 0 && isMuch);
-  delivery(painter, drawn, isCurved);
-  return { drawn: drawn.length, inSight: seen.length };
+  return seen;
+}
+
+/** The edges between nodes in focus. */
+function focused(view) {
+  const edges = [...view.focus].flatMap((node) => (node.kind === "activation" ? node.inputs : []));
+  return edges.filter((edge) => view.focus.has(edge.event)).sort((a, b) => a.i - b.i);
 }
 
 function isDim(view, edge) { return view.isDim(edge.event) || view.isDim(edge.activation); }

@@ -23,7 +23,7 @@ function lanes({ ctx, view, theme, font, hover }) {
       ctx.fillStyle = theme.band;
       ctx.fillRect(view.gutter, y, view.plot, tall);
     }
-    const isChosen = view.selected === lane, size = tall < 13 ? tall - 2 : 12;
+    const isChosen = view.selected === lane;
     if (isChosen || hover === lane) {
       ctx.fillStyle = theme.band;
       ctx.fillRect(0, y, view.gutter, tall);
@@ -32,11 +32,12 @@ function lanes({ ctx, view, theme, font, hover }) {
       ctx.fillStyle = theme.accent;
       ctx.fillRect(0, y, 3, tall);
     }
-    ctx.globalAlpha = view.focus && ![...view.focus].some((node) => node.lane === lane.i) ? 0.45 : 1;
-    ctx.font = `${isChosen ? 600 : 400} ${size}px ${font}`;
+    ctx.globalAlpha = view.focusLanes && !view.focusLanes.has(lane.i) ? 0.45 : 1;
+    ctx.font = `${isChosen ? 600 : 400} ${tall < 14 ? 10 : 12}px ${font}`;
     ctx.fillStyle = lane.i === 0 ? theme["ink-2"] : theme.ink;
     const middle = y + Math.min(tall / 2, 22);
-    ctx.fillText(fitted(ctx, lane.i === 0 ? "outside, healing" : lane.id, view.gutter - 26), 14, middle);
+    const isNamed = tall >= 11 || isChosen || i % Math.ceil(12 / tall) === 0;
+    if (isNamed) ctx.fillText(fitted(ctx, lane.i === 0 ? "outside, healing" : lane.id, view.gutter - 26), 14, middle);
     if (tall >= 44 && lane.i) {
       ctx.font = `10.5px ${font}`;
       ctx.fillStyle = theme["ink-3"];
@@ -92,13 +93,14 @@ export function drawFlags(painter) {
     const x = view.x(layout.axis.place(finding));
     if (x < view.gutter || x > view.width) continue;
     const last = flags[flags.length - 1];
-    if (last && x - last.x < 30) last.all.push(finding);
+    if (last && x - last.x < (last.all.length > 1 ? 56 : 34)) last.all.push(finding);
     else flags.push({ x, all: [finding] });
   }
   ctx.font = `600 10px ${font}`;
   for (const flag of flags) {
-    const first = flag.all.find((one) => one === view.selected) ?? flag.all[0];
-    const isError = flag.all.some((one) => one.severity === "error");
+    const worst = flag.all.find((one) => one.severity === "error");
+    const first = flag.all.find((one) => one === view.selected) ?? worst ?? flag.all[0];
+    const isError = Boolean(worst);
     const colour = isError ? theme.error : theme.warning;
     const text = flag.all.length > 1 ? `${first.pattern} +${flag.all.length - 1}` : first.pattern;
     const width = ctx.measureText(text).width + 10;

@@ -3,6 +3,7 @@
 
 import { h } from "./dom.js";
 import { clockOf } from "./details.js";
+import { story } from "./model.js";
 
 export class Findings {
   constructor(app, element) {
@@ -89,7 +90,7 @@ export class Findings {
   _after(one) {
     const { model } = this.app;
     const last = one.heals[one.heals.length - 1];
-    const story = model.node(last.event)?.story ?? [];
-    return story.find((step) => step.t > last.t && ["deliver", "start"].includes(step.what))?.t ?? last.t;
+    const event = model.node(last.event);
+    return (event ? story(event) : []).find((step) => step.t > last.t && ["deliver", "start"].includes(step.what))?.t ?? last.t;
   }
 }

@@ -47,7 +47,7 @@ export class Hint {
                     logical: view.axis === "logical", fold: view.folded };
     for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
     const parts = [];
-    if (drawn.edges < drawn.edgesInSight) parts.push(`${number(drawn.edgesInSight)} edges in sight: zoom in, or choose something, to see them`);
+    if (drawn.isMore) parts.push(drawn.edges ? "edges in focus only: zoom in to see all" : "too many edges in sight: zoom in, or choose something");
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
     $("hint").textContent = parts.join(" · ");

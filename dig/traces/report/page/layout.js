@@ -50,7 +50,9 @@ export class Layout {
     const bar = Math.max(4, Math.min(15, height * 0.26));
     const below = pad + bar + 7;
     const rows = Math.max(0, Math.floor((height - below - pad + 3) / SLOT));
-    return { pad, bar, below, rows, isTight: rows === 0 };
+    if (rows) return { pad, bar, below, rows, isTight: false };
+    const tall = Math.max(2, Math.min(15, height * 0.5)); // no place for events: they lie on bars
+    return { pad, bar: tall, below: pad + tall + 6, rows, isTight: true };
   }
 
   /**

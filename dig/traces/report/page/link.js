@@ -1,5 +1,7 @@
 // The view in the address: what is looked at can be sent to somebody and opened again.
 
+import { LEAST_LANE } from "./view.js";
+
 const HIDDEN = ["agents", "types", "patterns", "fates"];
 
 /** The part of the address that tells a view. */
@@ -44,7 +46,7 @@ export function fromHash(text, view, model) {
     selected: chosen(parts, model),
     tab: parts.get("tab") ?? "findings",
     window: isWindow ? window : null,
-    lane: number(parts, "lane", 9, 110),
+    lane: number(parts, "lane", LEAST_LANE, 110),
     top: number(parts, "top", 0),
   };
 }

@@ -89,7 +89,7 @@ export class Model {
     const event = {
       kind: "event", i: this.events.length, id: row.event, ...at, by, source: row.by,
       type: row.final ? "final" : row.type, of: row.type, final: row.final, to: row.to,
-      payload: row.payload, chars: row.chars || 0, policy: row.policy, seen: [], story: [],
+      payload: row.payload, chars: row.chars || 0, policy: row.policy, seen: [], told: [],
       findings: [], notes: [], landed: new Map(), touched: by ? at.t : Infinity, lane: 0, done: Infinity,
     };
     event.lane = this.maker(event);
@@ -139,7 +139,6 @@ export class Model {
       activation.inputs.push(edge);
       event.seen.push(edge);
       if (event.by) activation.depth = Math.max(activation.depth, event.by.depth + 1);
-      this._tell(event, at, "start", { activation });
     }
     this.activations.push(activation);
     this._byId.set(activation.id, activation);
@@ -181,7 +180,6 @@ export class Model {
       activation.touched = Math.min(activation.touched, at.t);
     }
     if (fate !== DELAY) lane.buffer.delete(event);
-    this._tell(event, at, "end", { activation, fate, to });
   }
 
   _join(row, at) {
@@ -236,7 +234,7 @@ export class Model {
 
   // --- helpers ---
 
-  _tell(event, at, what, more) { if (event) event.story.push({ ...at, what, ...more }); }
+  _tell(event, at, what, more) { event?.told.push({ t: at.t, us: at.us, what, ...more }); }
 
   /** How many events wait in a buffer: they lie there, and nobody looks at them. */
   _loaded(lane, at) {
@@ -249,6 +247,16 @@ export class Model {
       if (typeof value === "number") this.usage.set(key, (this.usage.get(key) || 0) + value);
     }
   }
+}
+
+/** All that happened to an event, in order; what agents did with it is on its edges. */
+export function story(event) {
+  const seen = event.seen.flatMap(({ activation, fate, to }) => {
+    const { t, us, end } = activation;
+    return [{ t, us, what: "start", activation },
+            ...(end ? [{ ...end, what: "end", activation, fate, to }] : [])];
+  });
+  return [...event.told, ...seen].sort((a, b) => a.t - b.t);
 }
 
 /** What an activation did, in one word. */

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { FATES } from "./model.js";
 import { number, seconds } from "./words.js";
 
-const MOST_CELLS = 24; // agents in a table of cells; beyond, the matrix is a picture
+const MOST_CELLS = 9; // agents in a table of cells; beyond, the matrix is a picture
 
 export class Overview {
   constructor(app, element) {
@@ -22,7 +22,6 @@ export class Overview {
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()));
-    this._paintLarge?.();
   }
 
   _numbers() {
@@ -41,7 +40,6 @@ export class Overview {
 
   _matrix() {
     const { lanes } = this.app.model;
-    this._paintLarge = null;
     if (lanes.length - 1 <= MOST_CELLS) return h("div", { class: "matrix" }, this._table(lanes));
     return h("div", { class: "matrix" }, this._picture(lanes), this._busiest(lanes));
   }
@@ -69,9 +67,12 @@ export class Overview {
     const { app } = this, size = lanes.length;
     const canvas = h("canvas", { role: "img", "aria-label": "Events delivered from each agent (rows) to each agent (columns); the busiest pairs are listed below" });
     canvas.width = canvas.height = size;
-    canvas.addEventListener("click", (e) => {
-      const cell = (offset, all) => lanes[Math.min(size - 1, Math.floor((offset / all) * size))];
-      app.selectPair(cell(e.offsetY, canvas.clientHeight), cell(e.offsetX, canvas.clientWidth));
+    const cell = (offset, all) => lanes[Math.min(size - 1, Math.floor((offset / all) * size))];
+    const pair = (e) => [cell(e.offsetY, canvas.clientHeight), cell(e.offsetX, canvas.clientWidth)];
+    canvas.addEventListener("click", (e) => app.selectPair(...pair(e)));
+    canvas.addEventListener("pointermove", (e) => {
+      const [from, to] = pair(e);
+      canvas.title = `${name(from)} to ${name(to)}: ${from.sent.get(to.i) || 0}`;
     });
     const ctx = canvas.getContext("2d"), { theme } = app.painter;
     const most = Math.max(1, ...lanes.flatMap((lane) => [...lane.sent.values()]));

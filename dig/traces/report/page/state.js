@@ -21,6 +21,6 @@ export function state(app) {
     hidden: Object.fromEntries(Object.entries(view.hidden).map(([key, names]) => [key, [...names]])),
     tab: app.tabs.shown, theme: document.documentElement.dataset.theme,
     playing: app.timebar.playing, found: app.search.total,
-    drawn: { ...painter.drawn }, frameMs: painter.frameMs, frames: painter.frames,
+    drawn: { ...painter.drawn }, frameMs: painter.frameMs, firstMs: painter.firstMs, frames: painter.frames,
   };
 }

@@ -3,7 +3,8 @@
 
 import { GUTTER, TOP } from "./layout.js";
 
-const LEAST_LANE = 9, MOST_LANE = 110; // pixels
+export const LEAST_LANE = 5; // pixels
+const MOST_LANE = 110;
 
 export class View {
   constructor() {
@@ -20,6 +21,7 @@ export class View {
     this.selected = null;
     this.hops = 2;
     this.focus = null; // Set of nodes that are not dimmed
+    this.focusLanes = null;
     this.hidden = { agents: new Set(), types: new Set(), patterns: new Set(), fates: new Set() };
     this.order = []; // lanes from top to bottom
     this.position = []; // of each lane in it; -1: hidden
@@ -122,6 +124,12 @@ export class View {
   }
 
   // --- what is to be seen ---
+
+  /** Shows some nodes, and dims the others; null dims nothing. */
+  setFocus(nodes) {
+    this.focus = nodes;
+    this.focusLanes = nodes && new Set([...nodes].map((node) => node.lane));
+  }
 
   get until() { return this.at === null ? Infinity : this.at; }
 
