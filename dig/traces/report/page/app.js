@@ -131,15 +131,17 @@ export class App {
   }
 
   _choose(one) {
+    const nodes = nodesOf(this.model, one);
     this.view.selected = one ?? null;
-    this._focus(nodesOf(this.model, one));
+    this.view.marked = one?.kind === "finding" ? new Set(nodes) : null;
+    this._focus(nodes);
   }
 
   /** Focuses on what went from one agent to another. */
   selectPair(from, to) {
     const nodes = from.events.filter((event) => event.landed.has(to.i));
     const seen = nodes.flatMap((event) => event.seen.filter((edge) => edge.activation.lane === to.i));
-    this.view.selected = null;
+    this._choose(null);
     const makers = nodes.map((event) => event.by).filter(Boolean);
     this.view.setFocus(new Set([...nodes, ...makers, ...seen.map((edge) => edge.activation)]));
     this.say(`${counted(nodes.length, "event")} from ${from.id} to ${to.id}.`);

@@ -170,8 +170,8 @@ export class Painter {
       if (shape.bar < 8) ctx.strokeRect(x0, y, width, shape.bar);
       else ctx.stroke();
     }
-    if (one === view.selected || one === this.hover) this._ring(x0 - 2, y - 2, width + 4, shape.bar + 4);
-    if (width > 26 && shape.bar >= 11) {
+    this._mark(one, x0 - 2, y - 2, width + 4, shape.bar + 4);
+    if (width > 26 && shape.bar >= 11 && !shape.isTight) {
       ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
       const text = action === "error" ? `! ${one.id}` : one.id;
       if (ctx.measureText(text).width < width - 8) {
@@ -188,10 +188,13 @@ export class Painter {
     ctx.fillStyle = ink;
   }
 
-  _ring(x, y, width, height) {
-    const { ctx, theme } = this;
-    ctx.strokeStyle = theme.accent;
-    ctx.lineWidth = 2;
+  /** A ring around what is chosen or pointed at, and around what the chosen finding names. */
+  _mark(node, x, y, width, height) {
+    const { ctx, theme, view } = this;
+    const isNamed = view.marked?.has(node);
+    if (!isNamed && node !== view.selected && node !== this.hover) return;
+    ctx.strokeStyle = isNamed ? theme[view.selected.severity] ?? theme.error : theme.accent;
+    ctx.lineWidth = isNamed ? 1.5 : 2;
     ctx.beginPath();
     ctx.roundRect(x, y, width, height, 5);
     ctx.stroke();
@@ -217,7 +220,7 @@ export class Painter {
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
       looks.get(key).push(seat);
-      if (event === view.selected || event === this.hover) this._ring(seat.x - 7, seat.y - 7, 14, 14);
+      this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
       if (isLabelled) seats.push({ event, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {

@@ -5,6 +5,8 @@ import { h } from "./dom.js";
 import { clockOf } from "./details.js";
 import { story } from "./model.js";
 
+const MOST_ROWS = 500;
+
 export class Findings {
   constructor(app, element) {
     this.app = app;
@@ -30,7 +32,8 @@ export class Findings {
     this.version = version;
     const shown = this.shown();
     const list = h("ol", { "aria-label": "Findings, errors first" },
-      shown.map((one) => this._row(one, one === chosen)));
+      shown.slice(0, MOST_ROWS).map((one) => this._row(one, one === chosen)),
+      shown.length > MOST_ROWS ? h("li", { class: "empty", text: `and ${shown.length - MOST_ROWS} more: filter, or search` }) : null);
     this.element.replaceChildren(shown.length ? list : this._nothing());
     if (chosen) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }

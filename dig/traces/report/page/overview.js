@@ -41,7 +41,8 @@ export class Overview {
   _matrix() {
     const { lanes } = this.app.model;
     if (lanes.length - 1 <= MOST_CELLS) return h("div", { class: "matrix" }, this._table(lanes));
-    return h("div", { class: "matrix" }, this._picture(lanes), this._busiest(lanes));
+    const caption = "A row for each sender (the first: outside and healing), a column for each recipient.";
+    return h("div", { class: "matrix" }, this._picture(lanes), h("p", { class: "cut", text: caption }), this._busiest(lanes));
   }
 
   _table(lanes) {

@@ -22,6 +22,7 @@ export class View {
     this.hops = 2;
     this.focus = null; // Set of nodes that are not dimmed
     this.focusLanes = null;
+    this.marked = null; // Set of nodes that the chosen finding names
     this.hidden = { agents: new Set(), types: new Set(), patterns: new Set(), fates: new Set() };
     this.order = []; // lanes from top to bottom
     this.position = []; // of each lane in it; -1: hidden
