@@ -18,6 +18,7 @@ from .asking import Asking
 from .exporting import Otlp, PerAgent, exporting
 from .groups import grouped
 from .options import AsJson, Config, Further, Given, Judge, further, warn
+from .viewing import View, viewing
 
 if TYPE_CHECKING:
     from dig.ledger import Sink
@@ -102,6 +103,7 @@ def run(
     given: Given = None,
     config: Config = None,
     detector: Further = None,
+    view: View = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -132,22 +134,24 @@ def run(
         **asking.of_run(virtual=virtual, speed=speed),
     )
     problem = spec.make_task()
-    is_shown = not (quiet or as_json or virtual)
-    with (
-        exporting(otlp, service_per_agent, may_wait=virtual) as export,
-        _watching(spec.members(problem), spec.name, speed, is_shown) as follow,
-    ):
-        execution = execute(
-            spec,
-            runs,
-            speed=None if virtual else speed,
-            follow=follow,
-            export=export,
-            durability=durability.value,
-            disk_full=disk_full.value,
-            task=problem,
-        )
-    report(execution, as_json)
+    is_shown = not (quiet or as_json or virtual or view)
+    with viewing(view) as show:
+        with (
+            exporting(otlp, service_per_agent, may_wait=virtual) as export,
+            _watching(spec.members(problem), spec.name, speed, is_shown) as follow,
+        ):
+            execution = execute(
+                spec,
+                runs,
+                speed=None if virtual else speed,
+                follow=follow,
+                export=export,
+                durability=durability.value,
+                disk_full=disk_full.value,
+                task=problem,
+                made=show,
+            )
+        report(execution, as_json)
 
 
 def report(execution: Execution, as_json: bool) -> NoReturn:

@@ -1,7 +1,10 @@
-"""`digmon view`: runs in a browser."""
+"""`digmon view`, and `--view` of `digmon run`: runs in a browser."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +13,14 @@ import typer
 from .app import app
 from .options import warn
 
+INTERRUPTED = 130
+"""The exit status of what was interrupted."""
+
 Port = Annotated[
     int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1; 0: anywhere.")
+]
+View = Annotated[
+    bool, typer.Option("--view", help="Show the run in a browser, instead of in the terminal.")
 ]
 
 
@@ -36,3 +45,21 @@ def view(
         print(address, flush=True)
         warn("serving until Ctrl-C")
         wait_for_a_signal()
+
+
+@contextmanager
+def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
+    """What shows a run while a block lasts; to somebody at a terminal until Ctrl-C after it."""
+    if not is_wanted:
+        yield lambda run: None
+        return
+    from dig.traces.viewing.showing import shown, wait_for_a_signal
+
+    with ExitStack() as served:
+        try:
+            yield lambda run: warn(f"shown at {served.enter_context(shown(run))}")
+        except typer.Exit as end:  # the run is over
+            if end.exit_code != INTERRUPTED and sys.stdin.isatty():
+                warn("the page is served until Ctrl-C")
+                wait_for_a_signal()
+            raise

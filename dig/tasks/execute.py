@@ -94,6 +94,7 @@ def execute(
     durability: Durability = "process",
     disk_full: DiskFull = "stop",
     task: Task | None = None,
+    made: Callable[[Path], None] = lambda path: None,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -106,6 +107,7 @@ def execute(
         durability: What is synced before it takes effect.
         disk_full: Whether the run goes on when a record does not fit on the disk.
         task: Its task, if that has been made already.
+        made: Is told the run's directory before anything happens in it.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it not be written.
@@ -126,6 +128,7 @@ def execute(
     began, costs = time.monotonic(), Costs()
     with closing(directory.journal) as journal:
         sink = to_all(journal, costs, follow)
+        made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
             result = _in_virtual_time(run.simulation(task, sink, journal), exporter)

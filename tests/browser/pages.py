@@ -105,7 +105,8 @@ class Oracle:
 
     def __init__(self, run: Path, *, cleaned: bool = False, at: int | None = None) -> None:
         data = GraphView(read_graph(run), at, cleaned).node_link()
-        self.graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(nx.node_link_graph(data, edges="edges"))
+        graph: Any = nx.node_link_graph(data, edges="edges", multigraph=True, directed=True)
+        self.graph: nx.MultiDiGraph[str] = graph
 
     def nodes(self, kind: str) -> set[str]:
         """The nodes of a kind."""

@@ -33,8 +33,9 @@ ASKING_S = 5.0
 ANSWERING_S = 10.0
 """Seconds that a reader may take to accept a piece of an answer."""
 
+ENDING_S = 0.5
 CLOSING_S = 2.0
-"""Seconds that connections have to end when the server does."""
+"""Seconds that connections have when the server ends: to end by themselves, and when cut."""
 
 _BLANK = b"\r\n\r\n"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -92,7 +93,7 @@ class Server(ThreadingHTTPServer):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve in threads of its own while a block lasts; then break all connections."""
+        """Serve in threads of its own while a block lasts; then end all connections."""
         thread = Thread(target=self.serve_forever, args=(0.1,), name="dig-view", daemon=True)
         thread.start()
         try:
@@ -102,7 +103,8 @@ class Server(ThreadingHTTPServer):
             self.shutdown()
             thread.join()
             self.server_close()
-            with self._changed:
+            with self._changed:  # what is being told is told to its end, if that is soon
+                self._changed.wait_for(lambda: not self._open, ENDING_S)
                 for connection in self._open:
                     with suppress(OSError):
                         connection.shutdown(socket.SHUT_RDWR)

@@ -37,19 +37,20 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
     follower = Follower(path, after)
     yield f"retry: {RETRY_MS}\n\n".encode()
     yield _head(path, follower)
-    quiet, is_last_look = 0, False
+    quiet, is_last_look, is_closing = 0, False, False
     while True:
         for batch in follower.news():
             quiet = 0
             yield _event(batch.rows, f"id: {batch.last}\n")
         if is_last_look or follower.state != "in progress":
             break
+        if is_closing:
+            return
         quiet += 1
         is_last_look = quiet % SETTLE == 0 and follower.settle()
         if quiet % HEARTBEAT == 0:
             yield b":\n\n"
-        if not is_last_look and wait(LOOK_S):
-            return
+        is_closing = not is_last_look and wait(LOOK_S)
     yield _head(path, follower)
     yield _event(None, "event: end\n")
 

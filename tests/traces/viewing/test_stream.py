@@ -178,6 +178,21 @@ def test_a_damaged_trace_is_told_as_far_as_it_is_whole(tmp_path: Path, damage: s
     assert found[-1].name == "end"
 
 
+def test_what_was_written_before_the_server_closes_is_told(tmp_path: Path) -> None:
+    """A run that ends together with its server is told to its end."""
+    path = write(tmp_path, story()[:1])
+    (tmp_path / "whole").mkdir()
+    whole = write(tmp_path / "whole").read_bytes()
+
+    def close(seconds: float) -> bool:
+        path.write_bytes(whole)
+        return True
+
+    found = list(happenings(stream(path, -1, close)))
+    assert numbers(found) == list(range(8))
+    assert found[-1].name == "end"
+
+
 def test_silence_is_broken_now_and_then(tmp_path: Path) -> None:
     """A comment goes out, so that a reader that has gone is noticed."""
     journal = Journal(tmp_path / TRACE)
