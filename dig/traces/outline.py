@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dig.plain import safe_text
+from dig.plain import name as shown
 from dig.records import SYSTEM
 from dig.views import GraphView
 
@@ -60,15 +60,13 @@ def _activation(
     if made:
         did.append("generated " + ", ".join(_event(event, nodes[event]) for event in made))
     what = "; ".join(did) or "did nothing"
-    return (
-        f"t={node['t_start']}{end}  {safe_text(node['agent'], 40)} ({safe_text(name, 40)}): {what}"
-    )
+    return f"t={node['t_start']}{end}  {shown(node['agent'])} ({shown(name)}): {what}"
 
 
 def _event(name: str, node: dict[str, Any]) -> str:
     kind = "final " if node["final"] else ""
-    return f"{safe_text(name, 40)} [{kind}{safe_text(node['type'], 40)}]"
+    return f"{shown(name)} [{kind}{shown(node['type'])}]"
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(safe_text(name, 40) for name in names)
+    return ", ".join(shown(name) for name in names)

@@ -1,0 +1,90 @@
+"""Hostile texts on a terminal: nothing of them steers it, or hides what is there."""
+
+from __future__ import annotations
+
+import io
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from dig.traces.reader import read_records
+from dig.traces.terminal.live import LiveView
+from tests.hostile import ATTACKS, hostile_run, texts
+from tests.test_cli import digmon
+from tests.traces.runs import store
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which every text is hostile."""
+    folder = tmp_path_factory.mktemp("runs") / "<b>\u202e$(x)"
+    store(folder / "trace.dig.jsonl", hostile_run(150))
+    (folder / "side.json").write_text(json.dumps({"method": ATTACKS[50], "began": ATTACKS[0]}))
+    return folder
+
+
+def steering(text: str) -> set[str]:
+    """The characters of a text that a terminal acts on, or that nobody sees."""
+    return {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co")} - {"\n"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check",
+        "show",
+        "show e3",
+        "show a3",
+        "show 0",
+        "graph",
+        "runs ..",
+        "verify",
+        "replay",
+        "diff",
+    ],
+)
+def test_no_command_prints_what_steers_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path, command: str
+) -> None:
+    """Whatever a trace holds; on standard output and on standard error."""
+    name, _, rest = command.partition(" ")
+    given = texts(150)
+    asked: list[Any] = {
+        "e3": [f"e3 {given[3]}"], "a3": [f"a3 {given[3]}"], "0": [f"0 {given[0]}"],
+    }.get(rest, [])  # fmt: skip
+    path = hostile.parent if rest == ".." else hostile
+    if name == "diff":
+        asked = [hostile]
+    code, out, err = digmon(capsys, monkeypatch, name, path, *asked)
+    assert code in (0, 1), err
+    assert out
+    assert steering(out + err) <= {"\u200d"}, "a joiner between emoji is all that may stay"
+
+
+def test_an_id_with_lines_in_it_stays_on_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path
+) -> None:
+    """Else it could tell of activations that never were."""
+    _, out, _ = digmon(capsys, monkeypatch, "graph", hostile)
+    assert len(out.splitlines()) == 2 * 150 + 1
+
+
+def test_the_live_view_prints_nothing_that_steers_a_terminal(hostile: Path) -> None:
+    """Where it prints lines; what it paints is tested beside it."""
+    out = io.StringIO()
+    with LiveView(Console(file=out, width=80, _environ={}), title=ATTACKS[50]) as view:
+        for record in read_records(hostile):
+            view(record)
+    assert out.getvalue()
+    assert steering(out.getvalue()) == set()
+
+
+def test_texts_are_the_same_for_the_same_seed() -> None:
+    """What fails can be had again."""
+    assert texts(1000) == texts(1000) != texts(1000, seed=1)
+    assert len(set(texts(1000))) > 900
+    assert texts(len(ATTACKS)) == list(ATTACKS)
