@@ -4,6 +4,8 @@
 - `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
 - `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
 - `interchange`: import, export. `settling`: thresholds. `exporting`: `--otlp` of run.
+- `comparing`: runs, show, diff. `interchange`: import, export. `settling`: thresholds.
+- `experimenting`: experiment. `exporting`: `--otlp` of run.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
@@ -14,6 +16,7 @@ from __future__ import annotations
 from . import (
     comparing,
     drawing,
+    experimenting,
     interchange,
     looking,
     recorded,
@@ -28,6 +31,7 @@ __all__ = [
     "app",
     "comparing",
     "drawing",
+    "experimenting",
     "interchange",
     "looking",
     "main",

@@ -6,7 +6,7 @@ grid (section 6) has three methods, two tasks, three sizes and teams of 1, 3 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -31,6 +31,34 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
 in which nobody makes progress, and a part of a run in which healing can still be of use."""
+
+
+def on_windows(given: Thresholds) -> Thresholds:
+    """The thresholds of an experiment, with those that somebody has set."""
+    return WINDOWS.model_copy(
+        update={name: getattr(given, name) for name in given.model_fields_set}
+    )
+
+
+def paper_tasks(names: Sequence[str] = (), data: str | None = None) -> tuple[TaskGrid, ...]:
+    """The paper's tasks with their sizes.
+
+    Args:
+        names: Only these; none: all that there are.
+        data: Where the data of newsgroups are.
+
+    Raises:
+        SettingsError: The paper has no such task.
+    """
+    unknown = [name for name in names if name not in PAPER_SIZES]
+    if unknown:
+        known = ", ".join(PAPER_SIZES)
+        raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {known}")
+    return tuple(
+        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None)
+        for name, sizes in PAPER_SIZES.items()
+        if name in (names or PAPER_SIZES)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,23 +88,36 @@ def carry_out(
         SettingsError: The grid, a task or the directory makes no sense.
         KeyboardInterrupt: It was interrupted; what is done is kept.
     """
-    cells = list(grid.cells())
+    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None)
+    return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
+
+
+def carry_out_cells(
+    cells: Sequence[Cell],
+    out: Path,
+    how: How,
+    *,
+    jobs: int = 1,
+    progress: Progress = lambda done, total: None,
+) -> Outcome:
+    """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
     for task in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
         task.arranged(task.make_task())  # what cannot be had is said before anything is done
     results = _made(out) / RESULTS
+    names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
     wanted = [cell for cell in cells if cell.run.name not in done]
-    how = How(grid.speed, out / TRACES if keep else None)
     failed: list[Failed] = []
-    progress(len(cells) - len(wanted), len(cells))
+    count = len(cells) - len(wanted)
+    progress(count, len(cells))
     for measured in _all(_batches(wanted, how), how, jobs):
         rows = [one for one in measured if isinstance(one, Row)]
         failed += [one for one in measured if isinstance(one, Failed)]
         append_rows(results, rows)
         done.update((row.run, row) for row in rows)
-        progress(sum(cell.run.name in done for cell in cells) + len(failed), len(cells))
-    kept = [done[cell.run.name] for cell in cells if cell.run.name in done]
-    return Outcome(tuple(kept), tuple(failed))
+        count += len(measured)
+        progress(count, len(cells))
+    return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
 
 
 def _made(out: Path) -> Path:

@@ -1,0 +1,156 @@
+"""Commands about many runs: `digmon experiment`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app
+from .options import AsJson, Config, Given, Judge, warn
+
+if TYPE_CHECKING:
+    from dig.tasks.experiment import Grid
+    from dig.tasks.experiment_runs import Outcome, Progress
+
+INTERRUPTED = 130
+
+
+@app.command()
+def experiment(
+    what: Annotated[
+        str, typer.Argument(help="paper, ablation, traces, or a TOML file with your own grid.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds each setting is run with (10).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="How many processes work at once.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Option(help="Only this task of the paper's; may be repeated.")
+    ] = None,
+    agents: Annotated[
+        list[int] | None, typer.Option(min=1, help="A team's size; may be repeated (1, 3, 6).")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
+    judge: Judge = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
+    given: Given = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a grid of tasks, teams and methods, and compare the methods.
+
+    What is there already is not run again, so that one that was interrupted goes on. `paper` is
+    the paper's grid; `ablation` says what each means of healing contributes; `traces` makes a set
+    of traces. Exit status 0 if all runs were carried out, 1 if some were not.
+    """
+    from dig.tasks import ablation, experiment_report, experiment_runs, experiment_traces
+
+    chosen = {"tasks": tasks, "agents": agents, "data": data, "judge": judge, "set": given}
+    if what in ("paper", "ablation", "traces"):
+        grid = _paper(what, config=config, **chosen)
+    else:
+        grid = _own(what, {**chosen, "config": config})
+    if runs is not None:
+        grid = replace(grid, seeds=tuple(range(1, runs + 1)))
+    jobs = jobs or os.cpu_count() or 1
+    with _progress() as progress, _resumable(out):
+        if what == "traces":
+            outcome = experiment_traces.make_set(grid, out, progress)
+            written = [out / experiment_traces.CARD, out / experiment_traces.INDEX]
+        elif what == "ablation":
+            outcome, tables = ablation.ablate(grid, out, jobs=jobs, progress=progress)
+            written = experiment_report.write_tables(tables, out)
+        else:
+            outcome = experiment_runs.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress)
+            written = experiment_report.write_report(grid, outcome.rows, out)
+    _report(outcome, written, as_json)
+
+
+def _paper(what: str, *, config: Path | None, **chosen: Any) -> Grid:
+    """The paper's grid, or the part of it that is wanted."""
+    from dig.settings import Thresholds
+    from dig.tasks.experiment import Grid, on_windows, paper_tasks
+    from dig.tasks.judge import Judging
+
+    data = chosen["data"]
+    grid = Grid(
+        name=what,
+        tasks=paper_tasks(chosen["tasks"] or (), str(data) if data else None),
+        thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
+        judging=Judging.of(chosen["judge"] or ()),
+    )
+    return replace(grid, agents=tuple(chosen["agents"])) if chosen["agents"] else grid
+
+
+def _own(what: str, chosen: dict[str, Any]) -> Grid:
+    """The grid of a file, in which everything else stands."""
+    from dig.tasks.experiment_file import read_grid
+
+    path = Path(what)
+    if path.suffix != ".toml":
+        raise SettingsError(
+            f"there is no experiment {what!r}; known are: paper, ablation, traces, and FILE.toml"
+        )
+    besides = [name for name, value in chosen.items() if value]
+    if besides:
+        raise SettingsError(f"leave --{besides[0]} out: it stands in {path}")
+    return read_grid(path)
+
+
+@contextmanager
+def _resumable(out: Path) -> Iterator[None]:
+    """Say how to go on after an interruption; what is done is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        warn(f"interrupted; what is done is kept in {out}, and the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar on a terminal, else a line for each tenth of the way."""
+    if not sys.stderr.isatty():
+        told = -1
+
+        def tell(done: int, total: int) -> None:
+            nonlocal told
+            if total and 10 * done // total > told:
+                told = 10 * done // total
+                print(f"{done} of {total} runs", file=sys.stderr, flush=True)
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), "runs", TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("runs", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _report(outcome: Outcome, written: list[Path], as_json: bool) -> None:
+    """Say what came of an experiment, and exit accordingly."""
+    for failed in outcome.failed:
+        warn(f"{failed.run}: {failed.why}")
+    if as_json:
+        why = {one.run: one.why for one in outcome.failed}
+        files = [str(path) for path in written]
+        print(json.dumps({"runs": len(outcome.rows), "failed": why, "files": files}))
+    else:
+        print(f"{len(outcome.rows)} runs", *written, sep="\n  ")
+    raise typer.Exit(1 if outcome.failed else 0)
