@@ -3,8 +3,7 @@
 - `app`: the application, and how errors end. `options`: what several commands take.
 - `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
 - `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
-- `interchange`: import, export. `settling`: thresholds. `exporting`: `--otlp` of run.
-- `comparing`: runs, show, diff. `interchange`: import, export. `settling`: thresholds.
+- `interchange`: import, export. `settling`: thresholds.
 - `experimenting`: experiment. `exporting`: `--otlp` of run.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the

@@ -60,6 +60,11 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     plain = {key: given[key] for key in _PLAIN if key in given}
     seeds = plain.get("seeds", 10)
     plain["seeds"] = range(1, _whole(seeds, "seeds") + 1) if type(seeds) is int else seeds
+    for key in ("limit_s", "speed"):
+        if type(plain.get(key, 1)) not in (int, float):
+            raise SettingsError(f"`{key}` is {plain[key]!r}; it must be a number")
+    if plain.get("to", "one") not in ("one", "all"):
+        raise SettingsError("`to` is 'one' or 'all'")
     for key in ("agents", "methods", "seeds"):
         if key in plain:
             kind = str if key == "methods" else int

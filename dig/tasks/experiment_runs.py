@@ -15,8 +15,9 @@ from pathlib import Path
 from dig.detectors import JUDGE
 from dig.errors import DigError, SettingsError
 from dig.plain import one_line
-from dig.records import End, Finish, Record, Start
+from dig.records import Record, Start
 from dig.runtime.result import RunResult
+from dig.traces.overview.cost import Costs
 
 from .execute import INTERRUPTED, execute
 from .experiment import Cell, Grid
@@ -183,19 +184,17 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
     return measured
 
 
-class _Counts:
+class _Counts(Costs):
     """Counts what a row needs of a run's records."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: Counter[bool] = Counter()  # whether it was the judge's
-        self.usage: Counter[str] = Counter()
 
     def __call__(self, record: Record) -> None:
+        super().__call__(record)
         if isinstance(record, Start):
             self.calls[record.agent == JUDGE] += 1
-        elif isinstance(record, End | Finish) and isinstance(record.usage, dict):
-            numbers = {k: v for k, v in record.usage.items() if type(v) in (int, float)}
-            self.usage.update(numbers)
 
 
 def _measured(cell: Cell, task: Task, how: How) -> Row | None:
@@ -229,7 +228,7 @@ def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: _Counts) -
         seconds=result.seconds,
         calls=counts.calls[False],
         judge_calls=counts.calls[True],
-        usage=dict(counts.usage),
+        usage=dict(counts.sums),
         findings=result.raised(),
         heals=result.heals,
         failures=sum(result.failures.values()),

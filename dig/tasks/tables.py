@@ -125,7 +125,7 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    return safe_text(text).replace("|", "\\|").replace("<", "&lt;")
+    return " ".join(safe_text(text).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def _line(cells: Sequence[str]) -> str:

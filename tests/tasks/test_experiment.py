@@ -1,0 +1,396 @@
+"""Experiments: a grid is carried out once, whatever comes between, and gives the same tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.errors import SettingsError
+from dig.settings import Thresholds
+from dig.tasks import experiment_runs
+from dig.tasks.ablation import ablate
+from dig.tasks.experiment import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
+from dig.tasks.experiment_file import read_grid
+from dig.tasks.experiment_report import write_report
+from dig.tasks.experiment_results import PATTERNS, Row, append_rows, read_rows
+from dig.tasks.experiment_runs import RESULTS, carry_out
+from dig.tasks.experiment_traces import make_set
+from dig.tasks.profile import Profile
+from dig.tasks.tables import SIMULATED_AGENTS, Table, harmless
+from dig.tasks.tables_directions import directions
+from dig.tasks.tables_intervals import mean
+from dig.tasks.tables_paper import all_tables
+from dig.tasks.tables_paper_figures import FIGURES
+from dig.traces.verify import verify
+
+SMALL = Grid(
+    tasks=(TaskGrid(task="count-frequency", sizes=(1000, 5000)),),
+    agents=(1, 3),
+    seeds=(1, 2, 3),
+)
+NAMES = [cell.run.name for cell in SMALL.cells()]
+
+
+def digmon(
+    *args: object, seed: str = "0", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dig", "experiment", *map(str, args)]
+    env = {**os.environ, "PYTHONHASHSEED": seed}
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=cwd, timeout=100)
+
+
+OWN = """
+agents = [3]
+seeds = 2
+methods = ["mas", "dig"]
+[[tasks]]
+task = "count-frequency"
+sizes = [1000, 2000]
+[thresholds]
+dl_window_s = 7.0
+[profile]
+wait = 0.1
+"""
+
+
+# --- the same seeds, the same tables ---
+
+
+def test_tables_are_the_same_in_any_process_and_with_any_number_of_them(tmp_path: Path) -> None:
+    """Byte for byte: results, tables and charts."""
+    grid = tmp_path / "own.toml"
+    grid.write_text(OWN)
+    for jobs, seed in ((1, "1"), (2, "2")):
+        done = digmon(grid, "--out", tmp_path / f"{jobs}", "--jobs", jobs, seed=seed)
+        assert done.returncode == 0, done.stderr
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in "12")
+    assert one == two
+    assert {RESULTS, "tables.md", "table-2.csv", "directions.csv"} <= one.keys()
+
+
+def test_every_table_says_what_was_fixed_and_that_agents_were_simulated(tmp_path: Path) -> None:
+    outcome = carry_out(SMALL, tmp_path)
+    for table in [*all_tables(SMALL, outcome.rows), directions(SMALL, outcome.rows)]:
+        text = table.markdown()
+        assert SIMULATED_AGENTS in table.title
+        assert "mc_window_s: 10.0" in text and "limit_s: 120" in text and "one agent" in text
+        assert "random numbers" in text
+        assert "mc_window_s: 10.0" in table.csv()
+
+
+# --- what is there is not run again ---
+
+
+def test_what_was_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = carry_out(SMALL, tmp_path)
+    monkeypatch.setattr(experiment_runs, "measure", _must_not_be_called)
+    assert carry_out(SMALL, tmp_path) == first
+
+
+def _must_not_be_called(*args: object) -> Any:
+    raise AssertionError("a run was made again")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7, 200])
+def test_a_torn_last_line_is_run_again(tmp_path: Path, cut: int) -> None:
+    """However much of it is missing, and the file is then as if nothing had happened."""
+    whole = carry_out(SMALL, tmp_path)
+    results = tmp_path / RESULTS
+    before = results.read_bytes()
+    lines = before.splitlines(keepends=True)
+    results.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
+    assert carry_out(SMALL, tmp_path) == whole
+    assert results.read_bytes() == before
+
+
+def test_an_interrupted_experiment_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done >= total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(SMALL, tmp_path, progress=interrupt)
+    kept = read_rows(tmp_path / RESULTS)
+    assert 0 < len(kept) < len(NAMES)
+    assert [row.run for row in carry_out(SMALL, tmp_path).rows] == NAMES
+
+
+def test_another_setting_is_another_run(tmp_path: Path) -> None:
+    carry_out(SMALL, tmp_path)
+    other = replace(SMALL, thresholds=WINDOWS.model_copy(update={"dl_window_s": 3.0}))
+    assert len(carry_out(other, tmp_path).rows) == len(NAMES)
+    assert len(read_rows(tmp_path / RESULTS)) == 2 * len(NAMES)
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    carry_out(SMALL, tmp_path)
+    results = tmp_path / RESULTS
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text("".join([*lines[:4], "{}\n", *lines[5:]]))
+    with pytest.raises(SettingsError, match=r"results\.jsonl, line 5 is no result"):
+        carry_out(SMALL, tmp_path)
+
+
+def test_one_run_that_fails_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., Any] = experiment_runs._measured
+
+    def fails(cell: Any, *rest: Any) -> Any:
+        if cell.run.name == NAMES[3]:
+            raise RuntimeError("no luck")
+        return real(cell, *rest)
+
+    monkeypatch.setattr(experiment_runs, "_measured", fails)
+    outcome = carry_out(SMALL, tmp_path)
+    assert [(one.run, one.why) for one in outcome.failed] == [(NAMES[3], "RuntimeError('no luck')")]
+    assert len(outcome.rows) == len(NAMES) - 1
+
+
+def test_traces_are_kept_if_asked_for(tmp_path: Path) -> None:
+    few = replace(SMALL, seeds=(1,), agents=(3,))
+    kept = carry_out(few, tmp_path / "kept", keep=True)
+    assert kept == carry_out(few, tmp_path / "not")
+    traces = list((tmp_path / "kept" / "traces").glob("*/trace.dig.jsonl"))
+    assert len(traces) == len(kept.rows)
+    assert not any(verify(trace).problems for trace in traces)
+    assert not (tmp_path / "not" / "traces").exists()
+
+
+# --- a grid of one's own ---
+
+
+def test_a_file_says_what_is_run(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(OWN)
+    grid = read_grid(path)
+    assert (grid.agents, grid.seeds, grid.methods) == ((3,), (1, 2), ("mas", "dig"))
+    assert grid.thresholds == WINDOWS.model_copy(update={"dl_window_s": 7.0})
+    assert grid.profile == Profile(wait=0.1)
+    assert "wait 0.1" in grid.settings()["habits"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("agents = [1", "is not TOML"),
+        ("agents = [3]", "names no tasks"),
+        ("agent = 3", "no 'agent'; known are"),
+        ("[[tasks]]\ntask = 'count-frequency'", "`task`, a name, and `sizes`"),
+        ("[[tasks]]\ntask = 'x'\nsizes = [5]\nsize = 3", "no 'size'"),
+        ("agents = 3\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`agents` is a list of whole numbers"),
+        ("seeds = 0\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`seeds` is 0"),
+        ("agents = [3, 3]\n[[tasks]]\ntask = 'x'\nsizes = [5]", "one of its agents twice"),
+        ("[[tasks]]\ntask = 'x'\nsizes = [5]\n[judge]\nrecall = 3", "recall is 3"),
+        ("[[tasks]]\ntask = 'x'\nsizes = [5]\n[profile]\nlazy = 3", "no 'lazy'"),
+        ("[[tasks]]\ntask = 'x'\nsizes = [5]\n[thresholds]\nmc_window_s = -1", "mc_window_s"),
+        ("to = 'me'\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`to` is 'one' or 'all'"),
+        ("limit_s = 'x'\n[[tasks]]\ntask = 'count-frequency'\nsizes = [5]", "`limit_s` is 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, text: str, why: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=why) as caught:
+        carry_out(read_grid(path), tmp_path / "out")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_task_and_agents_of_ones_own(tmp_path: Path) -> None:
+    """By `module:object`, from the directory in which it is run."""
+    (tmp_path / "mine.py").write_text(
+        "from dig.tasks.count_frequency import CountFrequency\n"
+        "from dig.tasks.catalogue import kind\n"
+        "from dig.tasks.profile import Profile\n"
+        "def task(size, seed):\n"
+        "    return CountFrequency(size, seed)\n"
+        "def team(names, task, seed, wait=0.0):\n"
+        "    make = kind('count-frequency').agent\n"
+        "    return dict.fromkeys(names, make(seed, Profile(wait=wait)))\n"
+    )
+    (tmp_path / "grid.toml").write_text(
+        "agents = [2]\nseeds = 2\nmethods = ['mas', 'dig']\n"
+        "[[tasks]]\ntask = 'mine:task'\nsizes = [1000]\nagents_are = 'mine:team'\n"
+        "options = {wait = 0.1}\n"
+    )
+    done = digmon("grid.toml", "--out", "out", "--jobs", "2", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"] == 4
+    assert "agents: mine:team" in (tmp_path / "out" / "tables.md").read_text()
+    assert SIMULATED_AGENTS not in (tmp_path / "out" / "tables.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["papr"], "no experiment 'papr'"),
+        (["paper", "--tasks", "chess"], "the paper has no task 'chess'"),
+        (["paper", "--tasks", "newsgroups", "--data", "nowhere"], "nowhere"),
+        (["paper", "--judge", "recall=7"], "recall is 7"),
+        (["gone.toml"], "gone.toml cannot be read"),
+        (["own.toml", "--agents", "3"], "leave --agents out"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_said_in_one_line(
+    tmp_path: Path, args: list[str], why: str
+) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    done = digmon(*args, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert why in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_thresholds_that_are_set_replace_those_of_the_experiment() -> None:
+    assert on_windows(Thresholds()) == WINDOWS
+    given = Thresholds(oe_window_s=3.0)
+    assert on_windows(given) == WINDOWS.model_copy(update={"oe_window_s": 3.0})
+
+
+# --- tables ---
+
+
+def test_the_paper_has_a_row_for_each_of_its_settings() -> None:
+    """Three methods, two tasks, three levels, three team sizes; and a figure of each table."""
+    assert len(FIGURES) == 54
+    one = FIGURES["count-frequency", "hard", 6, "judge"]
+    assert (one.findings["ET"], one.total, one.rmse, one.seconds, one.valid) == (
+        1.0, 2.0, 1070.67, 18.79, 1.0,
+    )  # fmt: skip
+    assert FIGURES["newsgroups", "easy", 6, "dig"].findings["RSP"] == 2.67
+    assert FIGURES["count-frequency", "hard", 3, "dig"].valid == 0.6
+
+
+def row(**changes: Any) -> Row:
+    first = next(iter(SMALL.cells())).run
+    usual: dict[str, Any] = {
+        "run": first.name, "task": "count-frequency", "size": 1000, "level": "level 1",
+        "agents": 1, "agents_are": "simulated", "data_are": "numbers", "method": "mas",
+        "seed": 1, "clock": "virtual", "outcome": "submitted", "reason": "", "valid": True,
+        "rmse": 3.0, "seconds": 10.0, "calls": 5,
+    }  # fmt: skip
+    return Row(**{**usual, **changes})
+
+
+def test_errors_and_warnings_are_totalled_apart_and_together_without_the_judge() -> None:
+    found = {**dict.fromkeys(PATTERNS, 1), "judge:ET": 5}
+    assert (row(findings=found).errors, row(findings=found).warnings) == (4, 3)
+    assert row(findings=found).judged == 5
+    table = all_tables(SMALL, [row(findings=found)])[1]
+    at = {name: table.columns.index(name) for name in ("errors", "warnings", "findings")}
+    assert [str(table.rows[0][at[name]]) for name in at] == ["4.00", "3.00", "7.00"]
+
+
+def test_rmse_and_time_are_of_valid_answers_only() -> None:
+    rows = [row(seed=1), row(seed=2, valid=False, rmse=None, seconds=99.0)]
+    line = next(line for line in all_tables(SMALL, rows)[1].rows if line[2] == "MAS only")
+    cells = dict(zip(all_tables(SMALL, rows)[1].columns, map(str, line), strict=True))
+    assert cells["RMSE"] == "3.00"
+    assert cells["seconds"] == "10.00"
+    assert cells["valid"].startswith("0.50")
+
+
+def test_an_interval_depends_on_nothing_but_values_and_label() -> None:
+    values = [1.03, 2.71, 4.5, 8.2, 3.3, 9.9, 0.4]
+    first = mean(values, "a")
+    assert first == mean(values, "a") != mean(values, "b")
+    assert mean([], "a") is None
+    one = mean([3.0], "a")
+    assert one is not None and (one.low, one.sign) == (None, 0)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "=HYPERLINK('x')"])
+def test_nothing_in_a_table_is_a_formula(text: str) -> None:
+    table = Table("t", "title", ["task"], [[text]], [text])
+    cells = [cell for line in csv.reader(io.StringIO(table.csv())) for cell in line]
+    assert not [cell for cell in cells if cell[:1] in "=+-@"]
+    assert harmless("-3.5") == "-3.5", "a number stays one"
+
+
+def test_names_do_not_break_a_table() -> None:
+    lines = Table("t", "a|b", ["x"], [["<b>|\n\x1b[31m"]]).markdown().splitlines()
+    assert len(lines) == 7
+    assert lines[-1].count("|") - lines[-1].count("\\|") == 2
+    assert "<b>" not in lines[-1] and "\x1b" not in lines[-1]
+
+
+def test_a_direction_is_told_only_where_the_interval_leaves_zero_out() -> None:
+    """Ten seeds in which dig is better each time, ten in which it is now one, now the other."""
+    sizes, rows = {"easy": 1000, "medium": 5000, "hard": 10_000}, list[Row]()
+    for level, differences in (("easy", [-2.0 - i for i in range(10)]), ("hard", [-5.0, 5.0] * 5)):
+        for seed, by in enumerate(differences):
+            for method, rmse in (("mas", 50.0), ("dig", 50.0 + by)):
+                rows.append(
+                    row(
+                        size=sizes[level],
+                        level=level,
+                        agents=1,
+                        method=method,
+                        seed=seed,
+                        rmse=rmse,
+                    )
+                )
+    grid = Grid(tasks=paper_tasks(["count-frequency"]), methods=("mas", "dig"), agents=(1,))
+    table = directions(grid, rows)
+    told = {str(line[2]): str(line[table.columns.index("RMSE")]) for line in table.rows}
+    assert told["easy"].startswith("agrees")  # the paper: 41.03 and 32.66
+    assert told["hard"].startswith("n.s.")
+
+
+def test_charts_are_drawn_and_say_that_agents_were_simulated(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    small = replace(SMALL, seeds=(1, 2), agents=(1,))
+    rows = carry_out(small, tmp_path).rows
+    drawn = [path for path in write_report(small, rows, tmp_path) if path.suffix == ".svg"]
+    assert {path.stem for path in drawn} == {"rmse", "seconds", "valid", "findings", "patterns"}
+    assert all(SIMULATED_AGENTS in path.read_text() for path in drawn)
+
+
+# --- ablations, and sets of traces ---
+
+
+def test_an_ablation_compares_all_means_with_all_but_one(tmp_path: Path) -> None:
+    grid = replace(SMALL, seeds=(1, 2))
+    outcome, (contributions, ranges) = ablate(grid, tmp_path, jobs=1)
+    assert {str(line[1]) for line in contributions.rows} == {
+        "returning early answers", "sending lost work elsewhere", "new events", "notes",
+        "healing as a whole",
+    }  # fmt: skip
+    assert not outcome.failed
+    assert {row.size for row in outcome.rows} == {5000} and {r.agents for r in outcome.rows} == {3}
+    assert SIMULATED_AGENTS in contributions.title and SIMULATED_AGENTS in ranges.title
+
+
+def test_a_set_of_traces_is_the_same_each_time(tmp_path: Path) -> None:
+    """Byte for byte; with runs with and without findings, an index and a card."""
+    made = [make_set(replace(SMALL, seeds=range_of(8)), tmp_path / name) for name in "ab"]
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in "ab")
+    assert made[0] == made[1] and one == two
+    lines = list(csv.DictReader(io.StringIO(one["index.csv"].decode())))
+    assert len(lines) == len(made[0].rows) == len(one) - 2
+    failing = [any(int(line[p]) for p in PATTERNS) for line in lines]
+    assert {True, False} == set(failing)
+    assert SIMULATED_AGENTS in one["README.md"].decode()
+    for line in lines:
+        assert not verify(tmp_path / "a" / line["file"]).problems
+    with pytest.raises(SettingsError, match="not empty"):
+        make_set(SMALL, tmp_path / "a")
+
+
+def range_of(count: int) -> tuple[int, ...]:
+    return tuple(range(1, count + 1))
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = [row(), row(seed=2, rmse=None, findings={"ET": 2}, usage={"input_tokens": 3})]
+    append_rows(tmp_path / "r", rows)
+    assert read_rows(tmp_path / "r") == rows
