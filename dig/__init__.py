@@ -69,12 +69,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """What stands above the core is imported when it is asked for: the wrapping of teams."""
-    from importlib import import_module
+if not typing.TYPE_CHECKING:
 
-    if name == "notes":
-        return getattr(import_module("dig.runtime.wrap"), name)
-    if name in ("session_of", "unwrap", "wrap"):
-        return getattr(import_module("dig.wrapping"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """What stands above the core is imported when it is asked for: the wrapping of teams."""
+        from importlib import import_module
+
+        if name == "notes":
+            return getattr(import_module("dig.runtime.wrap"), name)
+        if name in ("session_of", "unwrap", "wrap"):
+            return getattr(import_module("dig.wrapping"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -71,7 +71,12 @@ def wrap(
         who=plan.who, sink=files, veto=plan.veto, on_finding=on_finding,
     )  # fmt: skip
     session.directory = files.path
-    attached = plan.attach(session)
+    try:
+        attached = plan.attach(session)
+    except BaseException:
+        session.close("the team could not be wrapped")
+        files.close(session)
+        raise
     remember(Wrapped(attached, session, files.close))
     result: _T = attached.team
     return result

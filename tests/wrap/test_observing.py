@@ -40,6 +40,13 @@ async def ask(team: Team, entries: list[tuple[str, Script]]) -> Outcome:
     return results, team.log
 
 
+def comparable(outcome: Outcome) -> Any:
+    """An outcome without the order in which tasks were cancelled: asyncio has them in a set."""
+    results, log = outcome
+    cut = [entry for entry in log if str(entry[-1]).startswith("Cancel")]
+    return results, [entry for entry in log if entry not in cut], sorted(cut, key=repr)
+
+
 def on_loop(backend: str, mode: Mode | None, entries: list[tuple[str, Script]]) -> Outcome:
     """The same on an event loop in virtual time; mode ``None``: not wrapped."""
 
@@ -85,7 +92,8 @@ def test_a_team_does_the_same_at_the_same_times_in_the_same_order(
     @settings(max_examples=20, deadline=None)
     @given(ENTRIES)
     def equal(entries: list[tuple[str, Script]]) -> None:
-        assert on_loop(backend, mode, entries) == on_loop(backend, None, entries)
+        wrapped, bare = (on_loop(backend, how, entries) for how in (mode, None))
+        assert comparable(wrapped) == comparable(bare)
 
     equal()
 

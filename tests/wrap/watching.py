@@ -70,12 +70,15 @@ def watched(
     limits: Limits | None = None,
     budget: Budget | None = None,
     gates: Any = (),
+    healers: Any = standard_healers,
     **options: Any,
 ) -> Iterator[Watched]:
     """Wrap a team of plain callables for as long as a block lasts."""
     trace = Recorder()
     plan = plain.plan(team, **options)
-    setup = setup_of(limits=limits or Limits(), budget=budget or Budget(), gates=gates)
+    setup = setup_of(
+        limits=limits or Limits(), budget=budget or Budget(), gates=gates, healers=healers
+    )
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities, veto=plan.veto,
         sink=trace, strict=True, keeps_time=False, clock=clock or Clock(),

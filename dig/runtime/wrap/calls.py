@@ -68,23 +68,35 @@ class Call:
 
     async def through(self, work: Work) -> Any:
         """Have the agent work, and hand over what it returns or raises."""
-        session = self._session
         try:
-            if session.is_held(self.event):
-                await session.released(self.event)
+            await self._released(self.event)
             turn = self._begin()
             with inside(turn):
                 result = await work(turn.notes)
-                while self._hand_over(turn, result):
-                    if session.is_held(self._answer):
-                        await session.released(self._answer)
-                    if not turn.came_back(self._answer):
-                        break
+                while await self._is_handed_back(turn, result):
                     result = await work(turn.notes)
         except BaseException as error:
-            session.step(self._fail, error, otherwise=None)
+            self._session.step(self._fail, error, otherwise=None)
             raise
         return result
+
+    async def _released(self, event: str) -> None:
+        """Wait while something is held; where nothing is, nobody else gets a turn here."""
+        if self._session.is_held(event):
+            await self._session.released(event)
+
+    async def _is_handed_back(self, turn: Turn, result: Any) -> bool:
+        """Hand over what an agent returned; says whether it has to look at that again."""
+        payload, caller = as_payload(result), self._caller
+        if caller is None:
+            self._answer = turn.submit(payload)
+            await self._released(self._answer)
+            return turn.came_back(self._answer)
+        kind = "notice" if payload is None else "message"
+        self._answer = turn.end(payload, _seats(caller), kind)
+        await self._released(self._answer)
+        caller.receive(self._answer)
+        return False
 
     def _place(self) -> tuple[str, str]:
         """Make the event of the call: a problem, a message, or one that is passed on."""
@@ -115,34 +127,19 @@ class Call:
         turn.sent = Sent(self.event if self._caller else "", self._payload)
         return turn
 
-    def _hand_over(self, turn: Turn, result: Any) -> bool:
-        """Answer; returns whether the answer may come back."""
-        payload = as_payload(result)
-        if self._caller is None:
-            self._answer = turn.submit(payload)
-            return True
-        self._session.step(self._reply, turn, self._caller, payload, otherwise=None)
-        return False
-
-    def _reply(self, turn: Turn, caller: Turn, payload: Any) -> None:
-        kind = "notice" if payload is None or not caller.is_open else "message"
-        event = turn.end(payload, _seats(caller), kind)
-        caller.receive(event)
-
     def _fail(self, error: BaseException) -> None:
-        """The agent has raised, or was cancelled before it began or after it was done."""
+        """The agent has raised, or its caller waits no more: nothing may stay open."""
         session, caller = self._session, self._caller
         session.let_go(self._answer or self.event)
         turn = self._turn or self._begin()
-        if self._answer and session.monitor.graph.is_accepted(self._answer):
-            turn.came_back(self._answer)
-            return
         if caller is None:
-            turn.fail(error, submits=True)
+            if not (self._answer and session.monitor.graph.is_accepted(self._answer)):
+                turn.fail(error, submits=True)
+            turn.came_back(self._answer)
             return
         if caller.sent is not None:
             caller.sent.forget(self.event)
-        caller.receive(turn.fail(error, _seats(caller)))
+        caller.receive(turn.fail(error, _seats(caller)) or self._answer)
 
 
 def calling(session: Session) -> Turn | None:

@@ -41,7 +41,7 @@ class Place:
     agent: str
     function: Function
     put: Callable[[Any], None]
-    restore: Callable[[], None]
+    restore: Callable[[], object]
     method: str = ""
 
 
@@ -70,8 +70,12 @@ def plan(team: Any, *, allow: Iterable[str] = (), annotate: Annotate | None = No
         )
 
     def attach(session: Session) -> Attached:
-        for place in places:
-            place.put(monitored(session, place, annotate))
+        try:
+            for place in places:
+                place.put(monitored(session, place, annotate))
+        except BaseException:
+            restore()
+            raise
         return Attached(team, restore)
 
     def restore() -> Any:
@@ -159,20 +163,13 @@ def _of_object(item: Any, agent: str) -> Iterable[Place]:
     for method in dir(item):
         if method.startswith("_") or not is_async(getattr_static(item, method)):
             continue
-        own = vars(item).get(method) if hasattr(item, "__dict__") else None
-        put = partial(_set, item, method)
-        restore = partial(delattr, item, method) if own is None else partial(put, own)
+        if not hasattr(item, "__dict__"):
+            kind = type(item).__name__
+            raise SettingsError(f"the methods of a {kind} cannot be replaced; wrap them in a dict")
+        put = partial(vars(item).__setitem__, method)
+        own = vars(item).get(method)
+        restore = partial(vars(item).pop, method) if own is None else partial(put, own)
         yield Place(agent, getattr(item, method), put, restore, method)
-
-
-def _set(item: Any, method: str, function: Any) -> None:
-    try:
-        setattr(item, method, function)
-    except AttributeError:
-        kind = type(item).__qualname__
-        raise SettingsError(
-            f"the methods of a {kind} cannot be replaced; wrap them in a dict"
-        ) from None
 
 
 def is_async(item: Any) -> bool:

@@ -1,0 +1,154 @@
+"""What a gate keeps, and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from dig import Hold, Inject, InteractionGraph, Pending, Reroute
+from dig.errors import SettingsError
+from dig.findings import Intervention
+from dig.runtime.wrap import Session, notes
+
+from .watching import setup_of, watched
+
+pytestmark = pytest.mark.anyio
+
+
+class Keeper:
+    """Keeps what carries one of some payloads, and decides after a while."""
+
+    name = "keeper"
+
+    def __init__(self, *payloads: Any, after_s: float = 1.0, wishes: Sequence[Any] = ()) -> None:
+        self.payloads = payloads
+        self.after_s = after_s
+        self.wishes = wishes
+        self.seen: list[Any] = []
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        return Hold(10.0) if event.payload in self.payloads else None
+
+    async def decide(self, event: Pending) -> Sequence[Intervention]:
+        self.seen.append(event.payload)
+        await anyio.sleep(self.after_s)
+        return [wish(event.id) for wish in self.wishes]
+
+
+def team_of(log: list[Any]) -> dict[str, Any]:
+    team: dict[str, Any] = {}
+
+    async def boss(parts: list[str]) -> str:
+        async with anyio.create_task_group() as tasks:
+            for name, part in zip(("ann", "bob"), parts, strict=True):
+                tasks.start_soon(team[name], part)
+        return "done"
+
+    async def worker(part: str) -> str:
+        log.append((round(anyio.current_time() - began, 3), part, notes()))
+        return part * 2
+
+    async def other(part: str) -> str:
+        return await worker(part)
+
+    began = anyio.current_time()
+    team.update(boss=boss, ann=worker, bob=other)
+    return team
+
+
+async def test_who_is_sent_what_a_gate_keeps_begins_later_and_nobody_else() -> None:
+    """A message is held before its callee runs; a call that is not concerned goes on."""
+    log: list[Any] = []
+    team, gate = team_of(log), Keeper("x")
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        assert await team["boss"](["x", "y"]) == "done"
+        it.must_be_sound()
+    assert log == [(0, "y", ()), (1, "x", ())]
+    assert gate.seen == ["x"]
+
+
+async def test_a_gate_may_put_a_note_beside_what_it_kept() -> None:
+    """What it decides is done before the callee runs."""
+    log: list[Any] = []
+    team = team_of(log)
+    gate = Keeper("x", wishes=[lambda event: Inject(event, "with care")])
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        await team["boss"](["x", "y"])
+        it.must_be_sound()
+    assert log[-1] == (1, "x", ("with care",))
+
+
+async def test_a_call_cannot_be_withheld() -> None:
+    """A gate that wishes that nobody gets it is told no: the caller waits for an answer."""
+    log: list[Any] = []
+    team = team_of(log)
+    gate = Keeper("x", wishes=[lambda event: Reroute(event, "never", ())])
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        await team["boss"](["x", "y"])
+        it.must_be_sound()
+        assert [row["detail"]["action"] for row in it.rows("incident")] == ["reroute"]
+    assert log[-1] == (1, "x", ("never",))
+
+
+async def test_an_answer_may_be_kept_too() -> None:
+    """What goes back to the caller is there when the gate has decided."""
+    log: list[Any] = []
+    team, gate = team_of(log), Keeper("done", "xx")
+    began = anyio.current_time()
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        await team["boss"](["x", "y"])
+        it.must_be_sound()
+    assert gate.seen == ["xx", "done"]
+    assert anyio.current_time() - began == pytest.approx(2)
+
+
+@pytest.mark.parametrize("kept", ["x", "xx", "done"])
+@pytest.mark.parametrize("at", [0.5, 1.0])
+async def test_who_waits_for_a_gate_may_be_cancelled(kept: str, at: float) -> None:
+    """The cancellation is the caller's own, and nothing is left that anybody waits for."""
+    team = team_of([])
+    gate = Keeper(kept, after_s=3)
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        with anyio.move_on_after(at) as scope:
+            await team["boss"](["x", "y"])
+        assert scope.cancelled_caught
+        await anyio.sleep(100)
+        it.session.tick()
+        it.must_be_sound()
+        assert not {"MC", "DL", "OE"} & set(it.patterns)
+        assert await team["ann"]("z") == "zz" if it.session.is_on else True
+
+
+async def test_each_recipient_gets_messages_in_the_order_in_which_they_were_held() -> None:
+    """For one seat, what comes later waits behind what a gate keeps; for others, it does not."""
+    gate = Keeper("first")
+    session = Session(
+        ["ann", "bob"], setup_of(gates=[gate]), mode="heal", keeps_time=False,
+        clock=anyio.current_time, strict=True,
+    )  # fmt: skip
+    boss = session.begin("bob", (session.request("?", ("bob",)),))
+    for payload in ("first", "second"):
+        boss.emit(payload, ("ann",))
+    boss.end()
+    first, second = boss.outputs
+    assert session.is_held(first)
+    assert session.is_held(second)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.released, second)
+        await session.released(first)
+    turn = session.begin("ann")
+    assert [event.payload for event in turn.events] == ["first", "second"]
+    turn.submit("!")
+    session.close()
+
+
+async def test_gates_do_not_observe() -> None:
+    """Mode `observe` changes nothing, so no gate can keep anything in it."""
+    with (
+        pytest.raises(SettingsError, match="needs mode='heal'"),
+        watched(team_of([]), gates=[Keeper()]),
+    ):
+        pass
