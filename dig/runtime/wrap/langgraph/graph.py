@@ -1,0 +1,136 @@
+"""A compiled graph that tells a session of its runs: a copy, with its nodes tapped in each run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from copy import copy as shallow
+from functools import cache, wraps
+from typing import Any
+
+from .mail import Team
+from .request import Request
+from .work import Tap
+
+
+def monitored(graph: Any, team: Team) -> Any:
+    """A copy of a graph that is monitored; the graph itself is not touched."""
+    twin, kind = shallow(graph), graph.__class__
+    twin.__class__ = _kind(kind)
+    twin.dig_team = team
+    return twin
+
+
+def restored(twin: Any) -> None:
+    """Have a monitored copy run like its original from now on."""
+    twin.dig_team = None
+
+
+@cache
+def _kind(kind: Any) -> Any:
+    """A class of graphs that are monitored; whatever runs a graph comes through these two."""
+
+    class Monitored(kind):  # type: ignore[misc]
+        dig_team: Team | None
+
+        def copy(self, update: dict[str, Any] | None = None) -> Any:
+            bare = shallow(self)
+            bare.__dict__.pop("dig_team", None)
+            twin = kind.copy(bare, update)
+            twin.dig_team = self.dig_team
+            return twin
+
+        @wraps(kind.stream)
+        def stream(self, given: Any, config: Any = None, **more: Any) -> Iterator[Any]:
+            if self.dig_team is None:
+                yield from kind.stream(self, given, config, **more)
+                return
+            with Asked(self, self.dig_team, given) as asked:
+                while asked.goes_on:
+                    yield from kind.stream(asked.graph, asked.given, config, **more)
+                    asked.submit()
+                    asked.let_go()
+
+        @wraps(kind.astream)
+        async def astream(self, given: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
+            if self.dig_team is None:
+                async with aclosing(kind.astream(self, given, config, **more)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            with Asked(self, self.dig_team, given) as asked:
+                while asked.goes_on:
+                    stream = kind.astream(asked.graph, asked.given, config, **more)
+                    async with aclosing(stream) as pieces:
+                        async for piece in pieces:
+                            yield piece
+                    asked.submit()
+                    await asked.released()
+
+    Monitored.__name__, Monitored.__qualname__ = kind.__name__, kind.__qualname__
+    Monitored.__module__ = kind.__module__
+    Monitored._dig_kind = kind
+    return Monitored
+
+
+class Asked:
+    """A request from outside, from the call of a graph to its return; a context manager.
+
+    Attributes:
+        graph: A copy of the graph for this request alone, so that its nodes know whose they are.
+        given: What it runs on.
+        goes_on: Whether it is to run, for the first time or once more.
+    """
+
+    def __init__(self, twin: Any, team: Team, given: Any) -> None:
+        """Begin."""
+        self._session = team.session
+        self._request = Request(team, given)
+        self.graph = shallow(twin)
+        self.graph.__class__ = twin._dig_kind
+        self.graph.nodes = {
+            name: tapped(node, name, self._request) for name, node in twin.nodes.items()
+        }
+        self.given = given
+        self.goes_on = True
+
+    def __enter__(self) -> Asked:
+        """The graph is called."""
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """The call returns, or raises, which goes on."""
+        if error is not None:
+            self._session.step(self._request.abort, error, otherwise=None)
+
+    def submit(self) -> None:
+        """The graph has run to its end."""
+        self._session.step(self._request.submit, otherwise=None)
+
+    async def released(self) -> None:
+        """Wait until the answer is not held any more."""
+        answer = self._request.answer
+        if self._session.is_held(answer):
+            await self._session.released(answer)
+        self._go_on()
+
+    def let_go(self) -> None:
+        """Hand the answer over, even if a gate would keep it: on a thread none can decide."""
+        answer = self._request.answer
+        if self._session.is_held(answer):
+            self._session.let_go(answer)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self.given = self._session.step(self._request.again, otherwise=None)
+        self.goes_on = self.given is not None
+
+
+def tapped(node: Any, name: str, request: Request) -> Any:
+    """A copy of a node that tells a request of its work."""
+    inner = node.node
+    if inner is None:
+        return node
+    twin = shallow(node)
+    twin.__dict__["node"] = Tap(request, name, inner)  # in place of the cached property
+    return twin

@@ -1,0 +1,107 @@
+"""The end of a request: what the graph has come to is submitted, or goes back once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from langgraph.errors import GraphBubbleUp
+from langgraph.graph import END
+from langgraph.types import Command
+
+from dig.runtime.wrap import Turn
+
+from .mail import Mail
+from .run import Run
+
+
+class NeverRan(Exception):
+    """Said of a node that waited for others when the graph ended."""
+
+
+class Request(Run):
+    """One request to a wrapped graph, with its end.
+
+    Attributes:
+        answer: The id of the answer that was submitted, once it was.
+    """
+
+    answer = ""
+    _turn: Turn | None = None
+
+    def submit(self) -> None:
+        """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
+        if not self.is_asked:
+            return
+        late = [mail for mail in self.mailbox if mail.node != END and not mail.waits]
+        if late:  # the caller wanted it to stop before some nodes, or a node asks somebody
+            self.is_paused = True
+        if self.is_paused:
+            self._hand_to_end(self.mailbox)
+        end = self.mailbox.take(self.end_mail())
+        self._turn = self._session.begin(end.seat, end.events)
+        self._say(self._turn)
+
+    def _say(self, turn: Turn) -> None:
+        told = [event.payload for event in turn.events if event.type != "notice"]
+        self.answer = turn.submit(told[0] if len(told) == 1 else told)
+
+    def again(self) -> Command[str] | None:
+        """What the graph is to run for an answer that came back; ``None``: it was accepted."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return None
+        said = {str(event.sender).partition("#")[0]: None for event in turn.events}
+        nodes = [mail.node for mail in self._mail_of_nodes()] or [*self.team.nodes.keys() & said]
+        while turn.came_back(self.answer):
+            if nodes:
+                return self._send_back(turn, sorted({*nodes}))
+            self._say(turn)
+        self._forget_who_waits()
+        return None
+
+    def _send_back(self, turn: Turn, nodes: list[str]) -> Command[str]:
+        """Have nodes run once more, with the answer that came back in front of them."""
+        mails = [self.mailbox.reserve(node) for node in nodes]
+        turn.pass_on(self.answer, [mail.seat for mail in mails])
+        turn.end()
+        for mail in mails:
+            mail.events.append(self.answer)
+            mail.waits = False
+        return Command(goto=[mail.node for mail in mails])
+
+    def abort(self, error: BaseException) -> None:
+        """The graph has raised, or nobody wants to know how it ends."""
+        if not self.is_asked or self.answer:
+            self._session.let_go(self.answer)
+            return
+        end = self.end_mail()
+        for work in tuple(self.works):
+            self.give_up(work, work.error or error, end)
+        for mail in self._mail_of_nodes():
+            turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+            end.events.append(turn.fail(error, (end.seat,)))
+        turn = self._session.begin(self.mailbox.take(end).seat, end.events)
+        if isinstance(error, GraphBubbleUp):
+            turn.submit(None)
+        else:
+            turn.fail(error, submits=True)
+
+    def _mail_of_nodes(self) -> list[Mail]:
+        return [mail for mail in self.mailbox if mail.node != END]
+
+    def _hand_to_end(self, mails: Iterable[Mail]) -> None:
+        """What waits for a later request is not waited for in this one."""
+        end = self.end_mail()
+        for mail in mails:
+            if mail is not end:
+                turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+                for event in mail.events:
+                    turn.pass_on(event, (end.seat,))
+                turn.end()
+                end.events.extend(mail.events)
+
+    def _forget_who_waits(self) -> None:
+        """The request is over: nobody will run any more."""
+        for mail in self._mail_of_nodes():
+            turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+            turn.fail(NeverRan("the graph ended before this node ran"))

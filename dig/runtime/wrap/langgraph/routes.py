@@ -1,0 +1,125 @@
+"""What a node writes that starts other nodes, and what it writes for everybody to read.
+
+LangGraph has no messages: a node writes into channels, and some channels start nodes. All of a
+node's writes pass one function, so this is where its edges, gotos and sends can be read, and
+changed, alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langgraph._internal._constants import TASKS
+from langgraph.types import Command, Send
+
+BRANCH = "branch:to:"
+"""The channel that starts one node is called so, and then like the node."""
+
+JOIN = "join:"
+"""The channel that starts a node after several is called `join:ONE+OTHER:NODE`."""
+
+Write = tuple[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One write that starts a node.
+
+    Attributes:
+        node: The node.
+        channel: The channel that is written.
+        value: What is written.
+    """
+
+    node: str
+    channel: str
+    value: Any
+
+    @property
+    def packet(self) -> Any:
+        """What the node is given instead of the state, by `Send`; else ``None``."""
+        return self.value.arg if isinstance(self.value, Send) else None
+
+    @property
+    def is_send(self) -> bool:
+        """Whether the node is given something of its own instead of the state."""
+        return isinstance(self.value, Send)
+
+    @property
+    def is_join(self) -> bool:
+        """Whether the node waits for others besides."""
+        return self.channel.startswith(JOIN)
+
+    @property
+    def write(self) -> Write:
+        """The write."""
+        return self.channel, self.value
+
+    def is_same_work(self, other: Route) -> bool:
+        """Whether both give the same node something of its own."""
+        return self.is_send and other.is_send and self.node == other.node
+
+    def to(self, node: str) -> Route:
+        """The same to another node."""
+        if isinstance(self.value, Send):
+            return replace(self, node=node, value=Send(node, self.value.arg))
+        return Route(node, BRANCH + node, None)
+
+
+def route(write: Write) -> Route | None:
+    """A write as a route, if it starts a node."""
+    channel, value = write
+    if channel == TASKS:
+        return Route(value.node, channel, value) if isinstance(value, Send) else None
+    if channel.startswith(BRANCH):
+        return Route(channel.removeprefix(BRANCH), channel, value)
+    if channel.startswith(JOIN):
+        return Route(channel.rpartition(":")[2], channel, value)
+    return None
+
+
+def update(writes: Iterable[Write]) -> dict[str, Any]:
+    """What a node writes into the state."""
+    return {
+        channel: value
+        for channel, value in writes
+        if channel == "__root__" or not (channel.startswith("__") or route((channel, value)))
+    }
+
+
+def writes_of(command: Command[Any]) -> list[Write]:
+    """A command to the graph above, as the writes that will come of it."""
+    goto = command.goto
+    targets: Sequence[Any] = [goto] if isinstance(goto, str | Send) else list(goto)
+    routes = [(TASKS, one) if isinstance(one, Send) else (BRANCH + one, None) for one in targets]
+    return [*command._update_as_tuples(), *routes]
+
+
+def command_with(command: Command[Any], routes: Iterable[Route]) -> Command[Any]:
+    """A command that goes elsewhere."""
+    goto = [one.value if one.is_send else one.node for one in routes]
+    return replace(command, goto=goto)
+
+
+def is_handoff(written: Mapping[str, Any]) -> bool:
+    """Whether a node that wrote this has only handed on what it was given.
+
+    It wrote nothing; or only a message without text that calls a tool named `transfer_to_NAME`
+    (as those of langgraph-swarm and langgraph-supervisor are) and what that tool says.
+    """
+    if not written.keys() <= {"messages", "active_agent"}:
+        return False
+    messages = written.get("messages") or []
+    spoken = [one for one in _listed(messages) if getattr(one, "type", "") == "ai"]
+    if not spoken:
+        return not _listed(messages)
+    last, calls = spoken[-1], getattr(spoken[-1], "tool_calls", None) or []
+    return not last.content and bool(calls) and all(
+        str(call.get("name", "")).startswith("transfer_to_") for call in calls
+    )  # fmt: skip
+
+
+def _listed(messages: Any) -> list[Any]:
+    return list(messages) if isinstance(messages, list | tuple) else [messages]

@@ -1,0 +1,190 @@
+"""One request to a graph: who was started by whom, told to the session, and what comes of it.
+
+The graph's own `__start__` and `__end__` are agents too: the first gets what comes from outside
+and starts the entry nodes, the second gets what the last nodes wrote and submits it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.graph import END, START
+
+from dig.findings import Reroute
+from dig.runtime.wrap import Turn
+
+from .mail import Mail, Mailbox, Parcel, Team
+from .payloads import shown
+from .routes import Route, update
+from .work import Work
+
+
+class Run:
+    """One request to a wrapped graph; used inside steps of the session.
+
+    Attributes:
+        team: The wrapped graph.
+        mailbox: What waits for nodes to run.
+        works: Nodes at work, and those that failed and may be run again.
+        is_asked: Whether something has come from outside.
+        is_paused: Whether a node asked somebody outside and waits for the answer.
+    """
+
+    def __init__(self, team: Team, asked: Any) -> None:
+        """Begin; `asked` is what the graph was called with."""
+        self.team = team
+        self.mailbox = Mailbox(team)
+        self.works: dict[Work, None] = {}
+        self.is_asked = False
+        self.is_paused = False
+        self._session = team.session
+        self._asked = asked
+
+    # --- a node begins ---
+
+    def expect(self, work: Work) -> None:
+        """LangGraph runs a node: find what it was started by."""
+        again = next((one for one in self.works if one.task == work.task), None)
+        if again is not None:  # LangGraph tries again, and the turn goes on
+            del self.works[again]
+            work.mail, work.turn = again.mail, again.turn
+        else:
+            work.mail = self._mail_of(work)
+        self.works[work] = None
+
+    def begin(self, work: Work) -> None:
+        """The node's turn begins, with what has been released by now."""
+        if work.mail is not None and work.turn is None:
+            work.turn = self._session.begin(work.mail.seat, work.mail.events)
+
+    def _mail_of(self, work: Work) -> Mail:
+        found = self.mailbox.find(work.node, work.given, work.is_sent)
+        if found is not None:
+            return self.mailbox.take(found)
+        return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
+
+    def _from_outside(self, work: Work) -> Mail:
+        """Nobody in the team has started this node, so what came from outside has."""
+        mail = self.mailbox.new(work.node)
+        mail.events.append(self._session.request(shown(self._asked), (mail.seat,)))
+        self.is_asked = True
+        return mail
+
+    def _from_failed(self, work: Work) -> Mail | None:
+        """A node that failed has started this one, which takes care of the error."""
+        for failed in self.works:
+            if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
+                mail = self.mailbox.new(work.node)
+                self.give_up(failed, failed.error, mail)
+                return mail
+        return None
+
+    def _from_cache(self, node: str) -> Mail | None:
+        """A node whose result came from a cache has started this one."""
+        cached = [mail for mail in self.mailbox if mail.node in self.team.cached]
+        if not cached:
+            return None
+        mail = self.mailbox.new(node)
+        for one in map(self.mailbox.take, cached):
+            turn = self._session.begin(one.seat, one.events)
+            mail.events.append(turn.end({"$from": "cache"}, (mail.seat,)))
+        return mail
+
+    # --- a node ends ---
+
+    def finish(self, work: Work) -> list[Route]:
+        """A node has returned; gives the routes that LangGraph shall go now."""
+        del self.works[work]
+        turn, written = work.turn, update(work.writes)
+        if turn is None:
+            return work.routes
+        if self._is_handoff(work, turn, written):
+            legs = [(route, self.mailbox.address(route)) for route in work.routes]
+            parcels = [Parcel(legs, events=[event.id for event in turn.events])]
+            for event in parcels[0].events:
+                turn.pass_on(event, parcels[0].seats)
+            self._end(turn)
+        else:
+            parcels = self._parcels(work, written)
+            for parcel in parcels:
+                turn.emit(parcel.payload, parcel.seats, parcel.type)
+            for parcel, event in zip(parcels, self._end(turn), strict=True):
+                parcel.events = [event]
+        going = [route for parcel in parcels for route in self.mailbox.deliver(parcel)]
+        return [route for route in going if route.node != END]
+
+    def give_up(self, work: Work, error: BaseException, mail: Mail) -> None:
+        """A node has failed for good; who gets the mail is told."""
+        self.works.pop(work, None)
+        if work.mail is not None:
+            self.begin(work)
+        if work.turn is not None:
+            mail.events.append(work.turn.fail(error, (mail.seat,)))
+
+    def pause(self, work: Work, asked: list[Any]) -> None:
+        """A node asks somebody outside, and will be run again with what that says."""
+        self.works.pop(work, None)
+        self.is_paused = True
+        if work.turn is not None:
+            mail = self.end_mail()
+            mail.events.append(work.turn.end({"$asks": shown(asked)}, (mail.seat,)))
+
+    def end_mail(self) -> Mail:
+        """The mail of who submits."""
+        return self.mailbox.address(Route(END, END, None))
+
+    def _is_handoff(self, work: Work, turn: Turn, written: Mapping[str, Any]) -> bool:
+        """Whether a node decided who is next, and nothing else."""
+        static = self.team.nodes.get(work.node, frozenset())
+        targets = {route.node for route in work.routes}
+        return (
+            work.node != START
+            and bool(turn.events)
+            and bool(targets - static)
+            and targets <= self.team.nodes.keys()
+            and not any(route.is_send for route in work.routes)
+            and self.team.handoff(written)
+        )
+
+    def _parcels(self, work: Work, written: Mapping[str, Any]) -> list[Parcel]:
+        """What a node sends; the same thing sent twice to one node is one event."""
+        parcels: list[Parcel] = []
+        for route in work.routes:
+            payload = shown(route.packet if route.is_send else written)
+            leg = (route, self.mailbox.address(route))
+            same = (one for one in parcels if route.is_same_work(one.routes[0][0]))
+            parcel = next((one for one in same if one.payload == payload), None)
+            if parcel is None:
+                parcels.append(Parcel([leg], payload))
+            else:
+                parcel.routes.append(leg)
+        end = [(Route(END, END, None), self.end_mail())]
+        if not any(route.node in self.team.nodes for route in work.routes):
+            parcels.append(Parcel(end, shown(written)))
+        elif work.node == START and self.team.has_joins:
+            # A join that never runs may leave `__end__` nothing else that says what was asked.
+            parcels.append(Parcel(end, None, "notice"))
+        return parcels
+
+    def _end(self, turn: Turn) -> tuple[str, ...]:
+        """End a turn, during which its events may be sent elsewhere; gives those it generated."""
+        self.team.ending.append(turn)
+        try:
+            turn.end()
+        finally:
+            self.team.ending.remove(turn)
+        return turn.outputs
+
+
+def veto(team: Team, wish: Reroute) -> str | None:
+    """Why an event cannot be sent elsewhere at this moment."""
+    unknown = [name for name in wish.to if name not in team.nodes]
+    if unknown:
+        return f"{unknown[0]} is no node"
+    history = team.session.monitor.graph.history
+    event = history.event(wish.event)
+    maker = None if event is None else history.by(event)
+    if not any(turn.activation == maker for turn in team.ending):
+        return "LangGraph has planned already who runs next"
+    return None
