@@ -167,8 +167,9 @@ def play(
         task = asyncio.current_task()
         assert task is not None
         loop.victim = task
+        team = wrap(scenario.build(script))
         try:
-            returned = await scenario.drive(wrap(scenario.build(script)))
+            returned = await scenario.drive(team)
             outcome.returned = canonical(repr(returned))
         except BaseException as error:
             outcome.raised = tuple(_chain(error))

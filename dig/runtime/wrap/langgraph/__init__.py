@@ -46,21 +46,17 @@ def plan(
         raise SettingsError(f"this LangGraph is put together in another way: {error}") from error
     _check(team)
     nodes = tuple(name for name in team.nodes if not name.startswith("__"))
-    static = _static_edges(team, nodes)
     shared: list[mail.Team] = []
 
     def attach(session: Session) -> Attached:
         shared.append(
             mail.Team(
                 session,
-                static,
+                _static_edges(team, nodes),
                 bool(team.builder.waiting_edges),
                 frozenset(name for name in nodes if team.nodes[name].cache_policy),
-                {
-                    name: handler
-                    for name in nodes
-                    if (handler := team.nodes[name].error_handler_node)
-                },
+                frozenset(name for name in nodes if _may_be_retried(team, name)),
+                {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
                 annotate or notes.as_messages,
                 handoff or routes.is_handoff,
             )
@@ -94,6 +90,10 @@ def _static_edges(team: Any, nodes: tuple[str, ...]) -> dict[str, frozenset[str]
     edges = {*team.builder.edges}
     edges |= {(source, end) for sources, end in team.builder.waiting_edges for source in sources}
     return {name: frozenset(end for source, end in edges if source == name) for name in nodes}
+
+
+def _may_be_retried(team: Any, name: str) -> bool:
+    return bool(team.nodes[name].retry_policy or team.retry_policy)
 
 
 def _can_go_on(team: Any) -> bool:

@@ -8,8 +8,9 @@ from copy import copy as shallow
 from functools import cache, wraps
 from typing import Any
 
+from .held import let_go, released
 from .mail import Team
-from .request import Request
+from .request import LostTrack, Request
 from .work import Tap
 
 
@@ -105,25 +106,23 @@ class Asked:
 
     def submit(self) -> None:
         """The graph has run to its end."""
-        self._session.step(self._request.submit, otherwise=None)
+        self._request.step(self._request.submit, otherwise=None)
 
     async def released(self) -> None:
         """Wait until the answer is not held any more."""
-        answer = self._request.answer
-        if self._session.is_held(answer):
-            await self._session.released(answer)
+        await released(self._session, self._request.answers)
         self._go_on()
 
     def let_go(self) -> None:
         """Hand the answer over, even if a gate would keep it: on a thread none can decide."""
-        answer = self._request.answer
-        if self._session.is_held(answer):
-            self._session.let_go(answer)
+        let_go(self._session, self._request.answers)
         self._go_on()
 
     def _go_on(self) -> None:
-        self.given = self._session.step(self._request.again, otherwise=None)
+        self.given = self._request.step(self._request.again, otherwise=None)
         self.goes_on = self.given is not None
+        if self._request.is_lost:
+            self._session.step(self._request.abort, LostTrack(), otherwise=None)
 
 
 def tapped(node: Any, name: str, request: Request) -> Any:

@@ -23,6 +23,7 @@ class Team:
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
         has_joins: Whether nodes wait for several others.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
+        retried: Nodes that LangGraph may run again when they fail.
         handlers: The node that is run when another fails, by that one.
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
@@ -33,6 +34,7 @@ class Team:
     nodes: Mapping[str, frozenset[str]]
     has_joins: bool
     cached: frozenset[str]
+    retried: frozenset[str]
     handlers: Mapping[str, str]
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff

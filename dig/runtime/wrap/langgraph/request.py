@@ -10,6 +10,7 @@ from langgraph.types import Command
 
 from dig.runtime.wrap import Turn
 
+from .held import let_go
 from .mail import Mail
 from .run import Run
 
@@ -18,15 +19,19 @@ class NeverRan(Exception):
     """Said of a node that waited for others when the graph ended."""
 
 
+class LostTrack(Exception):
+    """Said of a request that the wrapper, having failed, knows nothing of any more."""
+
+
 class Request(Run):
-    """One request to a wrapped graph, with its end.
+    """One request to a wrapped graph, with its end."""
 
-    Attributes:
-        answer: The id of the answer that was submitted, once it was.
-    """
+    _turn: Turn | None = None  # of `__end__`, while it is not known whether its answer is accepted
 
-    answer = ""
-    _turn: Turn | None = None
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer, if one was submitted and has not been accepted yet."""
+        return (self._turn.submitted,) if self._turn and self._turn.submitted else ()
 
     def submit(self) -> None:
         """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
@@ -43,7 +48,7 @@ class Request(Run):
 
     def _say(self, turn: Turn) -> None:
         told = [event.payload for event in turn.events if event.type != "notice"]
-        self.answer = turn.submit(told[0] if len(told) == 1 else told)
+        turn.submit(told[0] if len(told) == 1 else told)
 
     def again(self) -> Command[str] | None:
         """What the graph is to run for an answer that came back; ``None``: it was accepted."""
@@ -52,7 +57,7 @@ class Request(Run):
             return None
         said = {str(event.sender).partition("#")[0]: None for event in turn.events}
         nodes = [mail.node for mail in self._mail_of_nodes()] or [*self.team.nodes.keys() & said]
-        while turn.came_back(self.answer):
+        while turn.came_back(turn.submitted):
             if nodes:
                 return self._send_back(turn, sorted({*nodes}))
             self._say(turn)
@@ -62,17 +67,19 @@ class Request(Run):
     def _send_back(self, turn: Turn, nodes: list[str]) -> Command[str]:
         """Have nodes run once more, with the answer that came back in front of them."""
         mails = [self.mailbox.reserve(node) for node in nodes]
-        turn.pass_on(self.answer, [mail.seat for mail in mails])
+        turn.pass_on(turn.submitted, [mail.seat for mail in mails])
         turn.end()
         for mail in mails:
-            mail.events.append(self.answer)
+            mail.events.append(turn.submitted)
             mail.waits = False
         return Command(goto=[mail.node for mail in mails])
 
     def abort(self, error: BaseException) -> None:
         """The graph has raised, or nobody wants to know how it ends."""
-        if not self.is_asked or self.answer:
-            self._session.let_go(self.answer)
+        if self._turn is not None:  # who waited for the answer was cancelled
+            let_go(self._session, self.answers)
+            self._turn.came_back(self._turn.submitted)
+        if self._turn is not None or not self.is_asked:
             return
         end = self.end_mail()
         for work in tuple(self.works):

@@ -6,8 +6,8 @@ and starts the entry nodes, the second gets what the last nodes wrote and submit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from langgraph.graph import END, START
 
@@ -19,9 +19,11 @@ from .payloads import shown
 from .routes import Route, update
 from .work import Work
 
+_T = TypeVar("_T")
+
 
 class Run:
-    """One request to a wrapped graph; used inside steps of the session.
+    """One request to a wrapped graph; everything but `step` is used inside steps of the session.
 
     Attributes:
         team: The wrapped graph.
@@ -29,6 +31,7 @@ class Run:
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
         is_paused: Whether a node asked somebody outside and waits for the answer.
+        is_lost: Whether a step has failed: what is known of this request may be wrong.
     """
 
     def __init__(self, team: Team, asked: Any) -> None:
@@ -38,8 +41,24 @@ class Run:
         self.works: dict[Work, None] = {}
         self.is_asked = False
         self.is_paused = False
+        self.is_lost = False
         self._session = team.session
         self._asked = asked
+
+    def step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Tell the session something in one step; after one that failed, nothing but the end.
+
+        A team must not be healed for what only the wrapper has got wrong.
+        """
+
+        def whole() -> _T:
+            try:
+                return do(*args)
+            except Exception:
+                self.is_lost = True
+                raise
+
+        return otherwise if self.is_lost else self._session.step(whole, otherwise=otherwise)
 
     # --- a node begins ---
 
@@ -113,6 +132,16 @@ class Run:
                 parcel.events = [event]
         going = [route for parcel in parcels for route in self.mailbox.deliver(parcel)]
         return [route for route in going if route.node != END]
+
+    def fail(self, work: Work, error: BaseException) -> None:
+        """A node has raised, and may be run again; what it was given is not lost."""
+        work.error = error
+        turn, mail = work.turn, work.mail
+        if turn is None or mail is None or work.node not in self.team.retried:
+            return
+        if mail.seat == work.node:  # an instance would leave, so its turn goes on
+            turn.fail(error, retried=True)
+            work.turn, mail.seat = None, self._session.reserve(work.node)
 
     def give_up(self, work: Work, error: BaseException, mail: Mail) -> None:
         """A node has failed for good; who gets the mail is told."""

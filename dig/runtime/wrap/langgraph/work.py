@@ -14,6 +14,7 @@ from langgraph.types import Command
 from dig.runtime.wrap import Turn
 from dig.runtime.wrap.turn import inside
 
+from .held import let_go, released
 from .notes import without_notes
 from .routes import Route, Write, command_with, route, writes_of
 
@@ -60,7 +61,7 @@ class Work:
 
     def __enter__(self) -> Work:
         """LangGraph runs the node."""
-        self._session.step(self._run.expect, self, otherwise=None)
+        self._run.step(self._run.expect, self, otherwise=None)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -71,22 +72,18 @@ class Work:
             self._step_aside(error)
         elif isinstance(error, GraphInterrupt):
             asked = [one.value for one in (error.args[0] if error.args else ())]
-            self._session.step(self._run.pause, self, asked, otherwise=None)
+            self._run.step(self._run.pause, self, asked, otherwise=None)
         else:
-            self.error = error
+            self._run.step(self._run.fail, self, error, otherwise=None)
 
     async def released(self) -> None:
         """Wait until what it is started by is not held any more, and begin."""
-        for event in self.mail.events if self.mail else ():
-            if self._session.is_held(event):
-                await self._session.released(event)
+        await released(self._session, self.mail.events if self.mail else ())
         self._begin()
 
     def let_go(self) -> None:
         """Begin without waiting: on a thread nobody can decide about what is held."""
-        for event in self.mail.events if self.mail else ():
-            if self._session.is_held(event):
-                self._session.let_go(event)
+        let_go(self._session, self.mail.events if self.mail else ())
         self._begin()
 
     def inside(self) -> Any:
@@ -96,9 +93,9 @@ class Work:
     # --- in between ---
 
     def _begin(self) -> None:
-        self._session.step(self._run.begin, self, otherwise=None)
+        self._run.step(self._run.begin, self, otherwise=None)
         if self.turn is not None and self.turn.notes:
-            self.given = self._session.step(self._annotated, self.turn.notes, otherwise=self.given)
+            self.given = self._run.step(self._annotated, self.turn.notes, otherwise=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
         given = self._run.team.annotate(self.given, notes)
@@ -121,7 +118,7 @@ class Work:
         self._send(writes)
 
     def _finish(self) -> None:
-        going = self._session.step(self._run.finish, self, otherwise=self.routes)
+        going = self._run.step(self._run.finish, self, otherwise=self.routes)
         if self._heals and going:
             self._send([one.write for one in going])
 
@@ -129,11 +126,11 @@ class Work:
         """A graph inside the node has sent a command to this graph, past its own end."""
         command: Command[Any] = error.args[0]
         if command.graph == Command.PARENT:  # it is for the graph above this one
-            self._session.step(self._run.finish, self, otherwise=None)
+            self._run.step(self._run.finish, self, otherwise=None)
             return
         self.writes.extend(writes_of(command))
         self.routes.extend(one for write in self.writes if (one := route(write)) is not None)
-        going = self._session.step(self._run.finish, self, otherwise=self.routes)
+        going = self._run.step(self._run.finish, self, otherwise=self.routes)
         if self._has_notes or (self._heals and going != self.routes):
             kept = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
             error.args = (replace(command_with(command, going), update=kept),)
