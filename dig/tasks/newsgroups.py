@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from dig.errors import SettingsError
+from dig.plain import safe_text
 
 from .frequency import FrequencyTask
 from .newsgroups_posts import GROUPS, Post, our_own, real
@@ -66,8 +67,8 @@ class Newsgroups(FrequencyTask):
         )
         if not 2 <= size <= len(posts):
             raise SettingsError(
-                f"{size} posts cannot be drawn from {self.data}, which has {len(posts)}; "
-                f"try 2 to {len(posts)}"
+                f"{size} posts cannot be drawn from {safe_text(self.data, 200)}, which has "
+                f"{len(posts)}; try 2 to {len(posts)}"
             )
         drawn: list[Post] = random.Random(f"{TASK} {seed} {size}").sample(posts, size)
         truth = Counter(post.group for post in drawn)

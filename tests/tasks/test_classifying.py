@@ -46,6 +46,12 @@ def test_a_post_without_words_is_about_nothing_and_not_counted() -> None:
     assert Posts().count(["", "An orbit around the moon"], PERFECT, DRAWS, 0) == {"sci.space": 1}
 
 
+def test_a_word_weighs_the_more_the_fewer_topics_have_it() -> None:
+    """Algorithms are spoken of in two groups, orbits in one."""
+    assert topic("algorithm") == "comp.graphics"
+    assert topic("algorithm orbit") == "sci.space"
+
+
 def test_half_of_the_confused_posts_are_skipped_and_half_go_to_the_usual_topic() -> None:
     confused = Profile(confusion=1.0, confusion_growth=0.0, most_confusion=1.0)
     data = ["The goalie of the hockey team"] * 30 + ["An orbit around the moon"] * 20
