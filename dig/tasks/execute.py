@@ -31,7 +31,7 @@ from dig.traces.overview.cost import Costs
 from .measures import measures
 from .runs import TeamRun
 from .task import Score, Task
-from .teams import SIMULATED, check_virtual, models
+from .teams import SIMULATED, Team, check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -131,26 +131,28 @@ def execute(
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
-            result = _in_virtual_time(run.simulation(task, sink, journal), exporter)
+            simulation = run.simulation(task, sink, journal, arranged)
+            result = _in_virtual_time(simulation, exporter)
         else:
-            arranged = run.arranged(task, speed)
             bus = run.bus(task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            asked = models(arranged.team)
-            with exchanges(asked, directory.path):
-                result = anyio.run(_in_real_time, bus, run.problem(task), asked)
+            result = _on_the_bus(bus, run.problem(task), arranged.team, directory.path)
     wall_s = time.monotonic() - began
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, wall_s,
         journal.unreplayable_from, run.agents_are, task.data, costs.sums,
     )  # fmt: skip
+    _write(execution, directory)
+    return execution
+
+
+def _write(execution: Execution, directory: RunDirectory) -> None:
     try:
         directory.write_result(execution.to_json())
     except JournalError:
-        if journal.unreplayable_from is None:  # else it was asked to do without
+        if execution.unreplayable_from is None:  # else it was asked to do without
             raise
-    return execution
 
 
 def to_all(*sinks: Sink) -> Sink:
@@ -161,6 +163,13 @@ def to_all(*sinks: Sink) -> Sink:
             one(record)
 
     return sink
+
+
+def _on_the_bus(bus: Bus, problem: Output, team: Team, directory: Path) -> RunResult:
+    """Carry a run out in real time; what models of its team are asked is kept beside it."""
+    asked = models(team)
+    with exchanges(asked, directory):
+        return anyio.run(_in_real_time, bus, problem, asked)
 
 
 async def _in_real_time(

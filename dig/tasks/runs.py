@@ -238,13 +238,16 @@ class TeamRun:
         agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
         return Bus(agents, arranged.setup, sink=sink, durable=durable)
 
-    def simulation(self, task: Task, sink: Sink, durable: Durable | None = None) -> Simulation:
-        """The run in virtual time, with its problem planned.
+    def simulation(
+        self, task: Task, sink: Sink, durable: Durable | None = None,
+        arranged: Arrangement | None = None,
+    ) -> Simulation:  # fmt: skip
+        """The run in virtual time, with its problem planned; arguments as those of `bus`.
 
         Raises:
             SettingsError: Somebody of the team cannot work in virtual time.
         """
-        arranged = self.arranged(task)
+        arranged = arranged or self.arranged(task)
         check_virtual(arranged.team)
         policies = cast("Mapping[str, Policy]", arranged.team)
         simulation = Simulation(policies, arranged.setup, sink, durable=durable)
