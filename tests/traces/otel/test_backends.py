@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -25,6 +20,7 @@ import pytest
 from dig.tasks.execute import execute
 from dig.tasks.runs import TeamRun
 from dig.traces.otel.stored import export_text, send
+from tests.backends import server
 
 pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
 
@@ -33,42 +29,6 @@ pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
 def run(tmp_path: Path) -> Path:
     """A run with all kinds of findings."""
     return execute(TeamRun(agents=6, size=10_000, seed=25), tmp_path / "runs").directory
-
-
-@contextmanager
-def server(name: str, folder: Path, arguments: list[str], **variables: str) -> Iterator[str]:
-    """A backend on a port of its own; its address, once it answers."""
-    python = os.environ.get(name)
-    if not python:
-        pytest.skip(f"{name} names no interpreter with this backend")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    filled = [argument.format(port=port, folder=folder) for argument in arguments]
-    environment = {**os.environ, **{k: v.format(port=port) for k, v in variables.items()}}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [python, *filled], cwd=folder, env=environment, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            _wait_for(address, process, folder / "log")
-            yield address
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)  # it has children
-            process.wait(30)
-
-
-def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(1200):
-        assert process.poll() is None, log.read_text()[-2000:]
-        try:
-            with urlopen(address, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(log.read_text()[-2000:])
 
 
 def expected(run: Path) -> dict[str, Any]:
