@@ -329,9 +329,9 @@ class Bus:
         if self._host.is_stalled:
             self._end("stopped", "nothing could happen any more")
 
-    def _tell_of_fault(self, who: str, what: str) -> None:
+    def _tell_of_fault(self, who: str, what: str, kind: str = "failed") -> None:
         detail = {"who": who, "what": what}
-        self._request(lambda: self._host.heed(self._host.monitor.incident("failed", detail)))
+        self._request(lambda: self._host.heed(self._host.monitor.incident(kind, detail)))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:

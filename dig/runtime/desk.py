@@ -22,6 +22,10 @@ Around = Callable[[Started], AbstractContextManager[object]]
 """Makes what is entered while an agent acts: a trace context that becomes current, for instance."""
 
 
+GAVE_UP = "gave up"
+"""The incident when an agent finds out that nobody can go on."""
+
+
 class Desk:
     """Where one agent works from its coming to its leaving."""
 
@@ -33,19 +37,19 @@ class Desk:
         self.scope = anyio.CancelScope()
 
     async def act(
-        self, view: View, tell: Callable[[str, str], None], stop: Callable[[str], None]
+        self, view: View, tell: Callable[[str, str, str], None], stop: Callable[[str], None]
     ) -> Decision:
         """Have the agent decide; the run is stopped if it finds out that nobody can go on.
 
         Args:
             view: What it is shown.
-            tell: Is told who found that out, and what.
+            tell: Is told who found that out, what, and what to call it.
             stop: Stops the run, for a reason.
         """
         try:
             return await self.agent.act(view)
         except StopRunError as error:
-            tell(self.name, str(error))
+            tell(self.name, str(error), GAVE_UP)
             stop(str(error))
             raise
 

@@ -50,6 +50,8 @@ def test_a_key_that_the_server_echoes_is_not_written_down(tmp_path: Path) -> Non
     assert done.exit_code == 1 and told["outcome"] == "stopped"
     assert told["reason"].startswith("the key in MY_KEY is not accepted")
     assert SECRET not in done.output
+    again = CliRunner().invoke(app, ["replay", told["directory"], "--rerun"])
+    assert again.exit_code == 0 and "came out again" in again.output
     assert not any(SECRET in file.read_text() for file in Path(told["directory"]).iterdir())
 
 
