@@ -121,8 +121,13 @@ class _Grid:
         """The place of the next node."""
         if node["kind"] == "activation":
             lane = node["agent"]
-            after = max((self._rank[event] for event in self._inputs.get(one, ())), default=-1)
-            place = Place(lane, max(after + 1, self._next.get(lane, 0)))
+            ranks = [self._rank[event] + 1 for event in self._inputs.get(one, ())]
+            v = self._history.activation(one)
+            assert v is not None  # it is a node of the graph
+            # What nothing led to stands where the others had come by then.
+            is_free = not any(self._history.edges(v))
+            after = max(ranks, default=max(self._latest, 0) if is_free else 0)
+            place = Place(lane, max(after, self._next.get(lane, 0)))
         else:
             place = self._beside(one)
         self._rank[one] = place.rank

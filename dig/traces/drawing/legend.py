@@ -45,7 +45,7 @@ def _entries(used: Collection[str]) -> Iterator[tuple[str, str, float]]:
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
     known = (*turns, *events, *links, ("healing", "healing", 8.0))
     yield from (entry for entry in known if entry[0] in used)
-    patterns = {**palette.ERRORS, **palette.WARNINGS}
+    patterns = palette.PATTERNS
     raised = [kind.removeprefix(palette.FINDING) for kind in used if _is_finding(kind)]
     known_first = [*(one for one in patterns if one in raised), *sorted({*raised} - {*patterns})]
     for pattern in known_first:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from dig.traces import words
+
 from .scene import Circle, Look, Point, Polygon, Shape, moved, regular, star
 
 INK, MUTED, FAINT = "#1f2933", "#5b6875", "#d5dbe1"
@@ -17,8 +19,9 @@ SLATE, SKY, ROSE = "#3e4c59", "#56b4e9", "#7b1e4b"
 
 # --- what an activation did -------------------------------------------------------------------
 
-RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, BUSY = (
-    "responded", "submitted", "waited", "rerouted", "discarded", "failed", "in progress",
+RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
+    "responded", "submitted", "waited", "rerouted", "discarded", "failed", "did nothing",
+    "in progress",
 )  # fmt: skip
 
 TURNS: dict[str, tuple[Look, str, str]] = {
@@ -28,6 +31,7 @@ TURNS: dict[str, tuple[Look, str, str]] = {
     REROUTED: (Look("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
     DISCARDED: (Look("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
     FAILED: (Look(INK, INK, 1.4), "!", PAPER),
+    NOTHING: (Look(FAINT, MUTED, 1.4), "", INK),
     BUSY: (Look(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
 }
 """What an activation did -> its look, its letter, and the letter's colour."""
@@ -41,7 +45,9 @@ def did(fates: Collection[str], outputs: int, is_final: bool, has_ended: bool) -
         return SUBMITTED if is_final else RESPONDED
     if "reroute" in fates:
         return REROUTED
-    return DISCARDED if "discard" in fates else WAITED
+    if "discard" in fates:
+        return DISCARDED
+    return WAITED if fates else NOTHING
 
 
 # --- edges ------------------------------------------------------------------------------------
@@ -131,13 +137,11 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 
 # --- findings ---------------------------------------------------------------------------------
 
-ERRORS = {
+PATTERNS = {
     "ET": "early termination",
     "MC": "missing termination",
     "OE": "orphaned event",
     "DL": "deadlock",
-}
-WARNINGS = {
     "ER": "excessive rerouting",
     "CLA": "cross-lineage aggregation",
     "RSP": "repeated subproblem solving",
@@ -152,4 +156,4 @@ WARNING = (Look("#f0e442", "#6b6400", 1.0), INK)
 
 def badge(pattern: str) -> tuple[Look, str]:
     """How the label of a finding looks."""
-    return ERROR if pattern in ERRORS else WARNING
+    return ERROR if pattern in words.ERRORS else WARNING
