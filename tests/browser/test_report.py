@@ -153,7 +153,7 @@ def test_what_repeats_is_folded(page: Page, witness: Witness, tmp_path: Path) ->
     assert (found["repeats"], found["folded"]) == (1, False)
     page.get_by_role("button", name="Fold repeats").click()
     folded = drawn(page)
-    assert (folded["folded"], folded["folds"]) == (True, 1)
+    assert folded["folded"] and folded["folds"] >= 1
     assert folded["end"] < found["end"]
     page.keyboard.press("f")
     assert drawn(page)["end"] == found["end"]

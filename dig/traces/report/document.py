@@ -31,14 +31,15 @@ def report_page(head: dict[str, Any], rows: list[dict[str, Any]], title: str) ->
     return _page(title, "", inlined, policy())
 
 
-def live_page(address: str, title: str) -> str:
+def live_page(address: str, title: str, runs: str = "") -> str:
     """The page that follows a live source.
 
     Args:
         address: Of the event stream, as seen from the page's own address.
         title: The document's; plain text.
+        runs: The address of a list of runs to go back to, if there is one.
     """
-    return _page(title, address, "", policy(live=True))
+    return _page(title, address, "", policy(live=True), runs)
 
 
 def policy(*, live: bool = False) -> str:
@@ -60,12 +61,13 @@ def policy(*, live: bool = False) -> str:
     return "; ".join(rules)
 
 
-def _page(title: str, address: str, data: str, rules: str) -> str:
+def _page(title: str, address: str, data: str, rules: str, runs: str = "") -> str:
     parts = {
         "TITLE": escape(title),
         "POLICY": escape(rules, quote=True),
         "STYLE": _style(),
         "SOURCE": escape(address, quote=True),
+        "RUNS": escape(runs, quote=True),
         "DATA": data,
         "SCRIPT": _script(),
     }

@@ -78,7 +78,8 @@ class Rows:
         raised = [(finding, self._why(finding)) for finding in self._watch.feed(record)]
         if not self.has_findings:
             for finding, why in raised:
-                self.found.append({"t": finding.t, "ts": finding.ts, **_finding(finding, why)})
+                row = {"t": finding.t, "ts": finding.ts, **_finding(finding, why), "found": True}
+                self.found.append(row)
         self._raised += raised
 
     def _why(self, finding: Finding) -> Explanation:

@@ -16,7 +16,7 @@ export class App {
     this.view = new View();
     this.layout = new Layout(this.model, this.view);
     this.isReady = false;
-    this.live = null; // null: a report; else "live", "waiting" or "ended"
+    this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
   }
 

@@ -1,5 +1,6 @@
 // What stands around the picture in words: the title, the hint above it, the tip at the pointer.
 
+import { Axis } from "./axis.js";
 import { $, h } from "./dom.js";
 import { isDark } from "./theme.js";
 import { ACTIONS, counted, describe, number, seconds } from "./words.js";
@@ -26,6 +27,7 @@ export class Heading {
     const chips = [];
     if (live === "live" && !finish) chips.push(["live", "good"]);
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
+    if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
     const state = finish ? finish.outcome : head.state;
     if (state) chips.push([state, state === "submitted" ? "good" : finish ? "bad" : ""]);
@@ -46,11 +48,23 @@ export class Hint {
     const press = { raw: !view.cleaned, cleaned: view.cleaned, wall: view.axis === "wall",
                     logical: view.axis === "logical", fold: view.folded };
     for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
+    $("fold").disabled = !view.folded && !this._isFoldable();
     const parts = [];
     if (drawn.isMore) parts.push(drawn.edges ? "edges in focus only: zoom in to see all" : "too many edges in sight: zoom in, or choose something");
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
     $("hint").textContent = parts.join(" · ");
+  }
+
+  /** Whether a fold would come of it; of a run that grows that is not known. */
+  _isFoldable() {
+    const { model, view, live } = this.app, key = `${model.version}|${view.axis}`;
+    if (live !== null) return true;
+    if (key !== this.key) {
+      this.key = key;
+      this.folds = new Axis(model, view.axis, true).folds.length;
+    }
+    return this.folds > 0;
   }
 }
 

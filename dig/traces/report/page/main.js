@@ -21,10 +21,13 @@ import { Timebar } from "./timebar.js";
 const canvas = $("canvas");
 const app = new App(canvas);
 app.painter = new Painter(canvas, app.model, app.layout, app.view);
-app.tabs = new Tabs(() => app.ask());
 app.findings = new Findings(app, $("findings"));
 app.details = new Details(app, $("details"));
 app.overview = new Overview(app, $("overview"));
+app.tabs = new Tabs((name) => {
+  app[name].update();
+  app.ask();
+});
 app.search = new Search(app, $("search"), $("results"));
 app.timebar = new Timebar(app, {
   scrubber: $("scrubber"), moment: $("moment"), play: $("play"), back: $("back"), on: $("on"), end: $("end"),

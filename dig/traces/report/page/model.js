@@ -31,6 +31,7 @@ export class Model {
     this._byId = new Map();
     this._laneOf = new Map();
     this._findingAt = new Map();
+    this._found = new Set();
     this._addLane("system");
   }
 
@@ -38,9 +39,8 @@ export class Model {
   add(rows) {
     const before = this.rows;
     for (const row of rows) {
-      const isExtra = row.kind === "finding" && row.t <= this.t; // found only now, long after
-      if (row.t <= this.t && !isExtra) continue;
-      if (!isExtra) {
+      if (row.found ? this._isKnown(row) : row.t <= this.t) continue;
+      if (!row.found) {
         this.t = row.t;
         this.us = Math.round(row.ts * 1e6);
         this.times[row.t] = this.us;
@@ -51,6 +51,14 @@ export class Model {
     }
     if (this.rows > before) this.version += 1;
     return this.rows - before;
+  }
+
+  /** Whether a finding that the trace does not tell of, and so has no record, came before. */
+  _isKnown(row) {
+    const key = [row.t, row.pattern, row.stage, row.says].join("|");
+    const isKnown = this._found.has(key);
+    this._found.add(key);
+    return isKnown;
   }
 
   /** An event or activation by its id. */

@@ -39,7 +39,7 @@ function follow(app, address) {
     setTimeout(drain, 0);
   };
   source.addEventListener("open", () => app.setLive("live"));
-  source.addEventListener("error", () => app.setLive(source.readyState === 2 ? "ended" : "waiting"));
+  source.addEventListener("error", () => app.setLive(source.readyState === EventSource.CLOSED ? "lost" : "waiting"));
   source.addEventListener("head", (e) => app.setHead(JSON.parse(e.data)));
   source.addEventListener("message", (e) => {
     for (const row of JSON.parse(e.data)) waiting.push(row);
