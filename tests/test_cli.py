@@ -189,13 +189,14 @@ def test_check_finds_in_a_trace_what_was_found_in_the_run(call: Any, tmp_path: P
     assert [json.loads(line) for line in out.splitlines()] == result["findings"]
 
 
-def test_a_run_leaves_a_trace_a_result_and_a_side_file_for_its_owner_only(
+def test_a_run_leaves_a_trace_a_result_a_side_file_and_a_report_for_its_owner_only(
     call: Any, tmp_path: Path
 ) -> None:
     call("run", "count-frequency", "--virtual", "--size", 2000, "--runs", tmp_path)
     (directory,) = tmp_path.iterdir()
     assert {path.name for path in directory.iterdir()} == {
         "trace.dig.jsonl",
+        "report.html",
         "result.json",
         "side.json",
     }

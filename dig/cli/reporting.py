@@ -8,10 +8,28 @@ from typing import Annotated
 
 import typer
 
+from dig.errors import DigError
 from dig.plain import safe_text
 
 from .app import app
-from .options import AsJson, Salvage, Trace, recovered
+from .options import AsJson, Salvage, Trace, recovered, warn
+
+MOST_RECORDS = 20_000
+"""Of a longer run a report is written on demand only: it would take seconds."""
+
+
+def report_row(directory: Path, records: int) -> tuple[str, str]:
+    """Write the report of a run that has just ended, and say where it is, or how to have it."""
+    from dig.traces.report.writing import write_report
+
+    wanted = f"digmon report {safe_text(directory)}"
+    if records > MOST_RECORDS:
+        return "report", wanted
+    try:
+        return "report", safe_text(write_report(directory).path)
+    except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
+        warn(f"no report was written: {error}")
+        return "report", wanted
 
 
 @app.command()

@@ -16,6 +16,7 @@ from .exporting import Otlp, PerAgent, exporting
 from .groups import grouped
 from .keeping import Keeping
 from .options import AsJson, warn
+from .reporting import report_row
 from .viewing import View, viewing
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     else:
         made = making(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
+        rows.append(report_row(execution.directory, execution.result.records))
         print_summary(Console(), rows)
     if execution.result.reason == INTERRUPTED:
         raise typer.Exit(130)

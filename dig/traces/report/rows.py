@@ -11,6 +11,7 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
 
 from dig.codec import to_row
@@ -78,7 +79,12 @@ class Rows:
         raised = [(finding, self._why(finding)) for finding in self._watch.feed(record)]
         if not self.has_findings:
             for finding, why in raised:
-                row = {"t": finding.t, "ts": finding.ts, **_finding(finding, why), "found": True}
+                row = {
+                    "t": finding.t,
+                    "ts": finding.ts,
+                    **self._finding(finding, why),
+                    "found": True,
+                }
                 self.found.append(row)
         self._raised += raised
 
@@ -94,10 +100,25 @@ class Rows:
         for i, (finding, why) in enumerate(self._raised):
             if all(getattr(finding, key) == getattr(record, key) for key in keys):
                 del self._raised[: i + 1]
-                return _finding(finding, why)
+                return self._finding(finding, why)
         body = {key: getattr(record, key) for key in keys}
         finding = Finding(t=record.t, us=record.us, **body)
-        return _finding(finding, self._why(finding))
+        return self._finding(finding, self._why(finding))
+
+    def _finding(self, finding: Finding, why: Explanation) -> Row:
+        graph = self._watch.graph
+        named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
+        known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
+        return {
+            "kind": "finding",
+            "pattern": one_line(finding.pattern, 40),
+            "stage": None if finding.stage is None else one_line(finding.stage, 40),
+            "severity": "error" if finding.pattern in ERRORS else "warning",
+            "says": told(finding),
+            "why": one_line(why.text, 1_000),
+            "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
+            "ids": list(islice(known, MOST_IDS)),
+        }
 
     def _payload(self, row: Row) -> None:
         payload = row.pop("payload", None)
@@ -106,10 +127,11 @@ class Rows:
             row["payload"], row["chars"] = text[: self._most], len(text)
 
     def _outcome(self, row: Row) -> None:
-        for key, most in (("answer", self._most), ("error", MOST_TEXT)):
-            value = row.pop(key, None)
-            if value is not None and most:
-                row[key] = _text(value)[:most]
+        answer, error = row.pop("answer", None), row.pop("error", None)
+        if answer is not None and self._most:
+            row["answer"] = _text(answer)[: self._most]
+        if error is not None:  # it may quote what was said
+            row["error"] = _text(error)[:MOST_TEXT] if self._most else "(left out)"
         if len(_text(row.get("usage"))) > MOST_USAGE:
             del row["usage"]
 
@@ -128,21 +150,6 @@ def shortened(rows: list[Row], budget: int) -> int:
         if "payload" in row:
             row["payload"] = row["payload"][:most]
     return most
-
-
-def _finding(finding: Finding, why: Explanation) -> Row:
-    named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
-    paths = [{"nodes": list(path.nodes), "says": path.text} for path in why.paths]
-    return {
-        "kind": "finding",
-        "pattern": one_line(finding.pattern, 40),
-        "stage": None if finding.stage is None else one_line(finding.stage, 40),
-        "severity": "error" if finding.pattern in ERRORS else "warning",
-        "says": told(finding),
-        "why": one_line(why.text, 1_000),
-        "paths": paths,
-        "ids": list(named)[:MOST_IDS],
-    }
 
 
 def _text(value: object) -> str:

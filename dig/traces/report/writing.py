@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dig.errors import JournalError, RuleError, TraceError
+from dig.errors import RuleError, TraceError
 from dig.plain import one_line
+from dig.traces.files import cannot, write_file
 from dig.traces.reader import read_records, trace_path
 
 from .about import head
@@ -59,12 +60,12 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
     cut = shortened(rows, MOST_PAYLOADS) if payloads else 0
     about = {**head(run), "cut": cut}
     text = report_page(about, rows, f"{one_line(rows[0]['run'], 120)} - dig-monitor")
-    path = out or _beside(run)
+    path, data = out or _beside(run), text.encode()
     try:
-        path.write_text(text, encoding="utf-8")
+        write_file(path, data)
     except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror or error}") from None
-    return Report(path, len(text.encode()), records, cut)
+        raise cannot("write", path, error) from None
+    return Report(path, len(data), records, cut)
 
 
 def _beside(run: Path) -> Path:
