@@ -88,7 +88,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(
         viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light", reduced_motion="reduce"
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     yield context.new_page()
     context.close()
 

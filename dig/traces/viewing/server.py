@@ -76,7 +76,7 @@ class Server(ThreadingHTTPServer):
         self._closing = Event()
         self._changed = Condition()
         self._open: set[socket.socket] = set()
-        self.asking_s = ASKING_S
+        self.asking_s, self.answering_s = ASKING_S, ANSWERING_S
         self.most_connections = MOST_CONNECTIONS
         try:
             super().__init__((ADDRESS, port), _Handler)
@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         """Answer the request, if it arrives in time."""
         head = self._head()
-        self.connection.settimeout(ANSWERING_S)
+        self.connection.settimeout(self.server.answering_s)
         self.rfile = io.BufferedReader(io.BytesIO(head))
         self.raw_requestline = self.rfile.readline(MOST_HEAD)
         if not head.endswith(_BLANK):

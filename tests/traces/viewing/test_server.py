@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dig.errors import SettingsError, TraceError
 from dig.traces.journal import Journal
 from dig.traces.reader import TRACE
+from dig.traces.viewing.routes import Answer
 from dig.traces.viewing.server import Server
 from dig.traces.viewing.shelf import Shelf
 from tests.traces.journals import story, write
@@ -265,6 +266,28 @@ def test_who_does_not_finish_a_request_is_dropped(folder: Path) -> None:
         while not is_closed(connection) and time.monotonic() - began < 10:
             connection.sendall(b"G")
         assert time.monotonic() - began < 5
+        assert get(server).status == 200
+
+
+def test_who_does_not_read_is_dropped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that takes nothing for a while has gone, or might as well."""
+    sent: list[bytes] = []
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            sent.append(b"x")
+            yield b"x" * 65536
+
+    with serving(folder, answering_s=0.3) as server, connected(server) as connection:
+        monkeypatch.setattr(server.routes, "answer", lambda *asked: Answer("x", endless()))
+        connection.sendall(request(server, f"/{TOKEN}/"))
+        assert connection.recv(10)
+        until, before = time.monotonic() + 10, -1
+        while before != len(sent) and time.monotonic() < until:
+            before = len(sent)
+            time.sleep(0.5)
+        assert before == len(sent), "nobody writes any more"
+        monkeypatch.undo()
         assert get(server).status == 200
 
 

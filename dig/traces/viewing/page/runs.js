@@ -39,6 +39,11 @@ function findings(run) {
   return Object.entries(run.findings).sort().map(([name, count]) => `${name} ${count}`).join(" · ");
 }
 
+function counted(shown, all) {
+  if (!all) return "There are no runs here yet. What comes is shown by itself.";
+  return shown === all ? `${all} ${all === 1 ? "run" : "runs"}` : `${shown} of ${all} runs`;
+}
+
 function element(name, text, attributes = {}) {
   const made = document.createElement(name);
   made.textContent = text;
@@ -80,7 +85,7 @@ function show() {
   $("folder").textContent = state.folder;
   $("columns").replaceChildren(...COLUMNS.map(heading));
   $("runs").replaceChildren(...runs.map(row));
-  $("count").textContent = state.error || `${runs.length} of ${state.runs.length} runs`;
+  $("count").textContent = state.error || counted(runs.length, state.runs.length);
   if (hadFocus) document.querySelector(`a[href="${CSS.escape(hadFocus)}"]`)?.focus();
 }
 
