@@ -20,7 +20,8 @@ from tests.traces.runs import store
 from tests.traces.viewing.client import serving
 
 COUNT = 1000
-STRANGE = "script, img, iframe, svg, object, embed, link, base, style, meta, animate, h1, h2, h3"
+LIVE = 200  # as a whole they are looked at in a report; live each batch is shown by itself
+FIXED = ["script", "img", "iframe", "svg", "object", "embed", "link", "base", "style", "meta", "h1"]
 LOOK = """ids => {
   const { app } = dig;
   const missing = [];
@@ -44,17 +45,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(hostile: Path) -> Iterator[Server]:
-    """A server of it."""
-    with serving(hostile) as server:
+    """A server of the beginning of such a run."""
+    with serving(store(hostile.parent / "live.dig.jsonl", hostile_run(LIVE))) as server:
         yield server
 
 
 def elements(page: Page) -> dict[str, int]:
     """How many there are of each kind of element that no text should make."""
     found: dict[str, int] = page.evaluate(
-        """names => Object.fromEntries(names.split(", ").map(
-             name => [name, document.getElementsByTagName(name).length]))""",
-        STRANGE,
+        """names => Object.fromEntries(
+             names.map(name => [name, document.getElementsByTagName(name).length]))""",
+        FIXED,
     )
     return found
 
@@ -69,12 +70,16 @@ def test_nothing_that_agents_say_becomes_part_of_the_page(
     page: Page, witness: Witness, hostile: Path, server: Server, tmp_path: Path, kind: str
 ) -> None:
     """Each is shown as it is, in the picture, the lists, the inspector, search and filters."""
-    own = report(hostile, tmp_path / "h.html") if kind == "report" else server.guard.root
-    opened(page, own if kind == "report" else server.address)
-    found = settled(page, f"s.t === {8 * COUNT + 1}")
-    assert found["counts"]["events"] == found["counts"]["activations"] == COUNT
+    if kind == "report":
+        count, own = COUNT, report(hostile, tmp_path / "h.html")
+        opened(page, own)
+    else:
+        count, own = LIVE, server.guard.root
+        opened(page, server.address)
+    found = settled(page, f"s.t === {8 * count + 1}")
+    assert found["counts"]["events"] == found["counts"]["activations"] == count
     before = elements(page)
-    given = texts(COUNT)
+    given = texts(count)
     ids = [f"e{n} {text}" for n, text in enumerate(given[: len(ATTACKS)])]
     assert page.evaluate(LOOK, [*ids, f"a7 {given[7]}"]) == []
     for key in ("1", "n", "n", "3"):
@@ -86,11 +91,9 @@ def test_nothing_that_agents_say_becomes_part_of_the_page(
     page.keyboard.press("Enter")
     page.wait_for_function("() => location.hash.includes('id=')")
     page.reload()
-    settled(page, f"s.ready && s.t === {8 * COUNT + 1}")
+    settled(page, f"s.ready && s.t === {8 * count + 1}")
     after = elements(page)
-    assert {
-        name: after[name] for name in ("script", "img", "iframe", "svg", "link", "base", "meta")
-    } == {name: before[name] for name in ("script", "img", "iframe", "svg", "link", "base", "meta")}
+    assert {name: after[name] for name in FIXED} == {name: before[name] for name in FIXED}
     assert after["h1"] == 1
     assert not is_pwned(page)
     assert witness.strangers(own) == []

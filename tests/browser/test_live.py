@@ -177,3 +177,30 @@ def test_findings_of_a_plain_trace_are_told_live_too(
         store(path, rows)
         settled(page, f"s.t === {rows[-1]['t']}")
         expect(page.locator("#findings ol > li")).to_have_count(1)
+
+
+def test_a_server_with_another_secret_is_not_the_one_that_was_lost(
+    page: Page, witness: Witness, growing: Growing
+) -> None:
+    """The page says that its server has gone, and keeps what it has."""
+    witness.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "403"]
+    with serving(growing.path) as server:
+        opened(page, server.address)
+    with serving(growing.path, port=server.server_port, token="another"):
+        assert settled(page, "s.live === 'lost'")["t"] == 19
+    expect(page.locator("#chips")).to_contain_text("the server has gone")
+
+
+def test_a_run_of_a_directory_has_a_way_back_to_the_list(
+    page: Page, witness: Witness, growing: Growing
+) -> None:
+    """From the list to the run, and back; a run that is served alone has no list."""
+    with serving(growing.path.parent) as server:
+        page.goto(server.address)
+        page.get_by_role("link", name=growing.path.name).click()
+        settled(page, "s.ready && s.t === 19")
+        page.get_by_role("link", name="Runs").click()
+        expect(page.locator("h1")).to_have_text("Runs")
+    with serving(growing.path) as server:
+        opened(page, server.address)
+        expect(page.get_by_role("link", name="Runs")).to_be_hidden()

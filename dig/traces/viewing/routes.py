@@ -95,7 +95,8 @@ class Routes:
                 return Answer(kind, _static(file), _LIST_POLICY)
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
-                return Answer(HTML, live_page("events", title).encode(), policy(live=True))
+                back = "" if self._shelf.is_one else "../../"
+                return Answer(HTML, live_page("events", title, back).encode(), policy(live=True))
             case (b"run", name, b"events"):
                 return Answer(TYPE, stream(self._run(name), _number(last_event), self._wait))
             case _:

@@ -26,7 +26,7 @@ class Response(NamedTuple):
 @contextmanager
 def serving(path: Path, **settings: Any) -> Iterator[Server]:
     """A server of a run or a directory."""
-    server = Server(Shelf(path), settings.pop("port", 0), TOKEN)
+    server = Server(Shelf(path), settings.pop("port", 0), settings.pop("token", TOKEN))
     for name, value in settings.items():
         setattr(server, name, value)
     with server.running():
