@@ -106,4 +106,6 @@ def test_a_browser_is_opened_only_where_there_are_windows(
     with showing.shown(tmp_path, opens=False):
         assert opened == []
     with showing.shown(tmp_path) as address:
-        assert opened == [address]
+        (invitation,) = opened
+        with urlopen(invitation) as page:
+            assert page.url == address

@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
     Attributes:
         parts: The decoded parts of its path after the token; a path that ends with a slash has an
-            empty last part.
+            empty last part. None at all: to be shown the way.
         query: What stands after the question mark.
     """
 
@@ -58,6 +58,7 @@ class Guard:
 
     Attributes:
         token: The secret with which each path begins.
+        root: The address below which everything is.
     """
 
     def __init__(self, port: int, token: str | None = None) -> None:
@@ -70,6 +71,17 @@ class Guard:
         self.token = token or secrets.token_urlsafe(_TOKEN_BYTES)
         self._hosts = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
         self.root = f"http://{self._hosts[0]}/{self.token}/"
+        self._tickets: set[str] = set()
+
+    def invitation(self) -> str:
+        """An address that shows the way once, to the first who comes.
+
+        A browser is started with it, since the arguments of a program can be read by everybody
+        on the machine.
+        """
+        ticket = secrets.token_urlsafe(_TOKEN_BYTES)
+        self._tickets.add(ticket)
+        return f"http://{self._hosts[0]}/{ticket}"
 
     def check(self, method: str, target: str, headers: Headers) -> Asked:
         """Look at a request.
@@ -91,6 +103,15 @@ class Guard:
             raise Refused(HTTPStatus.BAD_REQUEST, "this is no path")
         path, _, query = target.partition("?")
         _, token, *rest = path.split("/")
+        if not rest and self._is_invited(token):
+            return Asked((), "")
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             raise Refused(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
         return Asked(tuple(map(unquote_to_bytes, rest)), query)
+
+    def _is_invited(self, ticket: str) -> bool:
+        try:
+            self._tickets.remove(ticket)  # in one step: of two who come at once one is the first
+        except KeyError:
+            return False
+        return True

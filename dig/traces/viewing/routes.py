@@ -61,14 +61,16 @@ class Answer:
 class Routes:
     """Answers requests that the guard has let through."""
 
-    def __init__(self, shelf: Shelf, wait: Callable[[float], bool]) -> None:
+    def __init__(self, shelf: Shelf, root: str, wait: Callable[[float], bool]) -> None:
         """Answer from a shelf.
 
         Args:
             shelf: The runs.
+            root: The address below which everything is.
             wait: Waits so many seconds, and says whether the server closes.
         """
         self._shelf = shelf
+        self._root = root
         self._wait = wait
 
     def start(self) -> str:
@@ -86,6 +88,8 @@ class Routes:
             Refused: There is no such thing.
         """
         match asked.parts:
+            case ():
+                return Answer(HTML, status=HTTPStatus.FOUND, location=self._root + self.start())
             case (b"",) if self._shelf.is_one:
                 return Answer(HTML, status=HTTPStatus.FOUND, location=self.start())
             case (b"runs",):

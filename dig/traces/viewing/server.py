@@ -84,7 +84,7 @@ class Server(ThreadingHTTPServer):
             reason = error.strerror or error
             raise SettingsError(f"cannot listen on port {port}: {reason}; try another") from None
         self.guard = Guard(self.server_port, token)
-        self.routes = Routes(shelf, self._closing.wait)
+        self.routes = Routes(shelf, self.guard.root, self._closing.wait)
 
     @property
     def address(self) -> str:

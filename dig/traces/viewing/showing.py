@@ -35,7 +35,7 @@ def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
     server = Server(Shelf(path), port)
     with server.running():
         if opens:
-            open_browser(server.address)
+            open_browser(server.guard.invitation())
         yield server.address
 
 

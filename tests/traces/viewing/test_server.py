@@ -117,6 +117,16 @@ def test_without_the_token_nothing_is_told(server: Server, target: str) -> None:
     assert answer.body == send(server, "/x/").body
 
 
+def test_an_invitation_shows_the_way_once(server: Server) -> None:
+    """Who reads it in a list of processes comes too late; and it is good for nothing else."""
+    path = "/" + server.guard.invitation().rpartition("/")[2]
+    assert send(server, f"{path}/runs").status == 403
+    assert send(server, path, Host="evil.example").status == 421
+    answer = send(server, path)
+    assert (answer.status, answer.headers["Location"]) == (302, server.address)
+    assert send(server, path).status == 403
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "x"])
 def test_nothing_can_be_changed(server: Server, method: str) -> None:
     """Only GET and HEAD are answered."""
