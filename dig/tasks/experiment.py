@@ -14,7 +14,7 @@ from dig.errors import SettingsError
 from dig.settings import Thresholds
 
 from .count_frequency import TASK as COUNT_FREQUENCY
-from .judge import Judging
+from .judge import LIKE_TEAM, Judging
 from .methods import METHODS
 from .profile import Profile
 from .runs import Recipients, TeamRun
@@ -182,8 +182,9 @@ class Grid:
         judging, usual = self.judging, Profile()
         habits = {f.name: getattr(self.profile, f.name) for f in fields(Profile)}
         changed = {k: v for k, v in habits.items() if v != getattr(usual, k)}
-        judge = f"{judging.by}, reads every {judging.every} activations"
-        if judging.by == SIMULATED:
+        by = SIMULATED if judging.by == LIKE_TEAM and self.is_simulated else judging.by
+        judge = f"{by}, reads every {judging.every} activations"
+        if by == SIMULATED:
             judge += (
                 f", recall {judging.recall:g}, precision {judging.precision:g}, "
                 f"{judging.latency_s:g} s a reading"

@@ -8,20 +8,19 @@ judges, which are shown the same: a language model (`judge_model`) and a simulat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dig.codec import encode
-from dig.detectors.judged import MOST_REPORTS
 from dig.errors import SettingsError
 from dig.records import NOTICE
 from dig.runtime.agents import Decision, NewEvent
 from dig.runtime.reviewer import Reading
 
-SIMULATED = "simulated"
+SIMULATED, LIKE_TEAM = "simulated", "team"
 
 MOST_LOG = 120_000
 """Of a log that is longer, in characters, a model is shown the beginning and the end."""
@@ -52,13 +51,12 @@ class Report(_Strict):
 class Verdict(_Strict):
     """What a judge has to say after a reading; most often nothing."""
 
-    reports: list[Report] = Field(default=[], max_length=MOST_REPORTS)
+    reports: list[Report] = []
 
-    def decision(self, usage: Mapping[str, Any] | None = None) -> Decision:
+    def decision(self) -> Decision:
         """How a judge's activation ends that comes to this verdict."""
         said = NewEvent(payload=self.model_dump(), type=NOTICE)
-        used = dict(usage) if usage is not None else None
-        return Decision(outputs=[said] if self.reports else [], usage=used)
+        return Decision(outputs=[said] if self.reports else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,8 @@ class Judging:
     """How a run is judged.
 
     Attributes:
-        by: Who judges: `simulated`, or the name of a model.
+        by: Who judges: `simulated`; the name of a model; or `team`: the model that decides for
+            the agents if there is one, else it is simulated.
         every: It reads after so many activations.
         recall: Simulated: how likely it sees a failure that has come about since its last reading.
         precision: Simulated: which share of what it reports is true, in the long run.
@@ -74,7 +73,7 @@ class Judging:
         spread: Simulated: standard deviation of the logarithm of `latency_s`.
     """
 
-    by: str = SIMULATED
+    by: str = LIKE_TEAM
     every: int = 10
     recall: float = 0.6
     precision: float = 0.7

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from dig.detectors import JUDGE, Judged, judged_healers
 from dig.errors import SettingsError
+from dig.runtime.agents import Agent, Policy
 from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 
+from .judge import LIKE_TEAM, SIMULATED
 from .judge_simulated import SimulatedJudge
 from .teams import Team
 
@@ -59,7 +61,24 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
         healers=judged_healers,
         reviewer=Reviewer(JUDGE, run.judging.every),
     )
-    return Arrangement(setup, {**plain.team, JUDGE: SimulatedJudge(run.seed, run.judging)})
+    return Arrangement(setup, {**plain.team, JUDGE: _judge(run, plain.team)})
+
+
+def _judge(run: TeamRun, team: Team) -> Agent | Policy:
+    """Who judges a team: a model, the team's own if that is meant, or a simulated judge."""
+    by = run.judging.by
+    model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)
+    if by == SIMULATED or (by == LIKE_TEAM and model is None):
+        return SimulatedJudge(run.seed, run.judging)
+    from dig.runtime.llm import Model, ModelSettings  # slow to import
+
+    from .judge_model import ModelJudge
+
+    if model is None:
+        return ModelJudge(Model(ModelSettings(by)))
+    if by not in (LIKE_TEAM, model.settings.model):
+        model = Model(replace(model.settings, model=by))
+    return ModelJudge(model)
 
 
 METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = MappingProxyType(
