@@ -16,6 +16,8 @@ import typer
 from dig.errors import SettingsError
 
 from .app import app
+from .asking import Asking
+from .groups import grouped
 from .options import AsJson, Config, Given, Judge, warn
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ INTERRUPTED = 130
 
 
 @app.command()
+@grouped
 def experiment(
     what: Annotated[
         str, typer.Argument(help="paper, ablation, traces, or a TOML file with your own grid.")
@@ -45,6 +48,7 @@ def experiment(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
     judge: Judge = None,
+    asking: Asking = Asking(),  # noqa: B008 (frozen)
     keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
     given: Given = None,
     config: Config = None,
@@ -59,10 +63,11 @@ def experiment(
     from dig.tasks import ablation, experiment_report, experiment_runs, experiment_traces
 
     chosen = {"tasks": tasks, "agents": agents, "data": data, "judge": judge, "set": given}
+    model = asking.of_run(virtual=False, speed=1)
     if what in ("paper", "ablation", "traces"):
-        grid = _paper(what, config=config, **chosen)
+        grid = _paper(what, model, config=config, **chosen)
     else:
-        grid = _own(what, {**chosen, "config": config})
+        grid = _own(what, {**chosen, "config": config, "model": model})
     if runs is not None:
         grid = replace(grid, seeds=tuple(range(1, runs + 1)))
     jobs = jobs or os.cpu_count() or 1
@@ -79,8 +84,10 @@ def experiment(
     _report(outcome, written, as_json)
 
 
-def _paper(what: str, *, config: Path | None, **chosen: Any) -> Grid:
+def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: Any) -> Grid:
     """The paper's grid, or the part of it that is wanted."""
+    if model and what != "paper":
+        raise SettingsError(f"{what} needs virtual time, and a language model real time")
     from dig.settings import Thresholds
     from dig.tasks.experiment import Grid, on_windows, paper_tasks
     from dig.tasks.judge import Judging
@@ -88,7 +95,8 @@ def _paper(what: str, *, config: Path | None, **chosen: Any) -> Grid:
     data = chosen["data"]
     grid = Grid(
         name=what,
-        tasks=paper_tasks(chosen["tasks"] or (), str(data) if data else None),
+        tasks=paper_tasks(chosen["tasks"] or (), str(data) if data else None, **model),
+        speed=1.0 if model else None,
         thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
         judging=Judging.of(chosen["judge"] or ()),
     )

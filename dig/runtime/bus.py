@@ -29,7 +29,7 @@ from .commit import Commits, Durable
 from .desk import Around, Desk, Followers, Question, attempt, settle
 from .host import Host, Setup
 from .pause import Pause
-from .result import RunResult
+from .result import STALLED, RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
@@ -327,7 +327,7 @@ class Bus:
             elif isinstance(effect, Over):
                 self._end(*(_ANSWERED if effect.outcome == "submitted" else _FAILED))
         if self._host.is_stalled:
-            self._end("stopped", "nothing could happen any more")
+            self._end("stopped", STALLED)
 
     def _tell_of_fault(self, who: str, what: str, kind: str = "failed") -> None:
         detail = {"who": who, "what": what}

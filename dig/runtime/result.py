@@ -15,6 +15,9 @@ from dig.notebook import table
 from dig.plain import counted, one_line
 from dig.records import Finish
 
+STALLED = "nothing could happen any more"
+"""Why a run is stopped in which nobody is at work, and nothing is due."""
+
 
 @dataclass(frozen=True)
 class Left:

@@ -24,7 +24,7 @@ from .commit import Durable, waits
 from .draws import Draws
 from .host import Host, Setup
 from .moment import Moment, ToEnd, ToStart, restore
-from .result import RunResult
+from .result import STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -168,7 +168,7 @@ class Simulation:
         if due is not None:
             moments.append(max(self._now, micros(due)))
         if not moments:
-            self._outcome = ("stopped", "nothing could happen any more")
+            self._outcome = ("stopped", STALLED)
         elif min(moments) > micros(self._setup.limit_s):
             self._now = micros(self._setup.limit_s)
             self._outcome = ("timeout", f"the time limit of {self._setup.limit_s:g} s passed")

@@ -40,12 +40,15 @@ def on_windows(given: Thresholds) -> Thresholds:
     )
 
 
-def paper_tasks(names: Sequence[str] = (), data: str | None = None) -> tuple[TaskGrid, ...]:
+def paper_tasks(
+    names: Sequence[str] = (), data: str | None = None, **made: Any
+) -> tuple[TaskGrid, ...]:
     """The paper's tasks with their sizes.
 
     Args:
         names: Only these; none: all that there are.
         data: Where the data of newsgroups are.
+        made: How teams are made, as `TaskGrid` has it.
 
     Raises:
         SettingsError: The paper has no such task.
@@ -55,7 +58,7 @@ def paper_tasks(names: Sequence[str] = (), data: str | None = None) -> tuple[Tas
         known = ", ".join(PAPER_SIZES)
         raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {known}")
     return tuple(
-        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None)
+        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **made)
         for name, sizes in PAPER_SIZES.items()
         if name in (names or PAPER_SIZES)
     )
@@ -182,7 +185,9 @@ class Grid:
         judging, usual = self.judging, Profile()
         habits = {f.name: getattr(self.profile, f.name) for f in fields(Profile)}
         changed = {k: v for k, v in habits.items() if v != getattr(usual, k)}
-        by = SIMULATED if judging.by == LIKE_TEAM and self.is_simulated else judging.by
+        by = judging.by
+        if by == LIKE_TEAM:
+            by = SIMULATED if self.speed is None else "the agents' model"
         judge = f"{by}, reads every {judging.every} activations"
         if by == SIMULATED:
             judge += (

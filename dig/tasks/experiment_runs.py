@@ -16,7 +16,7 @@ from dig.detectors import JUDGE
 from dig.errors import DigError, SettingsError
 from dig.plain import one_line
 from dig.records import Record, Start
-from dig.runtime.result import RunResult
+from dig.runtime.result import STALLED, RunResult
 from dig.traces.overview.cost import Costs
 
 from .execute import INTERRUPTED, execute
@@ -118,6 +118,8 @@ def carry_out_cells(
         done.update((row.run, row) for row in rows)
         count += len(measured)
         progress(count, len(cells))
+        if failed and how.speed is not None:  # it would cost money to find out the same again
+            break
     return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
 
 
@@ -178,8 +180,6 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
             why = str(error) if isinstance(error, DigError) else repr(error)
             measured.append(Failed(run.name, one_line(why)))
             continue
-        if row is None:
-            raise KeyboardInterrupt
         measured.append(row)
     return measured
 
@@ -197,15 +197,23 @@ class _Counts(Costs):
             self.calls[record.agent == JUDGE] += 1
 
 
-def _measured(cell: Cell, task: Task, how: How) -> Row | None:
-    """One run as a row; ``None`` if it was interrupted."""
+def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
+    """One run as a row, unless it was stopped from without: by its budget, for instance.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted.
+    """
     counts = _Counts()
     if how.speed is None and how.traces is None:
         result = cell.run.simulation(task, counts).run()
     else:
         traces = how.traces or Path()
         result = execute(cell.run, traces, how.speed, follow=counts, task=task).result
-    return None if result.reason == INTERRUPTED else _row(cell, task, how, result, counts)
+    if result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.outcome == "stopped" and result.reason != STALLED:
+        return Failed(cell.run.name, result.reason)
+    return _row(cell, task, how, result, counts)
 
 
 def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: _Counts) -> Row:

@@ -25,6 +25,8 @@ from dig.tasks.experiment_report import write_report
 from dig.tasks.experiment_results import PATTERNS, Row, append_rows, read_rows
 from dig.tasks.experiment_runs import RESULTS, carry_out
 from dig.tasks.experiment_traces import make_set
+from dig.tasks.judge import Judging, Verdict
+from dig.tasks.judge_model import INSTRUCTIONS
 from dig.tasks.profile import Profile
 from dig.tasks.tables import SIMULATED_AGENTS, Table, harmless
 from dig.tasks.tables_directions import directions
@@ -32,6 +34,8 @@ from dig.tasks.tables_intervals import mean
 from dig.tasks.tables_paper import all_tables
 from dig.tasks.tables_paper_figures import FIGURES
 from dig.traces.verify import verify
+from tests.llm.server import Answer, fails, says, serving
+from tests.llm.solver import solve
 
 SMALL = Grid(
     tasks=(TaskGrid(task="count-frequency", sizes=(1000, 5000)),),
@@ -254,6 +258,55 @@ def test_thresholds_that_are_set_replace_those_of_the_experiment() -> None:
     assert on_windows(Thresholds()) == WINDOWS
     given = Thresholds(oe_window_s=3.0)
     assert on_windows(given) == WINDOWS.model_copy(update={"oe_window_s": 3.0})
+
+
+# --- with a language model ---
+
+
+def asking(url: str, **options: Any) -> Grid:
+    """A small grid in real time."""
+    options = {"base_url": url, "retries": 0, **options}
+    task = TaskGrid(task="count-frequency", sizes=(600,), agents_are="model m", options=options)
+    return Grid(tasks=(task,), agents=(2,), seeds=(1,), speed=1.0, judging=Judging(every=2))
+
+
+def answers(request: dict[str, Any]) -> Answer:
+    """A model that solves the problem, and has nothing to say as a judge."""
+    if request["messages"][0]["content"] == INSTRUCTIONS:
+        return says(Verdict())
+    return solve(request)
+
+
+def test_a_model_may_decide_and_judge(tmp_path: Path) -> None:
+    """Each method has its row, with the tokens that it took; no table speaks of simulation."""
+    with serving(answers) as server:
+        grid = asking(server.url)
+        outcome = carry_out(grid, tmp_path)
+    assert [row.method for row in outcome.rows] == ["mas", "judge", "dig"], outcome.failed
+    for row in outcome.rows:
+        assert (row.valid, row.rmse, row.clock) == (True, 0.0, "real time x 1")
+        assert row.usage["input_tokens"] == 100 * row.usage["model_calls"] > 0
+        assert (row.judge_calls > 0) == (row.method == "judge")
+    assert SIMULATED_AGENTS not in all_tables(grid, outcome.rows)[0].markdown()
+    assert "judge: the agents' model" in all_tables(grid, outcome.rows)[0].markdown()
+
+
+@pytest.mark.parametrize(
+    ("script", "more", "why"),
+    [
+        ([fails(401, "no")], {}, "the key in"),
+        (answers, {"max_tokens": 150}, "budget of 150 tokens"),
+    ],
+)
+def test_what_would_go_wrong_each_time_is_tried_once(
+    tmp_path: Path, script: Any, more: dict[str, Any], why: str
+) -> None:
+    """A wrong key, a budget that is used up: it says so, and the run counts as not made."""
+    with serving(script) as server:
+        outcome = carry_out(asking(server.url, **more), tmp_path)
+    assert (outcome.rows, len(outcome.failed)) == ((), 1)
+    assert why in outcome.failed[0].why
+    assert read_rows(tmp_path / RESULTS) == []
 
 
 # --- tables ---
