@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
-from dig.runtime.wrap.adapters import Wrapped, adapter_of, find, forget, remember, wrapped_teams
+from dig.runtime.wrap.adapters import (
+    Adapter,
+    Wrapped,
+    adapter_of,
+    find,
+    forget,
+    forget_all,
+    remember,
+)
 from dig.runtime.wrap.session import Mode, Session
 from dig.runtime.wrap.steps import logger
 from dig.traces.journal import RunDirectory
@@ -31,6 +40,7 @@ def wrap(
     limits: Limits | None = None,
     setup: Setup | None = None,
     require: Iterable[str] = (),
+    adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
     **options: Any,
@@ -49,6 +59,7 @@ def wrap(
         setup: Detectors, healers, gates, budget, the name of the run; by default the standard
             detectors and healers.
         require: What it must be possible to make the team do (`dig.runtime.wrap.CAPABILITIES`).
+        adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
         options: What the team's adapter takes besides.
@@ -62,7 +73,7 @@ def wrap(
     """
     if find(team) is not None:
         return team
-    plan = adapter_of(team).plan(team, **options)
+    plan = (adapter or adapter_of(team)).plan(team, **options)
     setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
     setup = replace(setup, limits=limits) if limits else setup
     files = _Files(journal, {"run": setup.run, "mode": mode, "team": plan.who}, setup, sink)
@@ -112,9 +123,19 @@ def session_of(team: Any) -> Session:
 @atexit.register
 def _close_all() -> None:
     """Programs that never unwrap their team have a complete trace and a result too."""
-    for wrapped in wrapped_teams().values():
+    for wrapped in forget_all():
         wrapped.session.close("the program ended")
         wrapped.close(wrapped.session)
+
+
+def _leave_to_parent() -> None:
+    """In a child process that was forked: the session and its files are the parent's."""
+    for wrapped in forget_all():
+        wrapped.session.abandon("this process was forked from the one that is monitored")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Files:

@@ -214,3 +214,34 @@ def test_another_version_than_the_tested_one_is_refused(
     with pytest.raises(SettingsError, match="is not installed"):
         need_version("no-such-package", at_least, below, "x")
     assert need_version("anyio", "4.11", "5", "x")
+
+
+def test_a_forked_child_leaves_the_trace_to_its_parent(tmp_path: Path) -> None:
+    """The child's calls go through unmonitored; the parent's trace and result are complete."""
+    code = (
+        "import anyio, dig, os\n"
+        "async def ann(x): return x\n"
+        f"team = dig.wrap({{'ann': ann}}, journal={str(tmp_path)!r})\n"
+        "anyio.run(team['ann'], 1)\n"
+        "if (child := os.fork()) == 0:\n"
+        "    assert anyio.run(team['ann'], 2) == 2\n"
+        "    raise SystemExit\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+        "anyio.run(team['ann'], 3)\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    [directory] = tmp_path.iterdir()
+    assert verify(directory / "trace.dig.jsonl").problems == []
+    assert json.loads((directory / "result.json").read_text())["answer"] == 3
+
+
+def test_agents_may_call_each_other_deeply() -> None:
+    """A call costs three frames of the stack, not more."""
+
+    async def down(depth: int) -> int:
+        return depth if depth == 0 else await team["down"](depth - 1)
+
+    team = {"down": down}
+    dig.wrap(team)
+    assert run(lambda: team["down"](sys.getrecursionlimit() // 4)) == 0
+    dig.unwrap(team)

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from .adapters import Attached, Plan, need_version
+from .adapters import Adapter, Attached, Plan, need_version
 from .capabilities import CAPABILITIES
 from .payload import as_call, as_payload
 from .session import Mode, Session, Statistics
@@ -20,6 +20,7 @@ from .turn import Turn, notes
 
 __all__ = [
     "CAPABILITIES",
+    "Adapter",
     "Attached",
     "Mode",
     "Plan",

@@ -7,7 +7,7 @@ imported to find out; the adapter's own module is imported when its first team c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -160,6 +160,8 @@ def forget(team: Any) -> Wrapped | None:
     return _wrapped.pop(id(team), None)
 
 
-def wrapped_teams() -> Mapping[int, Wrapped]:
-    """All that are wrapped."""
-    return dict(_wrapped)
+def forget_all() -> list[Wrapped]:
+    """Know none of the teams any more that were wrapped."""
+    all_of_them = list(_wrapped.values())
+    _wrapped.clear()
+    return all_of_them

@@ -229,6 +229,10 @@ class Session(Steps):
         """How it stands, or how it ended."""
         return self._tally.result(self.monitor.graph, self.stopped or "it is closed")
 
+    def abandon(self, reason: str) -> None:
+        """Monitor no more, and write nothing more either."""
+        self._stop(reason)
+
     def close(self, reason: str = "it was closed", outcome: Outcome = "stopped") -> None:
         """End the session with its last record; the team goes on, and twice does no harm."""
         self.step(self._finish, outcome, reason, otherwise=None)

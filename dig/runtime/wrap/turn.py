@@ -57,7 +57,7 @@ class Turn:
     Attributes:
         seat: The agent's name, or that of the instance (`NAME#2`) that overlapping turns make.
         events: What lay in front of the turn and was taken up by it, in order.
-        outputs: The events that its latest activation to end has generated, continuations left out.
+        outputs: The events that it has generated, in order, continuations left out.
         submitted: The answer that it has submitted last, if it has.
         is_open: Whether it goes on.
         sent: What it has asked of others, where a turn is a call (`calls`).
@@ -246,8 +246,7 @@ class Turn:
         self._activation, self._inputs, self._queue = None, {}, []
         history = monitor.graph.history
         made = history.outputs(history.activation(activation) or 0)
-        self.outputs = tuple(history.event_ids[n] for n in made)
-        return self.outputs
+        return tuple(history.event_ids[n] for n in made)
 
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
         if not self.is_open:
@@ -256,7 +255,7 @@ class Turn:
         queued = len(self._queue)
         onward = Output(None, (self.seat,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
-        self.outputs = tuple(names)
+        self.outputs += tuple(names)
         self._awaited += answers
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
@@ -277,6 +276,7 @@ class Turn:
         if retried:
             self._inputs = {event: Fate(event, "delay") for event in self._inputs}
         names = self._close([*self._queue, *last], usage, error)
+        self.outputs += names
         self._over()
         return names[-1] if last else ""
 
@@ -290,6 +290,7 @@ class Turn:
         try:
             final = Output(answer, (), "solution", final=True)
             self.submitted = self._close([final], usage, error)[0]
+            self.outputs += (self.submitted,)
             return self.submitted
         finally:
             self.session.may_bounce = True
