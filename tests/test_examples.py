@@ -7,12 +7,14 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from dig.settings import Thresholds
 from dig.tasks.execute import execute
 from dig.tasks.runs import TeamRun
 from dig.tasks.task import Score
+from dig.traces.verify import verify
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -53,6 +55,20 @@ def test_a_detector_of_ones_own_finds_the_same_live_in_virtual_time_and_in_the_r
         silent = [(one["pattern"], one["subject"]) for one in found]
         assert silent == [("SILENT", {"agent": "cyd"})] * 2
     assert "SILENT about agent cyd; activations: 4" in capsys.readouterr().out
+
+
+def test_a_wrapped_shop_answers_early_and_in_circles_until_it_is_healed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_plain.py"))
+    observed, healed = anyio.run(example["main"], str(tmp_path))
+    assert observed == "it is on its way"
+    assert healed == "it is on its way, it is paid back"
+    out = capsys.readouterr().out
+    found = [line.split()[1] for line in out.splitlines() if line.startswith("  found")]
+    assert found == ["ET", "ER", "ER", "ET", "ER"]
+    assert "healed: {'reroute': 1, 'inject': 1}" in out
+    assert all(verify(run / "trace.dig.jsonl").problems == [] for run in tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")

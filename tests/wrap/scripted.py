@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 from hypothesis import strategies as st
 
 NAMES = ("ann", "bob", "cyd", "dan")
@@ -27,6 +28,7 @@ class Team:
     Attributes:
         agents: The dict; wrap it.
         log: What happened, in order: when, who, what.
+        background: Where calls are made that nobody waits for.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Team:
     ) -> None:
         self.log: list[tuple[Any, ...]] = []
         self.agents: dict[str, Any] = {name: self._agent(name) for name in NAMES}
+        self.background: TaskGroup | None = None
         self._nap = nap
         self._now = now
 
@@ -70,11 +73,20 @@ class Team:
                 return await self._do(name, rest[0])
             except Trouble as trouble:
                 return str(trouble)
+        elif kind == "leave" and self.background is not None:
+            self.background.start_soon(self._later, *rest)
         elif kind == "mood":
             mood.set(rest[0])
         elif kind == "fail":
             raise Trouble(f"{name} fails")
         return kind
+
+    async def _later(self, agent: str, script: Script) -> None:
+        """A call that nobody waits for."""
+        try:
+            self._tell("somebody", "learns", await self.agents[agent](script))
+        except Trouble as trouble:
+            self._tell("somebody", "learns", str(trouble))
 
     async def _both(self, calls: list[tuple[str, Script]]) -> list[Any]:
         results: list[Any] = [None] * len(calls)
@@ -88,6 +100,11 @@ class Team:
         return results
 
 
+def quiet(scripts: st.SearchStrategy[Script]) -> st.SearchStrategy[Script]:
+    """Scripts that end without a group of exceptions, which would end the background."""
+    return scripts.filter(lambda script: "both" not in str(script))
+
+
 NAPS = st.sampled_from([0.0, 0.1, 0.25]).map(lambda s: ("nap", s))
 MOODS = st.integers(1, 9).map(lambda n: ("mood", n))
 FAILS = st.just(("fail",))
@@ -99,6 +116,7 @@ def _further(inner: st.SearchStrategy[Step], concurrent: bool) -> st.SearchStrat
     steps = [calls.map(lambda c: ("call", *c)), inner.map(lambda s: ("try", s))]
     if concurrent:
         steps.append(st.lists(calls, min_size=2, max_size=3).map(lambda c: ("both", *c)))
+        steps.append(st.tuples(st.sampled_from(NAMES), quiet(scripts)).map(lambda c: ("leave", *c)))
     return st.one_of(steps)
 
 

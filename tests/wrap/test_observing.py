@@ -31,12 +31,13 @@ def outcome_of(error: BaseException) -> Any:
 async def ask(team: Team, entries: list[tuple[str, Script]]) -> Outcome:
     """What becomes of some requests, one after the other."""
     results: list[Any] = []
-    for name, script in entries:
-        try:
-            results.append(await team.agents[name](script))
-        except Exception as error:
-            results.append(outcome_of(error))
-        results.append(mood.get())
+    async with anyio.create_task_group() as team.background:
+        for name, script in entries:
+            try:
+                results.append(await team.agents[name](script))
+            except Exception as error:
+                results.append(outcome_of(error))
+            results.append(mood.get())
     return results, team.log
 
 

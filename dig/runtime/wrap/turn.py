@@ -210,9 +210,13 @@ class Turn:
         self._act()
 
     def _act(self) -> None:
-        """Have an activation in progress."""
-        if self._activation is not None or not self.is_open:
+        """Have an activation in progress that has taken up all that has come for the turn."""
+        if not self.is_open:
             return
+        if self._activation is not None:
+            if not self._mine:
+                return
+            self._go_on([])  # it cannot see what came after its start
         effects = self.session.ask(self.session.monitor.start, self.seat)
         started = next(effect for effect in effects if isinstance(effect, Started))
         self._activation = started.activation
@@ -252,11 +256,14 @@ class Turn:
         if not self.is_open:
             return ("",) * len(outputs)
         self._act()
-        queued = len(self._queue)
-        onward = Output(None, (self.seat,), "notice")
+        self._awaited += answers
+        return self._go_on(outputs)
+
+    def _go_on(self, outputs: list[Output]) -> tuple[str, ...]:
+        """End the activation, with a continuation; returns the ids of `outputs`."""
+        queued, onward = len(self._queue), Output(None, (self.seat,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
         self.outputs += tuple(names)
-        self._awaited += answers
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
 
@@ -300,7 +307,7 @@ class Turn:
         if not self.is_open:
             return False
         if answer and answer in graph.agents[self.seat].buffer:
-            self._mine = {answer}
+            self._mine = {*(self._mine or ()), answer}
             self._act()
             return True
         self._over()
