@@ -18,6 +18,7 @@ from . import (
     starting,
     teams,
     traces,
+    wrap,
 )
 from .measure import Table
 
@@ -45,6 +46,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "dead-receiver": otel.dead_receiver,
     "pictures": pictures.pictures,
     "drawing": pictures.drawing,
+    "wrap": wrap.wrapping,
 }
 
 

@@ -1,0 +1,83 @@
+"""What wrapping adds to a call between agents, beside the bare call, in CPU time of its thread.
+
+A caller asks one of twenty agents after the other, each of which answers at once. So a message
+here is nothing but its cost: a real one takes a model's seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+
+import dig
+from dig.runtime.wrap import Mode
+
+from .measure import Table
+
+TEXT = "Count how often each value occurs in your part, and say where you are not sure."
+WORKERS = tuple(f"worker-{i}" for i in range(20))
+WARM_UP = 200
+
+Team = dict[str, Callable[[str], Awaitable[Any]]]
+
+
+def wrapping(quick: bool) -> Table:
+    """Time from a call to its answer, of which each message is a half."""
+    calls, rounds = (1_000, 3) if quick else (10_000, 5)
+    ways: dict[str, tuple[Mode | None, bool]] = {
+        "bare": (None, False),
+        "observe": ("observe", False),
+        "heal": ("heal", False),
+        "heal, journal": ("heal", True),
+    }
+    taken: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, (mode, is_kept) in ways.items():
+            taken[way] += anyio.run(_times, mode, is_kept, calls // rounds)
+    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
+    bare = figures["bare"]
+    rows = [
+        (way, *(f"{us / 2:.1f}" for us in both), *(f"{(us - b) / 2:.1f}" for us, b in added))
+        for way, both in figures.items()
+        for added in [list(zip(both, bare, strict=True))]
+    ]
+    return Table(
+        f"A message between wrapped agents, {calls} calls, microseconds of CPU time",
+        ("team", "p50", "p99", "added p50", "added p99"),
+        rows,
+        "seven detectors; a call and its answer are two messages and a continuation",
+    )
+
+
+async def _times(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
+    """How long each call took, in microseconds, after some to warm up."""
+    team, taken = _team(calls + WARM_UP)
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+        await team["boss"](TEXT)
+        dig.unwrap(team)
+    return taken[WARM_UP:]
+
+
+def _team(calls: int) -> tuple[Team, list[float]]:
+    team: Team = {}
+    taken: list[float] = []
+
+    async def boss(question: str) -> None:
+        for i in range(calls):
+            worker = team[WORKERS[i % len(WORKERS)]]
+            begin = time.thread_time()
+            await worker(f"{i}: {question}")
+            taken.append((time.thread_time() - begin) * 1e6)
+
+    async def worker(task: str) -> str:
+        return task
+
+    team.update({"boss": boss, **dict.fromkeys(WORKERS, worker)})
+    return team, taken
