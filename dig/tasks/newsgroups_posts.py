@@ -28,7 +28,7 @@ TRAIN = "20news-bydate-train"
 MOST_CHARACTERS = 1500
 """Of one post; the rest of a longer one is left out, so that messages stay readable."""
 
-_NAMES_GROUPS = re.compile(r"^\W*(newsgroups|followup-to|xref|path)\s*:.*$", re.I | re.M)
+_NAMES_GROUPS = re.compile(r"^[^\w\n]*(newsgroups|followup-to|xref|path)[^\w\n]*:.*$", re.I | re.M)
 
 
 @dataclass(frozen=True, slots=True)

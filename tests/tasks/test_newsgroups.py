@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dig.errors import SettingsError
 from dig.tasks.newsgroups import VARIABLE, Newsgroups, data_from_environment
@@ -84,12 +86,20 @@ def test_no_text_names_the_group_it_was_sent_to(folder: Path) -> None:
     assert len(without_headers("a: b\n\n" + "x" * 9999)) == MOST_CHARACTERS
 
 
+HEADER = re.compile(r"^\W*(newsgroups|xref|followup-to)\s*:", re.I | re.M)
+lines = st.sampled_from(["Newsgroups: a.b", "> XREF : c", "| Followup-To: d", "", "a word", ">>"])
+
+
+@given(st.lists(lines | st.text(max_size=20)).map("\n".join))
+def test_whatever_a_post_is_no_header_is_left_of_it(post: str) -> None:
+    text = without_headers(post)
+    assert not HEADER.search(text) and len(text) <= MOST_CHARACTERS
+
+
 @needs_data
 def test_the_real_posts_are_without_headers() -> None:
-    task = Newsgroups(150, 1, REAL)
-    texts = everything(task)
-    header = re.compile(r"^\W*(newsgroups|xref|followup-to)\s*:", re.I | re.M)
-    assert len(texts) == 150 and not any(map(header.search, texts))
+    texts = everything(Newsgroups(150, 1, REAL))
+    assert len(texts) == 150 and not any(map(HEADER.search, texts))
 
 
 # --- what is wrong with it ---
