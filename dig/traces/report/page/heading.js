@@ -50,7 +50,7 @@ export class Hint {
     for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
     $("fold").disabled = !view.folded && !this._isFoldable();
     const parts = [];
-    if (drawn.isMore) parts.push(drawn.edges ? "edges in focus only: zoom in to see all" : "too many edges in sight: zoom in, or choose something");
+    if (drawn.isMore) parts.push(drawn.edges ? view.focus ? "edges in focus only: zoom in to see all" : "edges that end out of sight are left out" : "too many edges in sight: zoom in, or choose something");
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
     $("hint").textContent = parts.join(" · ");
