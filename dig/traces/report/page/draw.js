@@ -115,7 +115,7 @@ export class Painter {
     const { ctx, view } = this;
     const x = Math.max(from, view.gutter);
     if (!n || to <= x) return;
-    ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n);
+    ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n) * (view.focus ? 0.3 : 1);
     ctx.fillRect(x, y, Math.min(to, view.width) - x, 3);
   }
 

@@ -6,6 +6,7 @@ import { arrive, FATE_COLOUR, FATE_DASH } from "./glyphs.js";
 
 const MOST_EDGES = 2500; // in sight; beyond, only what is in focus is drawn
 const MOST_CURVES = 900; // beyond, lines are straight and have no ends
+const MOST_DIM = 300; // beyond, what is not in focus is left out
 
 /** Draws edges; returns how many, and whether there are more in sight than are drawn. */
 export function drawEdges(painter) {
@@ -19,6 +20,7 @@ export function drawEdges(painter) {
   let drawn = null, tried = 0;
   while (!drawn || drawn.length > MOST_EDGES) drawn = tries[tried++]();
   const isMore = tried > 1;
+  if (view.focus && drawn.length > MOST_DIM) drawn = drawn.filter(({ edge }) => !isDim(view, edge));
   if (!painter.isDense) generation(painter, isMore && !drawn.length);
   delivery(painter, drawn, drawn.length <= MOST_CURVES);
   return { edges: drawn.length, isMore };
@@ -55,7 +57,7 @@ function generation(painter, isFaint) {
   const { ctx, view, layout, model, theme, shape } = painter;
   if (shape.isTight || isFaint) return;
   for (const dim of [true, false]) {
-    if (dim && !view.focus) continue;
+    if (dim && (!view.focus || painter.inSight.length > MOST_DIM)) continue;
     ctx.beginPath();
     for (const i of painter.inSight) {
       const event = model.events[i];

@@ -53,7 +53,7 @@ export class View {
 
   /** Which lanes there are, in which order. */
   arrange(model) {
-    this.order = model.lanes.filter((lane) => !this.hidden.agents.has(lane.id));
+    this.order = model.lanes.filter((lane) => lane.i === 0 || !this.hidden.agents.has(lane.id));
     this.position = new Array(model.lanes.length).fill(-1);
     this.order.forEach((lane, i) => { this.position[lane.i] = i; });
   }
@@ -71,7 +71,7 @@ export class View {
 
   fitLanes() {
     const each = (this.height - TOP - 6) / Math.max(1, this.order.length);
-    this.laneHeight = Math.max(LEAST_LANE, Math.min(84, Math.floor(each)));
+    this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, Math.floor(each)));
     this.top = 0;
   }
 
