@@ -4,6 +4,7 @@
 - `delivery`: delivery policies.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `desk`: what it keeps for each
   agent; `alarm`: who keeps time; `commit`: what waits for the disk. `simulation`: virtual time.
+- `reviewer`: who reads along while all others wait; `pause`: the bus's side of it.
 - `moment`: a run as it stands, from which both can go on; `resumed`: the bus that does.
 - `result`: how a run ended.
 """

@@ -10,5 +10,9 @@
 - `teams`: who works on a task. `methods`: what is done about failures.
 - `runs`: one run, put together of these and thresholds. `execute`: carries it out.
 - `measures`: what is measured of it.
+- `judge`: what a judge says; `judge_simulated` and `judge_model`: who judges.
+- `experiment`: grids of runs. `experiment_runs`: carries them out; `experiment_file`: one's own;
+  `experiment_results`: what is kept; `tables`, `charts`: what is shown; `ablation`,
+  `experiment_traces`: what healing contributes, and traces to be handed on.
 - `fork`: lets one go on from some record.
 """

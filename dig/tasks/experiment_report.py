@@ -34,7 +34,8 @@ def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 def write_tables(tables: Iterable[Table], out: Path) -> list[Path]:
     """Write tables: each as CSV, and all of them in one file of Markdown."""
     tables = list(tables)
-    written = [write(out / ALL, "\n".join(table.markdown() for table in tables))]
+    text = "\n".join(["# Tables\n", *(table.markdown() for table in tables)])
+    written = [write(out / ALL, text)]
     return [*written, *(write(out / f"{table.name}.csv", table.csv()) for table in tables)]
 
 

@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from dig.tasks.experiment import WINDOWS, Grid, TaskGrid, on_windows, paper_task
 from dig.tasks.experiment_file import read_grid
 from dig.tasks.experiment_report import write_report
 from dig.tasks.experiment_results import PATTERNS, Row, append_rows, read_rows
-from dig.tasks.experiment_runs import RESULTS, carry_out
+from dig.tasks.experiment_runs import RESULTS, How, carry_out, carry_out_cells
 from dig.tasks.experiment_traces import make_set
 from dig.tasks.judge import Judging, Verdict
 from dig.tasks.judge_model import INSTRUCTIONS
@@ -127,6 +129,25 @@ def test_an_interrupted_experiment_keeps_what_it_has_and_goes_on(tmp_path: Path)
     kept = read_rows(tmp_path / RESULTS)
     assert 0 < len(kept) < len(NAMES)
     assert [row.run for row in carry_out(SMALL, tmp_path).rows] == NAMES
+
+
+def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """The whole group of processes is interrupted, as a terminal does it."""
+    (tmp_path / "long.toml").write_text(OWN.replace("seeds = 2", "seeds = 3000"))
+    command = [sys.executable, "-m", "dig", "experiment", "long.toml", "--out", "out"]
+    running = subprocess.Popen(
+        [*command, "--jobs", "2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    results = tmp_path / "out" / RESULTS
+    while not (results.exists() and results.stat().st_size):
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "the same command goes on from there" in told and "Traceback" not in told
+    assert 0 < len(read_rows(results)) < 3000
 
 
 def test_another_setting_is_another_run(tmp_path: Path) -> None:
@@ -441,6 +462,20 @@ def test_a_set_of_traces_is_the_same_each_time(tmp_path: Path) -> None:
 
 def range_of(count: int) -> tuple[int, ...]:
     return tuple(range(1, count + 1))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "tables.md"
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
+def test_the_docs_show_what_comes_out(tmp_path: Path) -> None:
+    """The cells of the easy CountFrequency with three agents, for all methods and ten seeds."""
+    grid = Grid(tasks=paper_tasks(["count-frequency"]), agents=(3,))
+    cells = [cell for cell in grid.cells() if cell.level == "easy"]
+    rows = carry_out_cells(cells, tmp_path, How(None, None)).rows
+    (table,) = [table for table in all_tables(grid, rows) if table.name == "table-3"]
+    shown = table.markdown().splitlines()[-3:]
+    assert all(line in PAGE.read_text() for line in shown), "make the tables anew"
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
