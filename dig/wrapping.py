@@ -79,7 +79,7 @@ def wrap(
     files = _Files(journal, {"run": setup.run, "mode": mode, "team": plan.who}, setup, sink)
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-        who=plan.who, sink=files, veto=plan.veto, on_finding=on_finding,
+        who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
     )  # fmt: skip
     session.directory = files.path
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import Create, Finding, InteractionGraph, Limits, Reroute
+from dig import Create, Finding, Hold, InteractionGraph, Limits, Pending, Reroute
 from dig.errors import SettingsError
 from dig.runtime.wrap import Mode, notes
 
@@ -161,6 +161,17 @@ async def test_what_is_not_allowed_is_done_in_a_lesser_way_and_written_down() ->
     ]
 
 
+async def test_an_answer_goes_back_to_nobody_but_its_submitter() -> None:
+    """A gate that gives the answer to somebody else is told no, also where bounces are allowed."""
+    team = office()
+    with watched(team, "heal", gates=[Senior()], allow={"bounce"}, clock=anyio.current_time) as it:
+        assert await team["junior"]("money") == "junior on money"
+        it.must_be_sound()
+        assert [row["detail"]["reason"] for row in it.rows("incident")] == [
+            "an answer goes back to who submitted it"
+        ]
+
+
 async def test_an_exception_is_not_taken_back() -> None:
     """ET about an exception: it goes to who has asked, whatever is allowed."""
     team: Team = {}
@@ -185,8 +196,11 @@ async def test_an_exception_is_not_taken_back() -> None:
         ]
 
 
-async def test_two_that_wait_for_each_other_are_found() -> None:
-    """DL: nothing moves, and activations that last longer than their limit count no more."""
+async def test_two_that_wait_for_each_other_are_found_and_told() -> None:
+    """DL: nothing moves, and activations that last longer than their limit count no more.
+
+    What healing says is brought at once, if somebody takes it.
+    """
     team: Team = {}
     keys = {"left": anyio.Event(), "right": anyio.Event()}
 
@@ -206,7 +220,14 @@ async def test_two_that_wait_for_each_other_are_found() -> None:
 
     team.update(boss=boss, left=left, right=right)
     clock, limits = Clock(), Limits(dl_window_s=5, activation_limit_s=20)
-    with watched(team, "heal", clock=clock, limits=limits) as it:
+    said: list[str] = []
+
+    def deliver(agent: str, note: str) -> None:
+        said.append(agent)
+        if agent == "left":
+            keys["left"].set()
+
+    with watched(team, "heal", clock=clock, limits=limits, deliver=deliver) as it:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(team["boss"], "?")
             await anyio.sleep(1)
@@ -215,11 +236,11 @@ async def test_two_that_wait_for_each_other_are_found() -> None:
             assert it.patterns == []
             clock.now += 2
             it.session.tick()
-            assert it.patterns == ["DL"]
-            assert set(it.session.findings[0].evidence["waiting"]) == {"left", "right"}
-            assert it.rows("heal")[0]["to"] == ["boss", "left", "right"]
-            keys["left"].set()
         it.must_be_sound()
+        assert it.patterns == ["DL"]
+        assert set(it.session.findings[0].evidence["waiting"]) == {"left", "right"}
+        assert it.rows("heal")[0]["to"] == ["boss", "left", "right"]
+        assert said == ["boss", "left", "right"]
 
 
 # --- how a note is given --------------------------------------------------------------------
@@ -287,6 +308,72 @@ async def test_what_a_plain_team_cannot_do_is_written_down() -> None:
         assert [row["detail"]["instead"] for row in it.rows("incident")] == ["inject"]
 
 
+class Senior:
+    """A gate that sends what is about money to somebody else."""
+
+    name = "senior"
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        return Hold(5.0) if "money" in str(event.payload) else None
+
+    async def decide(self, event: Pending) -> Iterable[Reroute]:
+        return [Reroute(event.id, "you know better", ("senior",))]
+
+
+def office() -> Team:
+    team: Team = {}
+
+    async def desk(questions: list[str]) -> list[str]:
+        answers: list[str] = []
+
+        async def ask(question: str) -> None:
+            answers.append(await team["junior"](question))
+
+        async with anyio.create_task_group() as tasks:
+            for question in questions:
+                tasks.start_soon(ask, question)
+        return answers
+
+    async def junior(question: str) -> str:
+        return f"junior on {question}"
+
+    async def senior(question: str) -> str:
+        told = len(notes())
+        await anyio.sleep(1)
+        return f"senior on {question}, {told} notes"
+
+    team.update(desk=desk, junior=junior, senior=senior)
+    return team
+
+
+async def test_a_call_goes_to_another_agent_where_that_is_allowed() -> None:
+    """The other is called with the same arguments and the note; its answer is the call's."""
+    team = office()
+    allow = {"reroute"}
+    with watched(team, "heal", gates=[Senior()], allow=allow, clock=anyio.current_time) as it:
+        answers = await team["desk"](["tea", "my purse"])
+        assert sorted(answers) == ["junior on my purse", "junior on tea"]
+        assert await team["desk"](["all money"]) == ["senior on all money, 1 notes"]
+        it.must_be_sound()
+        assert "redirect" in {record.kind for record in it.trace}
+
+
+async def test_a_call_goes_to_nobody_who_is_at_work_and_an_answer_to_who_has_asked() -> None:
+    """What is not possible at the moment becomes a note, and an incident says why."""
+    team = office()
+    allow = {"reroute"}
+    with watched(team, "heal", gates=[Senior()], allow=allow, clock=anyio.current_time) as it:
+        answers = await team["desk"](["money 1", "money 2"])
+        assert sorted(answer.split()[0] for answer in answers) == ["junior", "senior"]
+        it.must_be_sound()
+        reasons = {row["detail"]["reason"] for row in it.rows("incident")}
+        assert reasons == {
+            "senior is at work",
+            "an answer goes to who has asked",
+            "bounce is not declared",  # the answer to the outside is about money, too
+        }
+
+
 async def test_a_system_event_is_told_with_the_next_turn() -> None:
     """What healing says to an agent that does nothing waits until it is called."""
     team = passing_on()
@@ -319,7 +406,7 @@ async def none(message: str) -> None: ...
         ({"a": len}, {}, "is not async"),
         ([none, none], {}, "two agents are called none"),
         ({"a": none}, {"allow": {"fly"}}, "allow names fly; there is: annotate"),
-        ({"a": none}, {"allow": {"wake"}}, "allow can name bounce"),
+        ({"a": none}, {"allow": {"wake"}}, "allow can name bounce, reroute"),
         ({"a": none}, {"allow": "bounce"}, "is a set of capabilities"),
     ],
 )

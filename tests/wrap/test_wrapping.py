@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,36 @@ def test_time_is_kept_where_no_loop_runs() -> None:
     assert session.statistics().long_turns == 1
     [incident] = incidents()
     assert (incident.what, incident.detail["agent"]) == ("long activation", "slow")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_what_a_thread_finds_is_said_on_the_loop_of_the_team(backend: str) -> None:
+    """`deliver` runs where it may set what an agent waits for, and may raise."""
+
+    async def main() -> list[tuple[str, str, int]]:
+        said: list[tuple[str, str, int]] = []
+        answer = anyio.Event()
+
+        async def waits(question: str) -> str:
+            await answer.wait()
+            return "at last"
+
+        def deliver(agent: str, note: str) -> None:
+            said.append((agent, note.split(",")[0], threading.get_ident()))
+            answer.set()
+            raise ValueError
+
+        team = {"waits": waits}
+        limits = Limits(activation_limit_s=0.05, dl_window_s=0.02)
+        dig.wrap(team, mode="heal", limits=limits, deliver=deliver, require={"wake"})
+        with anyio.fail_after(20):
+            assert await team["waits"]("?") == "at last"
+        assert dig.session_of(team).statistics().faults == 1
+        dig.unwrap(team)
+        return said
+
+    note = "Nobody has made progress for a while"
+    assert anyio.run(main, backend=backend) == [("waits", note, threading.get_ident())]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def watched(
         limits=limits or Limits(), budget=budget or Budget(), gates=gates, healers=healers
     )
     session = Session(
-        plan.agents, setup, mode=mode, capabilities=plan.capabilities, veto=plan.veto,
+        plan.agents, setup, mode=mode, capabilities=plan.capabilities,
+        veto=plan.veto, on_note=plan.on_note,
         sink=trace, strict=True, keeps_time=False, clock=clock or Clock(),
     )  # fmt: skip
     attached = plan.attach(session)

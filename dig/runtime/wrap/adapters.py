@@ -55,6 +55,7 @@ class Plan:
         attach: Puts a session between them.
         capabilities: What the team can be made to do.
         veto: Asked about each event that healing wants to send elsewhere.
+        on_note: Brings an agent at once what healing says to it, where that can be done.
     """
 
     who: str
@@ -62,6 +63,7 @@ class Plan:
     attach: Callable[[Session], Attached]
     capabilities: frozenset[str] = frozenset()
     veto: Veto = field(default=lambda wish: None)
+    on_note: Callable[[str, str], object] | None = None
 
 
 class Adapter(Protocol):

@@ -13,11 +13,11 @@ from .payload import as_payload
 from .session import Session
 from .turn import Turn, current, inside
 
-Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
-"""Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
+Work = Callable[[str, tuple[str, ...]], Awaitable[Any]]
+"""Calls an agent itself, by its name, with the notes that stand beside what it is called with.
 
-Work = Callable[[tuple[str, ...]], Awaitable[Any]]
-"""Calls the agent itself, with the notes that stand beside what it is called with."""
+It is the agent that was asked, unless healing has sent the call to another.
+"""
 
 MOST_SENT = 64
 """How many messages of a turn are remembered, to know one again."""
@@ -72,9 +72,9 @@ class Call:
             await self._released(self.event)
             turn = self._begin()
             with inside(turn):
-                result = await work(turn.notes)
+                result = await work(self._agent, turn.notes)
                 while await self._is_handed_back(turn, result):
-                    result = await work(turn.notes)
+                    result = await work(self._agent, turn.notes)
         except BaseException as error:
             self._session.step(self._fail, error, otherwise=None)
             raise
@@ -122,6 +122,13 @@ class Call:
         return event, seat
 
     def _begin(self) -> Turn:
+        return self._session.step(self._begun, otherwise=None) or Turn(self._session, "", ())
+
+    def _begun(self) -> Turn:
+        elsewhere = self._session.seats_of(self.event)
+        if elsewhere and self._seat not in elsewhere:
+            self._session.unreserve(self._seat)
+            self._agent = self._seat = elsewhere[0]
         turn = self._turn = self._session.begin(self._seat, (self.event,))
         # What came from outside is not passed on, but put to others in its agent's own name.
         turn.sent = Sent(self.event if self._caller else "", self._payload)

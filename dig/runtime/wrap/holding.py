@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -16,22 +18,41 @@ if TYPE_CHECKING:
     from .steps import Steps
 
 
+class OnLoop:
+    """Has something done where a team runs, from whatever thread."""
+
+    def __init__(self) -> None:
+        """Begin without a loop: what is to be done is done at once."""
+        self._thread = get_ident()
+        self._soon: Callable[[Callable[[], object]], object] | None = None
+
+    def is_here(self) -> None:
+        """The team runs on the loop of the task that calls this; a loop of one's own is none."""
+        with suppress(RuntimeError):
+            loop: Any = current_token().native_token
+            self._soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+            self._thread = get_ident()
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Do something, at once or soon."""
+        if self._soon is None or get_ident() == self._thread:
+            work()
+        else:
+            self._soon(work)
+
+
 class Bell:
     """Wakes the task that made it; may be rung on any thread."""
 
     def __init__(self) -> None:
         """Belong to the task that runs."""
         self._rung = anyio.Event()
-        self._thread = get_ident()
-        loop: Any = current_token().native_token
-        self._soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+        self._loop = OnLoop()
+        self._loop.is_here()
 
     def ring(self) -> None:
         """Wake the task, once."""
-        if get_ident() == self._thread:
-            self._rung.set()
-        else:
-            self._soon(self._rung.set)
+        self._loop.run(self._rung.set)
 
     async def wait(self) -> None:
         """Wait until it rings."""

@@ -6,116 +6,168 @@ in place, so that agents that look each other up in it find each other monitored
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, MutableSequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial, wraps
-from inspect import Parameter, getattr_static, iscoroutinefunction, signature
+from inspect import Parameter, signature
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.findings import Reroute
 
 from .adapters import Attached, Plan
-from .calls import Annotate, Call
+from .calls import Call
 from .capabilities import known
+from .holding import OnLoop
 from .payload import as_call
 from .session import Session
+from .shapes import Function, Place, places_of
 
-Function = Callable[..., Awaitable[Any]]
+Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
+"""Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
 
 SURE = frozenset({"annotate", "tell", "hold"})
-ALLOWABLE = frozenset({"bounce"})
+ALLOWABLE = ("bounce", "reroute")
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where an async callable of a team is, and whose it is.
-
-    Attributes:
-        agent: The agent.
-        function: The callable.
-        put: Puts another in its place.
-        restore: Puts it back.
-        method: Which of several of its agent it is; empty, if it is the only one.
-    """
-
-    agent: str
-    function: Function
-    put: Callable[[Any], None]
-    restore: Callable[[], object]
-    method: str = ""
-
-
-def plan(team: Any, *, allow: Iterable[str] = (), annotate: Annotate | None = None) -> Plan:
+def plan(
+    team: Any,
+    *,
+    allow: Iterable[str] = (),
+    annotate: Annotate | None = None,
+    deliver: Callable[[str, str], object] | None = None,
+) -> Plan:
     """Look at a team of plain callables.
 
     Args:
         team: A dict, list or object.
-        allow: What else may be done: `bounce` calls an agent again whose answer was early, with
-            the same arguments and a note.
+        allow: What else may be done. `bounce`: an agent whose answer was early is called again,
+            with the same arguments and a note. `reroute`: another agent is called instead, with
+            the arguments that were meant for the first.
         annotate: Puts notes into the arguments of a call; by default they are given to callables
             that have a parameter `notes`, and to all by `dig.notes()`.
+        deliver: Told of what healing says to an agent (its name, and a note) when no call brings
+            it; runs on the loop of the latest request.
 
     Raises:
         SettingsError: It has no agents, or one that is not async; or an option makes no sense.
     """
     allowed = known(allow, "allow")
-    if not allowed <= ALLOWABLE:
+    if not allowed <= {*ALLOWABLE}:
         raise SettingsError(f"allow can name {', '.join(ALLOWABLE)}, not {sorted(allowed)}")
-    places = list(_places(team))
-    names = tuple(dict.fromkeys(place.agent for place in places))
-    if not names:
+    callables = Callables(list(places_of(team)), annotate, deliver)
+    if not callables.agents:
         raise SettingsError(
             f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
             "async methods, or one such object"
         )
+    return Plan(
+        "a team of plain callables",
+        callables.agents,
+        partial(callables.attach, team),
+        SURE | allowed | ({"wake"} if deliver else set()),
+        callables.why_not,
+        callables.bring if deliver else None,
+    )
 
-    def attach(session: Session) -> Attached:
+
+class Callables:
+    """The callables of one team, from looking at them to putting them back.
+
+    Attributes:
+        agents: The agents' names.
+    """
+
+    def __init__(
+        self,
+        places: list[Place],
+        annotate: Annotate | None,
+        deliver: Callable[[str, str], object] | None,
+    ) -> None:
+        """Prepare; nothing is changed yet."""
+        self._places = places
+        self._annotate = annotate
+        self._deliver = deliver
+        self._session: Session | None = None
+        self._loop = OnLoop()
+        self.agents = tuple(dict.fromkeys(place.agent for place in places))
+        # An agent with one callable can stand in for another.
+        self._works = {place.agent: self._work(place) for place in places if not place.method}
+
+    def attach(self, team: Any, session: Session) -> Attached:
+        """Put the session between them."""
+        self._session = session
+
+        def restore() -> Any:
+            for place in self._places:
+                place.restore()
+            return team
+
         try:
-            for place in places:
-                place.put(monitored(session, place, annotate))
+            for place in self._places:
+                place.put(self.monitored(place, session))
         except BaseException:
             restore()
             raise
         return Attached(team, restore)
 
-    def restore() -> Any:
-        for place in places:
-            place.restore()
-        return team
+    def monitored(self, place: Place, session: Session) -> Function:
+        """An async callable that does what another does, and tells the session of it."""
+        own, works = self._work(place), self._works
 
-    return Plan("a team of plain callables", names, attach, SURE | allowed)
+        @wraps(place.function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            payload = as_call(args, kwargs)
+            if place.method:
+                payload = {"method": place.method, "with": payload}
+            if self._deliver is not None:
+                self._loop.is_here()
 
+            def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
+                return (own if agent == place.agent else works[agent])(args, kwargs, notes)
 
-def monitored(session: Session, place: Place, annotate: Annotate | None = None) -> Function:
-    """An async callable that does what another does, and tells a session of it."""
-    function, takes_notes = place.function, _takes_notes(place.function)
-    heals = session.mode == "heal"
+            return await Call(session, place.agent, payload).through(work)
 
-    @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        payload = as_call(args, kwargs)
-        if place.method:
-            payload = {"method": place.method, "with": payload}
+        return call
 
-        def work(notes: tuple[str, ...]) -> Awaitable[Any]:  # no frame of its own on the stack
-            if notes and heals:
-                if annotate is not None:
-                    given, named = session.guard(
-                        _annotated, annotate, args, kwargs, notes, otherwise=(args, kwargs)
-                    )
-                    return function(*given, **named)
-                if takes_notes and "notes" not in kwargs:
-                    return function(*args, **kwargs, notes=notes)
+    def why_not(self, wish: Reroute) -> str | None:
+        """Why a call cannot go elsewhere; ``None``: it can."""
+        if self._session is None or len(wish.to) != 1 or wish.to[0] not in self._works:
+            return "a call goes to one agent that is a function"
+        seats = self._session.seats
+        flight = self._session.monitor.graph.event(wish.event).flight
+        if not all(seats.is_awaited(seat) for seat in flight):
+            return "an answer goes to who has asked"
+        return None if seats.is_free(wish.to[0]) else f"{wish.to[0]} is at work"
+
+    def bring(self, agent: str, note: str) -> None:
+        """Healing says something to an agent that no call brings it."""
+        if self._deliver is not None and self._session is not None:
+            self._loop.run(partial(self._session.guard, self._deliver, agent, note, otherwise=None))
+
+    def _work(self, place: Place) -> Callable[..., Awaitable[Any]]:
+        function, takes_notes = place.function, _takes_notes(place.function)
+
+        def work(
+            args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
+        ) -> Awaitable[Any]:  # no coroutine of its own, so no frame on the stack
+            session = self._session
+            if session is None or session.mode == "observe" or not notes:
+                return function(*args, **kwargs)
+            if self._annotate is not None:
+                given, named = session.guard(
+                    _annotated, self._annotate, args, kwargs, notes, otherwise=(args, kwargs)
+                )
+                return function(*given, **named)
+            if takes_notes and "notes" not in kwargs:
+                return function(*args, **kwargs, notes=notes)
             return function(*args, **kwargs)
 
-        return await Call(session, place.agent, payload).through(work)
-
-    return call
+        return work
 
 
 def _annotated(
-    annotate: Annotate, args: tuple[Any, ...], kwargs: dict[str, Any], notes: tuple[str, ...]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    annotate: Annotate, args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     given, named = annotate(args, dict(kwargs), notes)
     return tuple(given), dict(named)
 
@@ -128,56 +180,3 @@ def _takes_notes(function: Function) -> bool:
     return found is not None and found.kind in (
         Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD
     )  # fmt: skip
-
-
-def _places(team: Any) -> Iterable[Place]:
-    if isinstance(team, MutableMapping):
-        for key in tuple(team):
-            yield from _of_item(team, key, str(key))
-    elif isinstance(team, MutableSequence):
-        names = [_name(item) for item in team]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise SettingsError(f"two agents are called {min(twice)}; wrap a dict of names instead")
-        for number, name in enumerate(names):
-            yield from _of_item(team, number, name)
-    else:
-        for place in _of_object(team, type(team).__name__):
-            yield Place(place.method, place.function, place.put, place.restore)
-
-
-def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
-    item = team[key]
-    if is_async(item):
-        put = partial(team.__setitem__, key)
-        yield Place(name, item, put, partial(put, item))
-        return
-    places = list(_of_object(item, name))
-    if not places:
-        raise SettingsError(f"agent {name!r} ({item!r:.60}) is not async, nor has it async methods")
-    yield from places
-
-
-def _of_object(item: Any, agent: str) -> Iterable[Place]:
-    """The public async methods of an object."""
-    for method in dir(item):
-        if method.startswith("_") or not is_async(getattr_static(item, method)):
-            continue
-        if not hasattr(item, "__dict__"):
-            kind = type(item).__name__
-            raise SettingsError(f"the methods of a {kind} cannot be replaced; wrap them in a dict")
-        put = partial(vars(item).__setitem__, method)
-        own = vars(item).get(method)
-        restore = partial(vars(item).pop, method) if own is None else partial(put, own)
-        yield Place(agent, getattr(item, method), put, restore, method)
-
-
-def is_async(item: Any) -> bool:
-    """Whether calling something makes a coroutine."""
-    called = getattr_static(type(item), "__call__", None)
-    return iscoroutinefunction(item) or iscoroutinefunction(called)
-
-
-def _name(item: Any) -> str:
-    name = getattr(item, "name", None) or getattr(item, "__name__", None)
-    return name if isinstance(name, str) else type(item).__name__

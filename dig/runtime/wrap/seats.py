@@ -33,9 +33,20 @@ class Seats:
         self._taken[seat] = True
         return seat
 
+    def is_awaited(self, seat: str) -> bool:
+        """Whether a seat is reserved for a turn that has not begun."""
+        return self._taken.get(seat) is False
+
+    def agent_of(self, seat: str) -> str:
+        """The agent of a seat, which may be an instance."""
+        return self._instances[seat][0] if seat in self._instances else seat
+
     def is_free(self, agent: str) -> bool:
-        """Whether an agent is there, and has no turn and no reservation."""
-        return agent not in self._taken and agent in self._session.monitor.graph.agents
+        """Whether an agent is there, and has no turn, no reservation and no work to do."""
+        state = self._session.monitor.graph.agents.get(agent)
+        if state is None or agent in self._taken:
+            return False
+        return not any(event.work for event in (*state.buffer.values(), *state.incoming.values()))
 
     def release(self, seat: str) -> None:
         """A turn is over, or will not begin; an instance goes."""

@@ -66,6 +66,7 @@ class Session(Steps):
         mode: `observe` changes nothing; `heal` does what the capabilities allow.
         capabilities: What the team can be made to do.
         directory: Where its trace is kept, if it is.
+        seats: Who sits where; to look at, inside steps.
         may_bounce: Whether the answer that is being submitted can be sent back.
         stopped: Why it is not monitored any more; ``None``: it is.
     """
@@ -81,6 +82,7 @@ class Session(Steps):
         who: str = "this team",
         sink: Sink = lambda record: None,
         veto: Veto = lambda wish: None,
+        on_note: Callable[[str, str], object] | None = None,
         on_finding: Callable[[Finding], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
         keeps_time: bool = True,
@@ -97,6 +99,7 @@ class Session(Steps):
             who: The team in words, for error messages.
             sink: Is given every record before its effect happens.
             veto: Asked about each event that healing wants to send elsewhere.
+            on_note: Told of each agent that healing has made a system event for, and its note.
             on_finding: Told of each finding, after the step that raised it; on any thread.
             clock: Seconds, from any beginning.
             keeps_time: Have a thread raise what time makes due; else call `tick`.
@@ -114,6 +117,7 @@ class Session(Steps):
         self.directory: Path | None = None
         self.may_bounce = True
         self._veto = veto
+        self._on_note = on_note
         self._turns: dict[Turn, None] = {}
         fit = Fitting(self.capabilities, self._refuse)
 
@@ -121,7 +125,7 @@ class Session(Steps):
             return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
 
         super().__init__(make, clock, on_finding, keeps_time=keeps_time, strict=strict)
-        self._seats = Seats(self)
+        self.seats = Seats(self)
 
     # --- what a wrapper says ---
 
@@ -139,11 +143,11 @@ class Session(Steps):
         A message that makes a turn of its own is sent to the seat. `begin` takes it, and the
         turn's end gives it back; so does `unreserve`.
         """
-        return self.step(self._seats.reserve, agent, otherwise=agent)
+        return self.step(self.seats.reserve, agent, otherwise=agent)
 
     def unreserve(self, seat: str) -> None:
         """Give a seat back that no turn was begun on."""
-        self.step(self._seats.release, seat, otherwise=None)
+        self.step(self.seats.release, seat, otherwise=None)
 
     def begin(self, agent: str, events: Iterable[str] | None = None) -> Turn:
         """An agent begins to work.
@@ -243,7 +247,7 @@ class Session(Steps):
     def free(self, turn: Turn) -> None:
         """A turn is over; inside a step."""
         self._turns.pop(turn, None)
-        self._seats.release(turn.seat)
+        self.seats.release(turn.seat)
 
     def _finish(self, outcome: Outcome, reason: str) -> None:
         self.ask(self.monitor.finish, outcome)
@@ -261,19 +265,27 @@ class Session(Steps):
 
     def _begin(self, turn: Turn) -> None:
         self._counts["turns"] += 1
-        turn.seat = self._seats.take(turn.seat)
+        turn.seat = self.seats.take(turn.seat)
         self._turns[turn] = None
         self._keep_time()
         turn.begin()
+
+    def _say(self, seat: str, note: str) -> None:
+        if self._on_note is not None:
+            self.guard(self._on_note, self.seats.agent_of(seat), note, otherwise=None)
 
     def _keep_time(self) -> None:
         if self._timekeeper is not None:
             self._timekeeper.start()
 
     def _refuse(self, wish: Reroute) -> str | None:
-        if self.monitor.graph.event(wish.event).final:
-            return None if self.may_bounce else "an exception cannot be taken back"
-        return self._veto(wish)
+        graph = self.monitor.graph
+        event = graph.event(wish.event)
+        if not event.final:
+            return self._veto(wish)
+        if tuple(wish.to) != (graph.history.sender(event.n),):
+            return "an answer goes back to who submitted it"
+        return None if self.may_bounce else "an exception cannot be taken back"
 
 
 def _fitting(setup: Setup, mode: Mode) -> Setup:

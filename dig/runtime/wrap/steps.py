@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dig.findings import Finding
-from dig.messages import Asked, Effect, Raised
+from dig.messages import Asked, Effect, Healed, Raised
 from dig.monitor import Monitor
 from dig.runtime.result import Tally
 
@@ -51,6 +51,7 @@ class Steps:
         self._tally = Tally()
         self._counts: Counter[str] = Counter()
         self._raised: list[Finding] = []
+        self._said: list[tuple[str, str]] = []  # by healing: to whom, what
         self._entrance = Entrance()
         self._due: float | None = None
         self._is_asking = False  # a detector that calls the team must not find its way in here
@@ -111,8 +112,9 @@ class Steps:
             self._due = self.monitor.next_deadline()
             freed = self._holding.freed()
             found, self._raised = self._raised, []
+            said, self._said = self._said, []
             self._entrance.leave()
-            self._follow_up(found, freed)
+            self._follow_up(found, said, freed)
 
     def guard(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
         """Call what a user has handed in; what it raises is counted and written down."""
@@ -136,6 +138,8 @@ class Steps:
         for effect in effects:
             if isinstance(effect, Raised):
                 self._raised.append(effect.finding)
+            elif isinstance(effect, Healed) and effect.row.action == "create":
+                self._said += [(to, effect.row.note or "") for to in effect.row.to or ()]
             elif isinstance(effect, Asked):
                 self._holding.ask(effect)
         return effects
@@ -154,15 +158,22 @@ class Steps:
         if self.monitor.is_over:
             self._stop(f"monitoring stopped: {error!r}")
 
-    def _follow_up(self, found: list[Finding], freed: list[Bell]) -> None:
+    def _follow_up(
+        self, found: list[Finding], said: list[tuple[str, str]], freed: list[Bell]
+    ) -> None:
         """After a step, with nothing locked: tell who wants to know."""
         for bell in freed:
             bell.ring()
         if self._timekeeper is not None:
             self._timekeeper.set()
+        for seat, note in said:
+            self._say(seat, note)
         if self._on_finding is not None:
             for finding in found:
                 self.guard(self._on_finding, finding, otherwise=None)
+
+    def _say(self, seat: str, note: str) -> None:
+        """Healing has made a system event for an agent; a session may bring it at once."""
 
     def _stop(self, reason: str) -> None:
         """Monitor no more; inside a step or after the last one."""
