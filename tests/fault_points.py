@@ -21,14 +21,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dig import InteractionGraph, Record
+from dig import InteractionGraph, Pending, Record
 from dig.detectors import standard, standard_healers
 from dig.findings import ClockDetector, Detector, Finding, Healer
 from dig.messages import DeliveryPolicy, Situation, Started
+from dig.records import micros
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.draws import Draws
 
 from .chaos import Chaos
+from .laws import Kept
 
 POINTS = ("journal.write", "detector.run", "healer.run", "deliver", "agent.act", "export")
 NONSENSE: tuple[Any, ...] = (None, 7, "no", [None], [...], {"fates": 3}, b"\xff")
@@ -47,6 +49,7 @@ class Faults:
     passed: Counter[str] = field(default_factory=Counter)
     struck: Counter[str] = field(default_factory=Counter)
     shown: set[tuple[str, str]] = field(default_factory=set)  # agent, event
+    kept: dict[str, Kept] = field(default_factory=dict)  # by gates
 
     def strikes(self, point: str, chance: float) -> bool:
         """Whether a point fails this time."""
@@ -87,9 +90,10 @@ class Faults:
             raise Fault("export, on leaving")
 
     def setup(self, setup: Setup) -> Setup:
-        """A setup whose detectors and healers fail now and then."""
+        """A setup whose detectors and healers fail now and then, and whose gates are watched."""
         healers = setup.healers and self._healers
-        return replace(setup, detectors=self._detectors, healers=healers)
+        gates = [_Gate(gate, self) for gate in setup.gates]
+        return replace(setup, detectors=self._detectors, healers=healers, gates=gates)
 
     def team(self, team: Mapping[str, Chaos]) -> dict[str, Any]:
         """A team whose agents and policies fail now and then."""
@@ -126,6 +130,19 @@ class _Clocked(_Detector):
 
     def expire(self, graph: InteractionGraph, us: int) -> Any:
         return self.faults.returned("detector.run", 0.1, lambda: self.inner.expire(graph, us))
+
+
+class _Gate(_Wrapped):
+    """A gate that notes what it keeps."""
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Any:
+        hold = self.inner.hold(graph, event)
+        if hold is not None and event.payload != {"policy": True}:  # which may come later than now
+            now, decides_s = graph.now, self.inner.plan(event)[0]
+            self.faults.kept[event.id] = Kept(
+                now, now + max(1, micros(hold.seconds)), now + micros(decides_s)
+            )
+        return hold
 
 
 class _Healer(_Wrapped):

@@ -46,6 +46,7 @@ from .chaos import ChaosRun, chaos_run
 from .conservation import conservation
 from .fault_points import POINTS, Faults
 from .helpers import Recorder, bodies, found_again, rows
+from .laws import patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
 
 BATCH = 25
@@ -200,6 +201,10 @@ def _judge(
         assert list(result.left.unconsumed) == account.unconsumed
         assert result.left.orphaned == account.orphaned
         assert result.records == len(sink)
+        promptness(sink, run.setup.activation_timeout_s, run.setup.retries)
+        stillness(account, result.outcome, result.reason)
+        timeliness(sink, result.findings)
+        patience(sink, faults.kept)
         if not faults.struck["detector.run"]:
             assert found_again(sink, Watch(standard())) == bodies(result.findings)
     if not sink:  # not even the first record could be written
