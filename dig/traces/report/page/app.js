@@ -9,6 +9,9 @@ import { colours, isDark, setTheme } from "./theme.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
+const SMALL = 1000; // events, up to which all is shown at once
+const AHEAD = 1.2;
+
 export class App {
   constructor(canvas) {
     this.canvas = canvas;
@@ -18,6 +21,7 @@ export class App {
     this.isReady = false;
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
+    this._pacedAt = -Infinity;
   }
 
   // --- what comes in ---
@@ -35,13 +39,28 @@ export class App {
     if (view.folded && model.repeats.found.length !== folds) layout.reset();
     else layout.update();
     if (model.lanes.length !== lanes) view.arrange(model);
-    if (this.isReady) this.ask();
-    if (view.fitted) this._fit();
+    const { end } = layout.axis, isOut = end > view.place(view.width - 12);
+    if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
+    this.ask();
+  }
+
+  /** The version of the model for what is costly to show: while a run grows, one a second. */
+  pace() {
+    const { model, live } = this, now = performance.now();
+    if (live !== "live" || model.events.length < SMALL || now - this._pacedAt > 1000) {
+      this._pacedAt = now;
+      this._paced = model.version;
+    } else if (this._paced !== model.version) {
+      clearTimeout(this._later);
+      this._later = setTimeout(() => this.ask(), 1000);
+    }
+    return this._paced;
   }
 
   setLive(state) {
     this.live = state;
     this.parts?.heading.update();
+    if (state === "ended" && this.view.fitted) this.fit();
   }
 
   /** The first rows are there: opens the view that the address tells of. */
@@ -96,7 +115,8 @@ export class App {
 
   fit() { this._moved(() => this._fit()); }
 
-  _fit() { this.view.fit(this.layout.axis.end); }
+  /** Shows everything; while a run grows with room ahead, so that not every record moves all. */
+  _fit() { this.view.fit(this.layout.axis.end * (this.live === "live" ? AHEAD : 1)); }
 
   _moved(move) {
     move(this.view, this.layout.axis.end);

@@ -1,6 +1,6 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
-import { h } from "./dom.js";
+import { h, refill } from "./dom.js";
 import { story } from "./model.js";
 import { ACTIONS, counted, number, PAST, seconds, told } from "./words.js";
 
@@ -24,7 +24,7 @@ export class Details {
     this.version = version;
     const make = { activation: "_activation", event: "_event", agent: "_agent", finding: "_finding" }[one?.kind];
     const scrolled = isSame ? this.element.scrollTop : 0;
-    this.element.replaceChildren(...(make ? this[make](one).filter(Boolean) : [this._nothing()]));
+    refill(this.element, ...(make ? this[make](one) : [this._nothing()]));
     this.element.scrollTop = scrolled;
   }
 

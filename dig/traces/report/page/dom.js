@@ -15,6 +15,16 @@ export function h(name, keys, ...children) {
   return element;
 }
 
+/** Fills an element anew; who was on a button in it from the keyboard is on the same one again. */
+export function refill(element, ...children) {
+  const before = document.activeElement, wasInside = before !== element && element.contains(before);
+  element.replaceChildren(...children.filter(Boolean));
+  if (!wasInside) return;
+  const label = (one) => one.dataset.finding ?? one.textContent;
+  const same = [...element.querySelectorAll("button")].find((one) => label(one) === label(before));
+  (same ?? element).focus({ preventScroll: true });
+}
+
 export function $(id) { return document.getElementById(id); }
 
 /** A canvas for its size on the page, and its pen. */

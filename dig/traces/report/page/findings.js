@@ -1,7 +1,7 @@
 // The list of findings: errors first, then in order of time. The chosen one says why it was
 // raised, what proves it, and what healing did.
 
-import { h } from "./dom.js";
+import { h, refill } from "./dom.js";
 import { clockOf } from "./details.js";
 import { story } from "./model.js";
 
@@ -34,7 +34,7 @@ export class Findings {
     const list = h("ol", { "aria-label": "Findings, errors first" },
       shown.slice(0, MOST_ROWS).map((one) => this._row(one, one === chosen)),
       shown.length > MOST_ROWS ? h("li", { class: "empty", text: `and ${shown.length - MOST_ROWS} more: filter, or search` }) : null);
-    this.element.replaceChildren(shown.length ? list : this._nothing());
+    refill(this.element, shown.length ? list : this._nothing());
     if (chosen) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
 

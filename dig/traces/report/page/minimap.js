@@ -48,7 +48,7 @@ export class Minimap {
   /** What does not change while the picture is moved. */
   _ground() {
     const { model, view, layout, painter } = this.app, { theme } = painter;
-    const key = [model.version, view.axis, view.folded, view.order.length, theme.ground,
+    const key = [this.app.pace(), view.axis, view.folded, view.order.length, theme.ground,
                  this.canvas.clientWidth].join("|");
     if (key === this.key) return;
     this.key = key;

@@ -1,6 +1,6 @@
 // The run in numbers: sums, who sent how much to whom, and each agent's work.
 
-import { h } from "./dom.js";
+import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
 import { number, seconds } from "./words.js";
 
@@ -15,10 +15,10 @@ export class Overview {
 
   update() {
     const { model, painter } = this.app;
-    const version = `${model.version}|${painter.theme?.ground}`;
+    const version = `${this.app.pace()}|${painter.theme?.ground}`;
     if (version === this.version) return;
     this.version = version;
-    this.element.replaceChildren(
+    refill(this.element,
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()));
