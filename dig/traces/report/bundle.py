@@ -2,7 +2,7 @@
 
 A page that is opened from disk can import no file, so each module becomes a function that returns
 what it exports, in the order in which they need one another. What can stand in a module is what
-the page's own modules use: `import { a, b } from "./x.js";` on one line, and `export` before
+the page's own modules use: `import { a, b } from "./x.js";`, and `export` before
 `function`, `async function`, `class` and `const`.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-_IMPORT = re.compile(r'^import \{ ([^}]+) \} from "\./([\w-]+)\.js";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{\s*([^}]+?),?\s*\} from "\./([\w-]+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function\*?|class|const) ([\w$]+)", re.MULTILINE)
 
 

@@ -3,14 +3,14 @@
 import { $, h } from "./dom.js";
 import { around, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
-import { fromHash, toHash } from "./link.js";
+import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
+import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
-const SMALL = 1000; // events, up to which all is shown at once
-const AHEAD = 1.2;
+const AHEAD = 1.2; // how much room there is for a run that grows
 
 export class App {
   constructor(canvas) {
@@ -21,7 +21,8 @@ export class App {
     this.isReady = false;
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
-    this._pacedAt = -Infinity;
+    this.pace = new Pace(this);
+    this.address = new Address(this);
   }
 
   // --- what comes in ---
@@ -34,27 +35,16 @@ export class App {
   /** Takes rows, in order; as much work as there is news. */
   add(rows) {
     const { model, layout, view } = this;
-    const folds = model.repeats.found.length, lanes = model.lanes.length;
+    const folds = model.repeats.found.length,
+      lanes = model.lanes.length;
     if (!model.add(rows)) return;
     if (view.folded && model.repeats.found.length !== folds) layout.reset();
     else layout.update();
     if (model.lanes.length !== lanes) view.arrange(model);
-    const { end } = layout.axis, isOut = end > view.place(view.width - 12);
+    const { end } = layout.axis,
+      isOut = end > view.place(view.width - 12);
     if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
     this.ask();
-  }
-
-  /** The version of the model for what is costly to show: while a run grows, one a second. */
-  pace() {
-    const { model, live } = this, now = performance.now();
-    if (live !== "live" || model.events.length < SMALL || now - this._pacedAt > 1000) {
-      this._pacedAt = now;
-      this._paced = model.version;
-    } else if (this._paced !== model.version) {
-      clearTimeout(this._later);
-      this._later = setTimeout(() => this.ask(), 1000);
-    }
-    return this._paced;
   }
 
   setLive(state) {
@@ -89,11 +79,13 @@ export class App {
   }
 
   resize() {
-    const { canvas, view } = this, ratio = devicePixelRatio || 1;
+    const { canvas, view } = this,
+      ratio = devicePixelRatio || 1;
     const box = canvas.parentElement.getBoundingClientRect();
     view.width = Math.round(box.width);
     view.height = Math.round(box.height);
-    const width = Math.round(view.width * ratio), height = Math.round(view.height * ratio);
+    const width = Math.round(view.width * ratio),
+      height = Math.round(view.height * ratio);
     if (canvas.width === width && canvas.height === height) return;
     canvas.width = width;
     canvas.height = height;
@@ -103,20 +95,32 @@ export class App {
 
   // --- moving ---
 
-  pan(dx, dy) { this._moved((view, end) => view.pan(dx, dy, end)); }
-
-  zoom(factor, x) { this._moved((view, end) => view.zoom(factor, x, end)); }
-
-  stretch(factor, y) { this._moved((view) => view.stretch(factor, y)); }
-
-  center(place) {
-    this._moved((view, end) => view.pan((view.place(view.gutter + view.plot / 2) - place) * view.scale, 0, end));
+  pan(dx, dy) {
+    this._moved((view, end) => view.pan(dx, dy, end));
   }
 
-  fit() { this._moved(() => this._fit()); }
+  zoom(factor, x) {
+    this._moved((view, end) => view.zoom(factor, x, end));
+  }
+
+  stretch(factor, y) {
+    this._moved((view) => view.stretch(factor, y));
+  }
+
+  center(place) {
+    this._moved((view, end) =>
+      view.pan((view.place(view.gutter + view.plot / 2) - place) * view.scale, 0, end),
+    );
+  }
+
+  fit() {
+    this._moved(() => this._fit());
+  }
 
   /** Shows everything; while a run grows with room ahead, so that not every record moves all. */
-  _fit() { this.view.fit(this.layout.axis.end * (this.live === "live" ? AHEAD : 1)); }
+  _fit() {
+    this.view.fit(this.layout.axis.end * (this.live === "live" ? AHEAD : 1));
+  }
 
   _moved(move) {
     move(this.view, this.layout.axis.end);
@@ -128,10 +132,15 @@ export class App {
     const { view, layout, model } = this;
     if (!one) return;
     const nodes = one.kind === "finding" ? nodesOf(model, one) : [one];
-    const places = nodes.filter((node) => node.kind !== "agent").flatMap((node) =>
-      node.kind === "event" ? [layout.eventAt[node.i]] : [layout.startAt[node.i], layout.endOf(node.i)]);
+    const places = nodes
+      .filter((node) => node.kind !== "agent")
+      .flatMap((node) =>
+        node.kind === "event"
+          ? [layout.eventAt[node.i]]
+          : [layout.startAt[node.i], layout.endOf(node.i)],
+      );
     if (one.kind === "finding") places.push(layout.axis.place(one));
-    const lane = one.kind === "agent" ? one.i : nodes[0]?.lane ?? null;
+    const lane = one.kind === "agent" ? one.i : (nodes[0]?.lane ?? null);
     if (!places.length) places.push(view.from, view.from);
     const [from, to] = [Math.min(...places), Math.max(...places)];
     this._moved(() => view.reveal(from, to, lane, layout.axis.end));
@@ -160,7 +169,9 @@ export class App {
   /** Focuses on what went from one agent to another. */
   selectPair(from, to) {
     const nodes = from.events.filter((event) => event.landed.has(to.i));
-    const seen = nodes.flatMap((event) => event.seen.filter((edge) => edge.activation.lane === to.i));
+    const seen = nodes.flatMap((event) =>
+      event.seen.filter((edge) => edge.activation.lane === to.i),
+    );
     this._choose(null);
     const makers = nodes.map((event) => event.by).filter(Boolean);
     this.view.setFocus(new Set([...nodes, ...makers, ...seen.map((edge) => edge.activation)]));
@@ -195,17 +206,28 @@ export class App {
     this.ask();
   }
 
-  setAxis(axis) { this._anew(() => { this.view.axis = axis; }); }
+  setAxis(axis) {
+    this._anew(() => {
+      this.view.axis = axis;
+    });
+  }
 
   toggleFold() {
-    this._anew(() => { this.view.folded = !this.view.folded; });
-    this.say(this.view.folded ? `${counted(this.layout.axis.folds.length, "fold")}.` : "Nothing is folded.");
+    this._anew(() => {
+      this.view.folded = !this.view.folded;
+    });
+    this.say(
+      this.view.folded
+        ? `${counted(this.layout.axis.folds.length, "fold")}.`
+        : "Nothing is folded.",
+    );
   }
 
   /** Changes the axis, and shows the same stretch of time on it. */
   _anew(change) {
     const { view, layout } = this;
-    const before = layout.axis, wasFitted = view.fitted;
+    const before = layout.axis,
+      wasFitted = view.fitted;
     const ends = [view.from, view.place(view.width)].map((place) => this._moment(before, place));
     change();
     layout.reset();
@@ -214,13 +236,14 @@ export class App {
       const [from, to] = ends.map((at) => layout.axis.place(at));
       view.scale = view.plot / Math.max(to - from, 1e-6);
       view.from = from;
-      view._bound(layout.axis.end);
+      view.bound(layout.axis.end);
     }
     this.ask();
   }
 
   _moment(axis, place) {
-    const t = axis.record(axis.at(place)), us = this.model.times[t] ?? 0;
+    const t = axis.record(axis.at(place)),
+      us = this.model.times[t] ?? 0;
     return { t, us: axis.mode === "wall" ? Math.max(us, axis.at(place)) : us };
   }
 
@@ -245,7 +268,7 @@ export class App {
   _arranged() {
     this.view.arrange(this.model);
     if (this.view.fitted) this._fit();
-    this.view._bound(null);
+    this.view.bound(null);
     this.ask();
   }
 
@@ -280,22 +303,23 @@ export class App {
     if (this.tabs.shown === "overview") this.overview.update();
     this.timebar.update();
     this.minimap.paint();
-    clearTimeout(this._linked);
-    this._linked = setTimeout(() => this._link(), 250);
-  }
-
-  _link() {
-    const hash = toHash(this.view, this.tabs.shown);
-    if (hash !== location.hash.replace(/^#/, "")) history.replaceState(null, "", `#${hash}`);
+    this.address.updateSoon();
   }
 
   /** A button that selects a node, given itself or its id. */
   link(one, text) {
-    const node = typeof one === "string" ? this.model.node(one) ?? this.model.lane(one) : one;
+    const node = typeof one === "string" ? (this.model.node(one) ?? this.model.lane(one)) : one;
     const label = text ?? (typeof one === "string" ? one : one.id);
     if (!node) return h("span", { text: label });
-    return h("button", { class: "link", type: "button", text: label, onclick: () => this.select(node) });
+    return h("button", {
+      class: "link",
+      type: "button",
+      text: label,
+      onclick: () => this.select(node),
+    });
   }
 
-  say(text) { $("spoken").textContent = text; }
+  say(text) {
+    $("spoken").textContent = text;
+  }
 }

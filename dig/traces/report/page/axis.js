@@ -15,12 +15,18 @@ export class Axis {
   }
 
   /** The value on the axis of something that has a time. */
-  value(at) { return this.mode === "wall" ? at.us : at.t; }
+  value(at) {
+    return this.mode === "wall" ? at.us : at.t;
+  }
 
   /** The place of something that has a time. */
-  place(at) { return this._fold(this.value(at)); }
+  place(at) {
+    return this.fold(this.value(at));
+  }
 
-  get end() { return this._fold(Math.max(this.value(this.model), 1)); }
+  get end() {
+    return this.fold(Math.max(this.value(this.model), 1));
+  }
 
   /** The value at a place. */
   at(place) {
@@ -41,7 +47,8 @@ export class Axis {
     return Math.max(0, firstBy(this.model.times, (time) => time, value + 0.5) - 1);
   }
 
-  _fold(value) {
+  /** The place of a value. */
+  fold(value) {
     const after = this.folds.length && firstBy(this.folds, (fold) => fold.from, value);
     if (after === 0) return value;
     const fold = this.folds[after - 1];
@@ -51,11 +58,13 @@ export class Axis {
 
   /** What repeats and, along wall time, when nothing happens; shortened. */
   _folds() {
-    const whole = this.value(this.model), stretches = [...this._repeats(), ...this._quiet(whole)];
+    const whole = this.value(this.model),
+      stretches = [...this._repeats(), ...this._quiet(whole)];
     stretches.sort((a, b) => a.from - b.from);
     const size = whole * Math.min(FOLDED, 0.25 / Math.max(1, stretches.length));
     const folds = [];
-    let saved = 0, last = -Infinity;
+    let saved = 0,
+      last = -Infinity;
     for (const { from, to, text } of stretches) {
       const begin = Math.max(from, last);
       if (to - begin < 1.5 * size) continue;
@@ -68,16 +77,22 @@ export class Axis {
 
   _repeats() {
     return this.model.repeats.found.map((one) => ({
-      from: this.value(one.from), to: this.value(one.to), text: `×${one.count}`,
+      from: this.value(one.from),
+      to: this.value(one.to),
+      text: `×${one.count}`,
     }));
   }
 
   _quiet(whole) {
     if (this.mode !== "wall") return [];
-    const { times } = this.model, quiet = [];
+    const { times } = this.model,
+      quiet = [];
     for (let i = 1; i < times.length; i += 1) {
-      const from = times[i - 1], to = times[i], edge = (to - from) * 0.04;
-      if (to - from > whole * QUIET) quiet.push({ from: from + edge, to: to - edge, text: seconds(to - from) });
+      const from = times[i - 1],
+        to = times[i],
+        edge = (to - from) * 0.04;
+      if (to - from > whole * QUIET)
+        quiet.push({ from: from + edge, to: to - edge, text: seconds(to - from) });
     }
     return quiet;
   }
@@ -96,7 +111,8 @@ export function ticks(from, to, least) {
 
 /** The first of some things in order whose place is not before another. */
 export function firstBy(things, placeOf, place) {
-  let low = 0, high = things.length;
+  let low = 0,
+    high = things.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (placeOf(things[middle]) < place) low = middle + 1;

@@ -1,13 +1,14 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
 import { h, refill } from "./dom.js";
-import { story } from "./model.js";
+import { factsOf, fate, more, MOST_ROWS, rows, section, spent } from "./pieces.js";
+import { story } from "./story.js";
 import { ACTIONS, counted, number, PAST, seconds, told } from "./words.js";
 
-const MOST_ROWS = 200;
-
 /** When something was. */
-export function clockOf(at) { return seconds(at.us); }
+export function clockOf(at) {
+  return seconds(at.us);
+}
 
 export class Details {
   constructor(app, element) {
@@ -17,158 +18,258 @@ export class Details {
   }
 
   update() {
-    const { model, view } = this.app, one = view.selected;
+    const { model, view } = this.app,
+      one = view.selected;
     const version = [one?.kind, one?.id, one?.i, view.at, one ? model.version : 0].join("|");
     if (version === this.version) return;
-    const isSame = this.version.split("|").slice(0, 3).join() === version.split("|").slice(0, 3).join();
+    const isSame =
+      this.version.split("|").slice(0, 3).join() === version.split("|").slice(0, 3).join();
     this.version = version;
-    const make = { activation: "_activation", event: "_event", agent: "_agent", finding: "_finding" }[one?.kind];
+    const make = {
+      activation: "_activation",
+      event: "_event",
+      agent: "_agent",
+      finding: "_finding",
+    }[one?.kind];
     const scrolled = isSame ? this.element.scrollTop : 0;
     refill(this.element, ...(make ? this[make](one) : [this._nothing()]));
     this.element.scrollTop = scrolled;
   }
 
   _nothing() {
-    return h("p", { class: "empty", text: "Choose an activation, an event or an agent in the picture: click it, or walk with j and k." });
+    return h("p", {
+      class: "empty",
+      text: "Choose an activation, an event or an agent in the picture: click it, or walk with j and k.",
+    });
   }
 
   _finding(one) {
-    return [h("h2", { text: `${one.pattern}: ${one.severity}` }), h("p", { class: "lead", text: one.why }),
-      section("Whom it names", h("ul", { class: "rows" }, one.ids.slice(0, 60).map((id) => h("li", {}, this.app.link(id)))))];
+    return [
+      h("h2", { text: `${one.pattern}: ${one.severity}` }),
+      h("p", { class: "lead", text: one.why }),
+      section(
+        "Whom it names",
+        h(
+          "ul",
+          { class: "rows" },
+          one.ids.slice(0, 60).map((id) => h("li", {}, this.app.link(id))),
+        ),
+      ),
+    ];
   }
 
   _activation(one) {
     const { app } = this;
     const lane = app.model.lanes[one.lane];
     const facts = {
-      agent: app.link(lane), began: `${clockOf(one)}, record ${one.t}`,
+      agent: app.link(lane),
+      began: `${clockOf(one)}, record ${one.t}`,
       ended: one.end ? `${clockOf(one.end)}, record ${one.end.t}` : "not ended",
-      took: seconds((one.end ?? app.model).us - one.us), ...spent(one.usage),
+      took: seconds((one.end ?? app.model).us - one.us),
+      ...spent(one.usage),
     };
     return [
       h("h2", { text: `Activation ${one.id}` }),
-      h("p", { class: "lead", text: `${one.agent} ${one.end ? ACTIONS[one.action] : "is at work"}` }),
-      facts_(facts),
+      h("p", {
+        class: "lead",
+        text: `${one.agent} ${one.end ? ACTIONS[one.action] : "is at work"}`,
+      }),
+      factsOf(facts),
       one.error === null ? null : section("Error", h("pre", { text: one.error })),
-      section(`Inputs (${one.inputs.length})`, rows(one.inputs, (edge) => [
-        app.link(edge.event), ` ${edge.event.type}, waited ${seconds(one.us - edge.landed.us)}`,
-        fate(edge.fate, one.end ? PAST[edge.fate].replace(" by", "") : "in front"),
-      ])),
-      section(`Outputs (${one.outputs.length})`, rows(one.outputs, (event) => [
-        app.link(event), ` ${event.type}, for ${event.to.join(", ") || "nobody"}`,
-      ])),
+      section(
+        `Inputs (${one.inputs.length})`,
+        rows(one.inputs, (edge) => [
+          app.link(edge.event),
+          ` ${edge.event.type}, waited ${seconds(one.us - edge.landed.us)}`,
+          fate(edge.fate, one.end ? PAST[edge.fate].replace(" by", "") : "in front"),
+        ]),
+      ),
+      section(
+        `Outputs (${one.outputs.length})`,
+        rows(one.outputs, (event) => [
+          app.link(event),
+          ` ${event.type}, for ${event.to.join(", ") || "nobody"}`,
+        ]),
+      ),
       this._raised(one),
     ];
   }
 
   _event(one) {
     const { app } = this;
-    const maker = one.by ? [app.link(one.by), ` of ${one.by.agent}`] : [one.source === "system" ? "healing" : "outside"];
+    const maker = one.by
+      ? [app.link(one.by), ` of ${one.by.agent}`]
+      : [one.source === "system" ? "healing" : "outside"];
     const facts = {
-      type: one.final ? "final: an answer" : one.type, from: maker, to: one.to.join(", ") || "nobody",
-      emitted: `${clockOf(one)}, record ${one.t}`, policy: one.policy,
+      type: one.final ? "final: an answer" : one.type,
+      from: maker,
+      to: one.to.join(", ") || "nobody",
+      emitted: `${clockOf(one)}, record ${one.t}`,
+      policy: one.policy,
       waited: this._waits(one),
     };
     const steps = story(one);
     return [
       h("h2", { text: `Event ${one.id}` }),
       h("p", { class: "lead", text: state(one) }),
-      facts_(facts),
+      factsOf(facts),
       this._payload(one),
-      one.notes.length ? section("Notes beside it", one.notes.map((heal) => h("p", { class: "note", text: heal.note }))) : null,
-      section("Its story", h("ol", { class: "rows", "aria-label": `Story of ${one.id}` }, steps.slice(0, MOST_ROWS).map((step) => this._step(step)),
-        more(steps))),
+      one.notes.length
+        ? section(
+            "Notes beside it",
+            one.notes.map((heal) => h("p", { class: "note", text: heal.note })),
+          )
+        : null,
+      section(
+        "Its story",
+        h(
+          "ol",
+          { class: "rows", "aria-label": `Story of ${one.id}` },
+          steps.slice(0, MOST_ROWS).map((step) => this._step(step)),
+          more(steps),
+        ),
+      ),
       this._raised(one),
     ];
   }
 
   _waits(one) {
-    return one.seen.filter((edge) => edge.activation.us > edge.landed.us).slice(0, 6)
-      .map((edge) => `${seconds(edge.activation.us - edge.landed.us)} with ${edge.activation.agent}`).join(", ") || null;
+    return (
+      one.seen
+        .filter((edge) => edge.activation.us > edge.landed.us)
+        .slice(0, 6)
+        .map(
+          (edge) => `${seconds(edge.activation.us - edge.landed.us)} with ${edge.activation.agent}`,
+        )
+        .join(", ") || null
+    );
   }
 
   _step(step) {
     const { app } = this;
     const isLater = app.view.at !== null && step.t > app.view.at;
     const text = h("span", { class: "what" }, told(step));
-    return h("li", { class: isLater ? "later" : "" },
-      h("button", { class: "link when", type: "button", text: clockOf(step), title: `record ${step.t}: show the graph as it stood then`, onclick: () => app.setAt(step.t) }),
-      text, step.activation ? app.link(step.activation, "go") : null,
-      step.what === "end" ? fate(step.fate, "") : null);
+    return h(
+      "li",
+      { class: isLater ? "later" : "" },
+      h("button", {
+        class: "link when",
+        type: "button",
+        text: clockOf(step),
+        title: `record ${step.t}: show the graph as it stood then`,
+        onclick: () => app.setAt(step.t),
+      }),
+      text,
+      step.activation ? app.link(step.activation, "go") : null,
+      step.what === "end" ? fate(step.fate, "") : null,
+    );
   }
 
   _payload(one) {
     const { cut } = this.app.model.head;
-    if (one.payload === undefined) return cut === 0 ? section("Payload", h("p", { class: "cut", text: "Payloads were left out of this report." })) : null;
+    if (one.payload === undefined)
+      return cut === 0
+        ? section(
+            "Payload",
+            h("p", { class: "cut", text: "Payloads were left out of this report." }),
+          )
+        : null;
     const isCut = one.payload.length < one.chars;
-    return section("Payload", h("pre", { tabindex: "0", text: one.payload }),
-      isCut ? h("p", { class: "cut", text: `Cut at ${number(one.payload.length)} of ${number(one.chars)} characters.` }) : null);
+    return section(
+      "Payload",
+      h("pre", { tabindex: "0", text: one.payload }),
+      isCut
+        ? h("p", {
+            class: "cut",
+            text: `Cut at ${number(one.payload.length)} of ${number(one.chars)} characters.`,
+          })
+        : null,
+    );
   }
 
   _agent(lane) {
-    const { app } = this, { model } = app;
+    const { app } = this,
+      { model } = app;
     if (lane.i === 0) {
-      return [h("h2", { text: "Outside and healing" }), h("p", { class: "lead", text: "What came from outside, and what healing made." }),
-        section(`Events (${lane.events.length})`, rows(lane.events, (event) => [app.link(event), ` ${event.source === "system" ? "healing" : "outside"}, ${event.type}`]))];
+      return [
+        h("h2", { text: "Outside and healing" }),
+        h("p", { class: "lead", text: "What came from outside, and what healing made." }),
+        section(
+          `Events (${lane.events.length})`,
+          rows(lane.events, (event) => [
+            app.link(event),
+            ` ${event.source === "system" ? "healing" : "outside"}, ${event.type}`,
+          ]),
+        ),
+      ];
     }
     const total = Math.max(1, model.us);
-    const waited = lane.activations.flatMap((one) => one.inputs.map((edge) => one.us - edge.landed.us));
+    const waited = lane.activations.flatMap((one) =>
+      one.inputs.map((edge) => one.us - edge.landed.us),
+    );
     const facts = {
-      turns: number(lane.activations.length), waited: counted(lane.waits, "turn"),
+      turns: number(lane.activations.length),
+      waited: counted(lane.waits, "turn"),
       busy: `${Math.round((100 * lane.busyUs) / total)} % of the time`,
-      "in its buffer": number(lane.buffer.size), most: `${Math.max(0, ...lane.load.map((step) => step.n))} at once`,
-      "an event lay": waited.length ? `${seconds(waited.reduce((a, b) => a + b, 0) / waited.length)} before it was looked at, on average` : null,
-      consumed: number(lane.fates[0]), delayed: number(lane.fates[1]),
-      rerouted: number(lane.fates[2]), discarded: number(lane.fates[3]), generated: number(lane.events.length),
+      "in its buffer": number(lane.buffer.size),
+      most: `${Math.max(0, ...lane.load.map((step) => step.n))} at once`,
+      "an event lay": waited.length
+        ? `${seconds(waited.reduce((a, b) => a + b, 0) / waited.length)} before it was looked at, on average`
+        : null,
+      consumed: number(lane.fates[0]),
+      delayed: number(lane.fates[1]),
+      rerouted: number(lane.fates[2]),
+      discarded: number(lane.fates[3]),
+      generated: number(lane.events.length),
     };
     return [
       h("h2", { text: lane.id }),
       h("p", { class: "lead", text: lane.present ? "Takes part in the run." : "Left the run." }),
-      facts_(facts),
-      lane.moves.length ? section("Came and went", rows(lane.moves, (move) => [`${move.what} at ${clockOf(move)}`])) : null,
-      section("What it did", rows(lane.activations, (one) => [
-        h("span", { class: "when", text: clockOf(one) }), h("span", { class: "what" }, app.link(one), ` ${ACTIONS[one.end ? one.action : "working"]}`,
-          one.outputs.length ? [": ", one.outputs.slice(0, 4).flatMap((event) => [app.link(event), " "])] : null),
-      ])),
+      factsOf(facts),
+      lane.moves.length
+        ? section(
+            "Came and went",
+            rows(lane.moves, (move) => [`${move.what} at ${clockOf(move)}`]),
+          )
+        : null,
+      section(
+        "What it did",
+        rows(lane.activations, (one) => [
+          h("span", { class: "when", text: clockOf(one) }),
+          h(
+            "span",
+            { class: "what" },
+            app.link(one),
+            ` ${ACTIONS[one.end ? one.action : "working"]}`,
+            one.outputs.length
+              ? [": ", one.outputs.slice(0, 4).flatMap((event) => [app.link(event), " "])]
+              : null,
+          ),
+        ]),
+      ),
     ];
   }
 
   _raised(node) {
     if (!node.findings.length) return null;
-    return section("Findings", rows(node.findings, (one) => [
-      h("span", { class: `badge ${one.severity}`, text: one.pattern }),
-      h("button", { class: "link what", type: "button", text: one.says, onclick: () => this.app.select(one) }),
-    ]));
+    return section(
+      "Findings",
+      rows(node.findings, (one) => [
+        h("span", { class: `badge ${one.severity}`, text: one.pattern }),
+        h("button", {
+          class: "link what",
+          type: "button",
+          text: one.says,
+          onclick: () => this.app.select(one),
+        }),
+      ]),
+    );
   }
 }
-
-function section(title, ...children) { return h("section", {}, h("h3", { text: title }), ...children); }
-
-function facts_(facts) {
-  const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
-  return h("dl", { class: "facts" }, known.flatMap(([key, value]) => [h("dt", { text: key }), h("dd", {}, value)]));
-}
-
-function rows(all, make) {
-  if (!all.length) return h("p", { class: "empty", text: "None." });
-  return h("ul", { class: "rows" }, all.slice(0, MOST_ROWS).map((one) => h("li", {}, make(one))), more(all));
-}
-
-function more(all) {
-  return all.length > MOST_ROWS ? h("li", { text: `and ${number(all.length - MOST_ROWS)} more` }) : null;
-}
-
-function fate(which, text) { return h("span", { class: `fate f${which}`, text, title: PAST[which] }); }
 
 function state(event) {
   if (event.accepted) return "Accepted as the answer.";
   if (event.final && event.landed.size) return "Sent back to who submitted it.";
   if (event.seen.some((edge) => edge.fate === 0)) return "Consumed.";
   return event.seen.length ? "Seen, and used by nobody." : "Seen by nobody.";
-}
-
-/** Figures of a usage, whatever its source calls them. */
-function spent(usage) {
-  const known = Object.entries(usage ?? {}).filter(([, value]) => typeof value === "number" || typeof value === "string");
-  return Object.fromEntries(known.slice(0, 8).map(([key, value]) => [key.replaceAll("_", " "), typeof value === "number" ? number(value) : value]));
 }

@@ -11,13 +11,18 @@ export function h(name, keys, ...children) {
     else if (key === "class") element.className = value;
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
 /** Fills an element anew; who was on a button in it from the keyboard is on the same one again. */
 export function refill(element, ...children) {
-  const before = document.activeElement, wasInside = before !== element && element.contains(before);
+  const before = document.activeElement,
+    wasInside = before !== element && element.contains(before);
   element.replaceChildren(...children.filter(Boolean));
   if (!wasInside) return;
   const label = (one) => one.dataset.finding ?? one.textContent;
@@ -25,11 +30,14 @@ export function refill(element, ...children) {
   (same ?? element).focus({ preventScroll: true });
 }
 
-export function $(id) { return document.getElementById(id); }
+export function $(id) {
+  return document.getElementById(id);
+}
 
 /** A canvas for its size on the page, and its pen. */
 export function pen(canvas) {
-  const { clientWidth, clientHeight } = canvas, ratio = devicePixelRatio || 1;
+  const { clientWidth, clientHeight } = canvas,
+    ratio = devicePixelRatio || 1;
   canvas.width = Math.round(clientWidth * ratio);
   canvas.height = Math.round(clientHeight * ratio);
   const ctx = canvas.getContext("2d");

@@ -4,6 +4,7 @@
 import { firstBy } from "./axis.js";
 import { drawEdges } from "./draw_edges.js";
 import { drawFrame, drawFlags, drawFolds, drawMoment } from "./draw_frame.js";
+import { drawWaits } from "./draw_waits.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
 
@@ -56,23 +57,31 @@ export class Painter {
     this.isDense = this.inSight.length > Math.min(MOST_EVENTS, area / (SLOT * SLOT * 2.2));
     this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
     drawFolds(this);
-    this._waits();
+    drawWaits(this);
     const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
     else this._events();
     drawMoment(this);
     Object.assign(this.drawn, {
-      ...edges, events: this.inSight.length, isDense: this.isDense,
+      ...edges,
+      events: this.inSight.length,
+      isDense: this.isDense,
     });
   }
 
   _inSight() {
-    const { layout, model, view } = this, found = [];
-    const { events } = model, places = layout.eventAt;
+    const { layout, model, view } = this,
+      found = [];
+    const { events } = model,
+      places = layout.eventAt;
     const low = view.top / view.laneHeight - 1;
     const high = (view.top + view.height - TOP) / view.laneHeight;
-    for (let i = firstBy(places, (place) => place, this.left); i < events.length && places[i] <= this.right; i += 1) {
+    for (
+      let i = firstBy(places, (place) => place, this.left);
+      i < events.length && places[i] <= this.right;
+      i += 1
+    ) {
       const position = view.position[events[i].lane];
       if (position > low && position < high && view.showsEvent(events[i])) found.push(i);
     }
@@ -85,40 +94,6 @@ export class Painter {
     return view.position[lane] >= 0 && y > TOP - view.laneHeight && y < view.height;
   }
 
-  /** How much lies in each buffer, as a strip below the bars: what waits can be seen. */
-  _waits() {
-    const { ctx, view, layout, theme } = this;
-    if (view.laneHeight < 16) return;
-    ctx.fillStyle = theme.wait;
-    for (const lane of view.order) {
-      if (!this.isLaneSeen(lane.i) || !lane.load.length) continue;
-      const y = view.y(lane.i) + this.shape.pad + this.shape.bar + 1.5;
-      let from = -1e6, n = 0, peak = 0; // peak: in what is too short to be seen by itself
-      const until = (x) => {
-        if (peak > n) this._strip(from, from + 0.7, y, peak);
-        this._strip(peak > n ? from + 0.7 : from, x, y, n);
-        [from, peak] = [x, 0];
-      };
-      for (const step of lane.load) {
-        const x = view.x(layout.axis.place(step));
-        if (step.t > view.until || x > view.width) break;
-        if (x - from >= 0.7) until(x);
-        else peak = Math.max(peak, n);
-        n = step.n;
-      }
-      until(view.x(this._now()));
-    }
-    ctx.globalAlpha = 1;
-  }
-
-  _strip(from, to, y, n) {
-    const { ctx, view } = this;
-    const x = Math.max(from, view.gutter);
-    if (!n || to <= x) return;
-    ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n) * (view.focus ? 0.3 : 1);
-    ctx.fillRect(x, y, Math.min(to, view.width) - x, 3);
-  }
-
   _bars() {
     const { ctx, view, layout, model, theme, shape } = this;
     const last = new Float64Array(model.lanes.length).fill(-1e9);
@@ -128,13 +103,17 @@ export class Painter {
     for (const lane of view.order) {
       if (!this.isLaneSeen(lane.i)) continue;
       const y = view.y(lane.i) + shape.pad;
-      for (let k = firstBy(lane.activations, (one) => layout.endOf(one.i), this.left); k < lane.activations.length; k += 1) {
+      for (
+        let k = firstBy(lane.activations, (one) => layout.endOf(one.i), this.left);
+        k < lane.activations.length;
+        k += 1
+      ) {
         const one = lane.activations[k];
         if (layout.startAt[one.i] > this.right) break;
         if (!view.showsActivation(one)) continue;
         const x0 = view.x(layout.startAt[one.i]);
         const isOpen = !one.end || one.end.t > view.until;
-        const x1 = Math.max(x0 + 2, view.x(isOpen ? this._now() : layout.endAt[one.i]));
+        const x1 = Math.max(x0 + 2, view.x(isOpen ? this.now() : layout.endAt[one.i]));
         if (x1 - last[lane.i] < 0.8 && !one.findings.length && one !== view.selected) continue;
         last[lane.i] = x1;
         this._bar(one, x0, x1, y, isOpen);
@@ -147,14 +126,18 @@ export class Painter {
     ctx.strokeStyle = theme.line;
   }
 
-  _now() {
+  /** The place of the moment that is shown. */
+  now() {
     const { layout, view, model } = this;
-    return view.at === null ? layout.axis.end : layout.axis.place({ t: view.at, us: model.times[view.at] });
+    return view.at === null
+      ? layout.axis.end
+      : layout.axis.place({ t: view.at, us: model.times[view.at] });
   }
 
   _bar(one, x0, x1, y, isOpen) {
     const { ctx, view, theme, shape } = this;
-    const width = x1 - x0, action = isOpen ? "working" : one.action;
+    const width = x1 - x0,
+      action = isOpen ? "working" : one.action;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
     ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
     if (shape.bar < 8) ctx.fillRect(x0, y, width, shape.bar);
@@ -182,7 +165,8 @@ export class Painter {
   }
 
   _behind(text, x, y) {
-    const { ctx, theme } = this, ink = ctx.fillStyle;
+    const { ctx, theme } = this,
+      ink = ctx.fillStyle;
     ctx.fillStyle = theme.panel;
     ctx.fillRect(x - 2, y - 5.5, ctx.measureText(text).width + 4, 11);
     ctx.fillStyle = ink;
@@ -193,7 +177,7 @@ export class Painter {
     const { ctx, theme, view } = this;
     const isNamed = view.marked?.has(node);
     if (!isNamed && node !== view.selected && node !== this.hover) return;
-    ctx.strokeStyle = isNamed ? theme[view.selected.severity] ?? theme.error : theme.accent;
+    ctx.strokeStyle = isNamed ? (theme[view.selected.severity] ?? theme.error) : theme.accent;
     ctx.lineWidth = isNamed ? 1.5 : 2;
     ctx.beginPath();
     ctx.roundRect(x, y, width, height, 5);
@@ -213,10 +197,13 @@ export class Painter {
 
   /** Events, gathered by look and drawn at once. */
   _events() {
-    const { ctx, view, model, theme } = this, looks = new Map(), seats = [];
+    const { ctx, view, model, theme } = this,
+      looks = new Map(),
+      seats = [];
     const isLabelled = this.inSight.length < 160 && !this.shape.isTight;
     for (const i of this.inSight) {
-      const event = model.events[i], seat = this.seat(i);
+      const event = model.events[i],
+        seat = this.seat(i);
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
       looks.get(key).push(seat);
@@ -240,7 +227,8 @@ export class Painter {
 
   /** Ids beside events, from right to left, where there is place up to the next one. */
   _labels(seats) {
-    const { ctx, theme, view } = this, next = new Map();
+    const { ctx, theme, view } = this,
+      next = new Map();
     ctx.font = `10px ${this.font}`;
     ctx.textBaseline = "middle";
     ctx.fillStyle = theme["ink-2"];
@@ -263,14 +251,15 @@ export class Painter {
   /** Where events lie too thick: how many, pixel by pixel. */
   _profile() {
     const { ctx, view, layout, model, theme, shape } = this;
-    const step = view.order.length > 12 ? 3 : 2, width = Math.ceil(view.plot / step);
+    const step = view.order.length > 12 ? 3 : 2,
+      width = Math.ceil(view.plot / step);
     const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
     if (room < 3) return;
     const counts = new Map();
     for (const i of this.inSight) {
       const { lane } = model.events[i];
       if (!counts.has(lane)) counts.set(lane, new Uint16Array(width));
-      const column = Math.floor((layout.eventAt[i] - view.from) * view.scale / step);
+      const column = Math.floor(((layout.eventAt[i] - view.from) * view.scale) / step);
       if (column >= 0 && column < width) counts.get(lane)[column] += 1;
     }
     let most = 1;

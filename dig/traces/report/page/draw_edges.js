@@ -13,11 +13,13 @@ export function drawEdges(painter) {
   const { view } = painter;
   const tries = [
     () => inSight(painter, painter.model.edges, 0),
-    () => (view.focus ? inSight(painter, focused(view), 0) : inSight(painter, painter.model.edges, 1)),
+    () =>
+      view.focus ? inSight(painter, focused(view), 0) : inSight(painter, painter.model.edges, 1),
     () => inSight(painter, painter.model.edges, 2),
     () => [],
   ];
-  let drawn = null, tried = 0;
+  let drawn = null,
+    tried = 0;
   while (!drawn || drawn.length > MOST_EDGES) drawn = tries[tried++]();
   const isMore = tried > 1;
   if (view.focus && drawn.length > MOST_DIM) drawn = drawn.filter(({ edge }) => !isDim(view, edge));
@@ -29,14 +31,23 @@ export function drawEdges(painter) {
 /** The edges that are in sight, of some in order of their activations; no more than can be drawn.
  * `ends`: of how many of its ends one has to see the moment. */
 function inSight(painter, edges, ends) {
-  const { view, layout, left, right } = painter, seen = [];
+  const { view, layout, left, right } = painter,
+    seen = [];
   const { eventAt, startAt } = layout;
-  const low = view.top - view.laneHeight, high = view.top + view.height;
+  const low = view.top - view.laneHeight,
+    high = view.top + view.height;
   const startOf = (edge) => startAt[edge.activation.i];
-  for (let i = firstBy(edges, startOf, left); i < edges.length && seen.length <= MOST_EDGES; i += 1) {
-    const edge = edges[i], from = eventAt[edge.event.i], to = startOf(edge);
+  for (
+    let i = firstBy(edges, startOf, left);
+    i < edges.length && seen.length <= MOST_EDGES;
+    i += 1
+  ) {
+    const edge = edges[i],
+      from = eventAt[edge.event.i],
+      to = startOf(edge);
     if (from > right || (from >= left) + (to <= right) < ends) continue;
-    const a = view.position[edge.event.lane], b = view.position[edge.activation.lane];
+    const a = view.position[edge.event.lane],
+      b = view.position[edge.activation.lane];
     if (Math.max(a, b) * view.laneHeight < low || Math.min(a, b) * view.laneHeight > high) continue;
     const fate = view.fateOf(edge);
     if (view.showsEdge(edge, fate)) seen.push({ edge, fate });
@@ -50,7 +61,9 @@ function focused(view) {
   return edges.filter((edge) => view.focus.has(edge.event)).sort((a, b) => a.i - b.i);
 }
 
-function isDim(view, edge) { return view.isDim(edge.event) || view.isDim(edge.activation); }
+function isDim(view, edge) {
+  return view.isDim(edge.event) || view.isDim(edge.activation);
+}
 
 /** From the end of an activation down to what it generated. */
 function generation(painter, isFaint) {
@@ -109,7 +122,8 @@ function byWeight([a], [b]) {
 }
 
 function path(painter, edges, isCurved) {
-  const { ctx } = painter, ends = [];
+  const { ctx } = painter,
+    ends = [];
   ctx.beginPath();
   for (const edge of edges) {
     const at = ways(painter, edge);
@@ -130,8 +144,10 @@ function path(painter, edges, isCurved) {
 
 /** Where an edge begins and ends: at the side of a bar or, if there is no place, from above or below. */
 function ways(painter, edge) {
-  const { view, layout, shape } = painter, { event, activation } = edge;
-  const seat = painter.seat(event.i), top = view.y(activation.lane) + shape.pad;
+  const { view, layout, shape } = painter,
+    { event, activation } = edge;
+  const seat = painter.seat(event.i),
+    top = view.y(activation.lane) + shape.pad;
   const { inputs } = activation;
   const share = inputs.length > 1 ? (inputs.indexOf(edge) + 0.5) / inputs.length : 0.5;
   const x = view.x(layout.startAt[activation.i]);
@@ -141,7 +157,10 @@ function ways(painter, edge) {
   const turn = seat.y < top ? 1 : -1;
   const end = Math.max(x + 8, Math.min(view.x(layout.endOf(activation.i)), x + 30));
   return {
-    sx: seat.x, sy: seat.y + turn * seat.s, turn,
-    x: x + 4 + (end - x - 8) * share, y: turn > 0 ? top : top + shape.bar,
+    sx: seat.x,
+    sy: seat.y + turn * seat.s,
+    turn,
+    x: x + 4 + (end - x - 8) * share,
+    y: turn > 0 ? top : top + shape.bar,
   };
 }

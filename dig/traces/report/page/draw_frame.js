@@ -17,7 +17,8 @@ function lanes({ ctx, view, theme, font, hover }) {
   ctx.clip();
   ctx.textBaseline = "middle";
   view.order.forEach((lane, i) => {
-    const y = view.y(lane.i), tall = view.laneHeight;
+    const y = view.y(lane.i),
+      tall = view.laneHeight;
     if (y + tall < TOP || y > view.height) return;
     if (i % 2 === 0) {
       ctx.fillStyle = theme.band;
@@ -37,7 +38,12 @@ function lanes({ ctx, view, theme, font, hover }) {
     ctx.fillStyle = lane.i === 0 ? theme["ink-2"] : theme.ink;
     const middle = y + Math.min(tall / 2, 22);
     const isNamed = tall >= 11 || isChosen || i % Math.ceil(12 / tall) === 0;
-    if (isNamed) ctx.fillText(fitted(ctx, lane.i === 0 ? "outside, healing" : lane.id, view.gutter - 26), 14, middle);
+    if (isNamed)
+      ctx.fillText(
+        fitted(ctx, lane.i === 0 ? "outside, healing" : lane.id, view.gutter - 26),
+        14,
+        middle,
+      );
     if (tall >= 44 && lane.i) {
       ctx.font = `10.5px ${font}`;
       ctx.fillStyle = theme["ink-3"];
@@ -69,12 +75,13 @@ function axis({ ctx, view, layout, theme, font }) {
   ctx.fillText(view.axis === "wall" ? "time" : "record", 14, 13);
   const place = layout.axis;
   const least = 92 / view.scale;
-  const from = Math.max(0, place.at(view.from)), to = place.at(view.place(view.width));
+  const from = Math.max(0, place.at(view.from)),
+    to = place.at(view.place(view.width));
   const { values, step } = ticks(from, Math.min(to, Math.max(place.value(place.model), 1)), least);
   let free = view.gutter;
   ctx.strokeStyle = theme["line-2"];
   for (const value of values) {
-    const x = Math.round(view.x(place._fold(value))) + 0.5;
+    const x = Math.round(view.x(place.fold(value))) + 0.5;
     if (x < view.gutter || x < free) continue;
     const text = view.axis === "wall" ? clock(value, step) : String(Math.round(value));
     line(ctx, x, TOP, x, view.height);
@@ -134,7 +141,8 @@ export function drawFolds(painter) {
   ctx.textBaseline = "middle";
   painter.folds = [];
   for (const fold of layout.axis.folds) {
-    const x0 = view.x(fold.place), x1 = view.x(fold.place + fold.size);
+    const x0 = view.x(fold.place),
+      x1 = view.x(fold.place + fold.size);
     if (x1 < view.gutter || x0 > view.width) continue;
     painter.folds.push({ fold, x0, x1 });
     ctx.fillStyle = theme["line-2"];
@@ -158,7 +166,7 @@ export function drawFolds(painter) {
 export function drawMoment(painter) {
   const { ctx, view, theme } = painter;
   if (view.at === null) return;
-  const x = view.x(painter._now());
+  const x = view.x(painter.now());
   ctx.fillStyle = theme.ground;
   ctx.globalAlpha = 0.55;
   ctx.fillRect(x + 8, TOP, view.width, view.height);

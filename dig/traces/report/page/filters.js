@@ -14,7 +14,8 @@ export class Filters {
     this.sheet = element.querySelector(".sheet");
     element.addEventListener("toggle", () => element.open && this._fill());
     document.addEventListener("pointerdown", (e) => {
-      for (const pop of document.querySelectorAll("details.pop[open]")) if (!pop.contains(e.target)) pop.open = false;
+      for (const pop of document.querySelectorAll("details.pop[open]"))
+        if (!pop.contains(e.target)) pop.open = false;
     });
     element.parentElement.addEventListener("keydown", (e) => {
       const pop = e.target.closest("details.pop");
@@ -29,13 +30,17 @@ export class Filters {
     const { hidden } = this.app.view;
     const count = Object.values(hidden).reduce((sum, names) => sum + names.size, 0);
     this.element.classList.toggle("on", count > 0);
-    this.element.querySelector("summary").textContent = count ? `Filter (${count} hidden)` : "Filter";
+    this.element.querySelector("summary").textContent = count
+      ? `Filter (${count} hidden)`
+      : "Filter";
   }
 
   _choices() {
     const { model } = this.app;
-    const patterns = new Map(), fates = [0, 0, 0, 0];
-    for (const one of model.findings) patterns.set(one.pattern, (patterns.get(one.pattern) || 0) + 1);
+    const patterns = new Map(),
+      fates = [0, 0, 0, 0];
+    for (const one of model.findings)
+      patterns.set(one.pattern, (patterns.get(one.pattern) || 0) + 1);
     for (const edge of model.edges) if (edge.fate >= 0) fates[edge.fate] += 1;
     return {
       agents: model.lanes.slice(1).map((lane) => [lane.id, lane.id, lane.activations.length]),
@@ -47,11 +52,28 @@ export class Filters {
 
   _fill() {
     const { app } = this;
-    const parts = Object.entries(this._choices()).filter(([, all]) => all.length).flatMap(([group, all]) => [
-      h("h3", { text: GROUPS[group] }),
-      h("fieldset", { "aria-label": GROUPS[group] }, all.map(([key, label, n]) => this._box(group, key, label, n))),
-    ]);
-    const all = h("p", { class: "steps" }, h("button", { type: "button", text: "Show everything", onclick: () => { app.unhide(); this._fill(); } }));
+    const parts = Object.entries(this._choices())
+      .filter(([, all]) => all.length)
+      .flatMap(([group, all]) => [
+        h("h3", { text: GROUPS[group] }),
+        h(
+          "fieldset",
+          { "aria-label": GROUPS[group] },
+          all.map(([key, label, n]) => this._box(group, key, label, n)),
+        ),
+      ]);
+    const all = h(
+      "p",
+      { class: "steps" },
+      h("button", {
+        type: "button",
+        text: "Show everything",
+        onclick: () => {
+          app.unhide();
+          this._fill();
+        },
+      }),
+    );
     this.sheet.replaceChildren(...parts, all);
   }
 
@@ -59,31 +81,65 @@ export class Filters {
     const box = h("input", { type: "checkbox", "data-group": group, "data-key": key });
     box.checked = !this.app.view.hidden[group].has(key);
     box.addEventListener("change", () => this.app.hide(group, key, !box.checked));
-    return h("label", { title: label }, box, h("span", { text: label }), h("small", { text: number(n) }));
+    return h(
+      "label",
+      { title: label },
+      box,
+      h("span", { text: label }),
+      h("small", { text: number(n) }),
+    );
   }
 }
 
 const EVENTS = {
-  problem: "problem, from outside", solution: "solution", raw_data: "raw data", message: "message",
-  notice: "notice", system: "from healing", final: "final: a submitted answer", other: "any other type",
+  problem: "problem, from outside",
+  solution: "solution",
+  raw_data: "raw data",
+  message: "message",
+  notice: "notice",
+  system: "from healing",
+  final: "final: a submitted answer",
+  other: "any other type",
 };
-const EDGES = { 0: "consumed: productive", 1: "delayed", 2: "rerouted", 3: "discarded", "-1": "not decided yet" };
+const EDGES = {
+  0: "consumed: productive",
+  1: "delayed",
+  2: "rerouted",
+  3: "discarded",
+  "-1": "not decided yet",
+};
 
 /** Fills the legend when it is opened, in the colours that hold then. */
 export function startLegend(app, element) {
   const sheet = element.querySelector(".sheet");
   element.addEventListener("toggle", () => {
     if (!element.open) return;
-    const keys = (names, paint) => h("div", { class: "key" }, Object.entries(names).flatMap(([key, text]) => {
-      const canvas = h("canvas", { "aria-hidden": "true" });
-      canvas.paint = () => paint(pen(canvas), key);
-      return [canvas, h("span", { text })];
-    }));
+    const keys = (names, paint) =>
+      h(
+        "div",
+        { class: "key" },
+        Object.entries(names).flatMap(([key, text]) => {
+          const canvas = h("canvas", { "aria-hidden": "true" });
+          canvas.paint = () => paint(pen(canvas), key);
+          return [canvas, h("span", { text })];
+        }),
+      );
     sheet.replaceChildren(
-      h("h3", { text: "Events" }), keys(EVENTS, (ctx, type) => event(ctx, app.painter.theme, type)),
-      h("h3", { text: "Edges" }), keys(EDGES, (ctx, fate) => edge(ctx, app.painter.theme, Number(fate))),
-      h("h3", { text: "Activations" }), keys({ bar: "an agent at work", wait: "it only waited", error: "it failed", buffer: "events lie in its buffer: they wait" },
-        (ctx, what) => bar(ctx, app.painter, what)));
+      h("h3", { text: "Events" }),
+      keys(EVENTS, (ctx, type) => event(ctx, app.painter.theme, type)),
+      h("h3", { text: "Edges" }),
+      keys(EDGES, (ctx, fate) => edge(ctx, app.painter.theme, Number(fate))),
+      h("h3", { text: "Activations" }),
+      keys(
+        {
+          bar: "an agent at work",
+          wait: "it only waited",
+          error: "it failed",
+          buffer: "events lie in its buffer: they wait",
+        },
+        (ctx, what) => bar(ctx, app.painter, what),
+      ),
+    );
     for (const canvas of sheet.querySelectorAll("canvas")) canvas.paint();
   });
 }
@@ -112,7 +168,9 @@ function edge(ctx, theme, fate) {
 
 function bar(ctx, painter, what) {
   const { theme } = painter;
-  ctx.fillStyle = { bar: theme.bar, wait: painter.hatched, error: theme.panel, buffer: theme.wait }[what];
+  ctx.fillStyle = { bar: theme.bar, wait: painter.hatched, error: theme.panel, buffer: theme.wait }[
+    what
+  ];
   ctx.beginPath();
   if (what === "buffer") ctx.rect(2, 9, 40, 3);
   else ctx.roundRect(2, 3, 40, 14, 3);

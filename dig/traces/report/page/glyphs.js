@@ -6,7 +6,9 @@ export const FATE_COLOUR = { "-1": "edge", 0: "edge", 1: "delay", 2: "reroute", 
 const KNOWN = ["problem", "solution", "raw_data", "message", "notice", "system", "final"];
 
 /** The name of the shape and colour of a type of event; types of a user's own share one. */
-export function shapeOf(type) { return KNOWN.includes(type) ? type : "other"; }
+export function shapeOf(type) {
+  return KNOWN.includes(type) ? type : "other";
+}
 
 /** Adds the outline of an event to the current path; `s` is half its size. */
 export function outline(ctx, shape, x, y, s) {
@@ -38,11 +40,14 @@ export function outline(ctx, shape, x, y, s) {
 }
 
 /** Whether a shape is drawn as its outline alone. */
-export function isHollow(shape) { return shape === "raw_data" || shape === "notice"; }
+export function isHollow(shape) {
+  return shape === "raw_data" || shape === "notice";
+}
 
 function star(ctx, x, y, r) {
   for (let i = 0; i < 10; i += 1) {
-    const angle = (i * Math.PI) / 5 - Math.PI / 2, far = i % 2 ? r * 0.48 : r;
+    const angle = (i * Math.PI) / 5 - Math.PI / 2,
+      far = i % 2 ? r * 0.48 : r;
     ctx[i ? "lineTo" : "moveTo"](x + far * Math.cos(angle), y + far * Math.sin(angle));
   }
   ctx.closePath();

@@ -6,24 +6,30 @@ import { isDark } from "./theme.js";
 import { ACTIONS, counted, describe, number, seconds } from "./words.js";
 
 export class Heading {
-  constructor(app) { this.app = app; }
+  constructor(app) {
+    this.app = app;
+  }
 
   update() {
-    const { app } = this, { model } = app;
+    const { app } = this,
+      { model } = app;
     const title = model.run.run ?? model.head.file ?? "Run";
     if ($("title").textContent !== title) $("title").textContent = title;
     const chips = this._chips();
     const text = chips.map(([what]) => what).join("|");
     if (text !== this.shown) {
       this.shown = text;
-      $("chips").replaceChildren(...chips.map(([what, kind]) => h("li", { class: kind, text: what })));
+      $("chips").replaceChildren(
+        ...chips.map(([what, kind]) => h("li", { class: kind, text: what })),
+      );
     }
     $("theme").textContent = isDark() ? "Light" : "Dark";
     $("count").textContent = model.findings.length ? number(model.findings.length) : "";
   }
 
   _chips() {
-    const { model, live } = this.app, { head, finish } = model;
+    const { model, live } = this.app,
+      { head, finish } = model;
     const chips = [];
     if (live === "live" && !finish) chips.push(["live", "good"]);
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
@@ -41,16 +47,33 @@ export class Heading {
 
 /** Presses buttons, and says what the picture does not show. */
 export class Hint {
-  constructor(app) { this.app = app; }
+  constructor(app) {
+    this.app = app;
+  }
 
   update() {
-    const { app } = this, { view, layout } = app, { drawn } = app.painter;
-    const press = { raw: !view.cleaned, cleaned: view.cleaned, wall: view.axis === "wall",
-                    logical: view.axis === "logical", fold: view.folded };
-    for (const [id, isPressed] of Object.entries(press)) $(id).setAttribute("aria-pressed", String(isPressed));
+    const { app } = this,
+      { view, layout } = app,
+      { drawn } = app.painter;
+    const press = {
+      raw: !view.cleaned,
+      cleaned: view.cleaned,
+      wall: view.axis === "wall",
+      logical: view.axis === "logical",
+      fold: view.folded,
+    };
+    for (const [id, isPressed] of Object.entries(press))
+      $(id).setAttribute("aria-pressed", String(isPressed));
     $("fold").disabled = !view.folded && !this._isFoldable();
     const parts = [];
-    if (drawn.isMore) parts.push(drawn.edges ? view.focus ? "edges in focus only: zoom in to see all" : "edges that end out of sight are left out" : "too many edges in sight: zoom in, or choose something");
+    if (drawn.isMore)
+      parts.push(
+        drawn.edges
+          ? view.focus
+            ? "edges in focus only: zoom in to see all"
+            : "edges that end out of sight are left out"
+          : "too many edges in sight: zoom in, or choose something",
+      );
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
     $("hint").textContent = parts.join(" · ");
@@ -58,7 +81,8 @@ export class Hint {
 
   /** Whether a fold would come of it; of a run that grows that is not known. */
   _isFoldable() {
-    const { model, view, live } = this.app, key = `${model.version}|${view.axis}`;
+    const { model, view, live } = this.app,
+      key = `${model.version}|${view.axis}`;
     if (live !== null) return true;
     if (key !== this.key) {
       this.key = key;
@@ -78,7 +102,9 @@ export class Tip {
     const { element, app } = this;
     element.hidden = !one;
     if (!one) return;
-    element.replaceChildren(...tip(one, app.model).map((text, i) => h(i ? "p" : "strong", { text })));
+    element.replaceChildren(
+      ...tip(one, app.model).map((text, i) => h(i ? "p" : "strong", { text })),
+    );
     const { width, height } = app.view;
     element.style.left = `${Math.max(4, Math.min(x + 14, width - element.offsetWidth - 6))}px`;
     element.style.top = `${y + 18 + element.offsetHeight > height ? y - element.offsetHeight - 8 : y + 18}px`;
@@ -87,11 +113,27 @@ export class Tip {
 
 function tip(one, model) {
   switch (one.kind) {
-    case "fold": return [one.fold.text.startsWith("×") ? `Repeats ${one.fold.text}` : `Nothing happens for ${one.fold.text}`, "Click to unfold."];
-    case "finding": return [`${one.pattern} · ${seconds(one.us)}`, one.says];
-    case "agent": return [one.i ? one.id : "outside, healing", describe(one)];
-    case "activation": return [`${one.id} of ${one.agent}`, `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? model).us - one.us)}`,
-      `${one.inputs.length} in, ${one.outputs.length} out`];
-    default: return [`${one.id} · ${one.type}`, `from ${one.by ? one.by.agent : one.source === "system" ? "healing" : "outside"} at ${seconds(one.us)}, for ${one.to.slice(0, 4).join(", ") || "nobody"}${one.to.length > 4 ? " ..." : ""}`];
+    case "fold":
+      return [
+        one.fold.text.startsWith("×")
+          ? `Repeats ${one.fold.text}`
+          : `Nothing happens for ${one.fold.text}`,
+        "Click to unfold.",
+      ];
+    case "finding":
+      return [`${one.pattern} · ${seconds(one.us)}`, one.says];
+    case "agent":
+      return [one.i ? one.id : "outside, healing", describe(one)];
+    case "activation":
+      return [
+        `${one.id} of ${one.agent}`,
+        `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? model).us - one.us)}`,
+        `${one.inputs.length} in, ${one.outputs.length} out`,
+      ];
+    default:
+      return [
+        `${one.id} · ${one.type}`,
+        `from ${one.by ? one.by.agent : one.source === "system" ? "healing" : "outside"} at ${seconds(one.us)}, for ${one.to.slice(0, 4).join(", ") || "nobody"}${one.to.length > 4 ? " ..." : ""}`,
+      ];
   }
 }

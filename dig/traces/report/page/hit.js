@@ -25,11 +25,15 @@ function flagAt(painter, x, y) {
 
 function eventAt(painter, x, y) {
   if (painter.isDense) return null;
-  let best = null, least = NEAR;
+  let best = null,
+    least = NEAR;
   for (const i of painter.inSight) {
     const seat = painter.seat(i);
     const far = Math.max(Math.abs(seat.x - x), Math.abs(seat.y - y));
-    if (far < least) { least = far; best = painter.model.events[i]; }
+    if (far < least) {
+      least = far;
+      best = painter.model.events[i];
+    }
   }
   return best;
 }
@@ -37,14 +41,18 @@ function eventAt(painter, x, y) {
 function barAt(lane, view, layout, shape, x, y) {
   const top = view.y(lane.i) + shape.pad;
   if (y < top - 3 || y > top + shape.bar + 5) return null;
-  let best = null, least = 5;
+  let best = null,
+    least = 5;
   for (const one of lane.activations) {
     if (!view.showsActivation(one)) continue;
-    const x0 = view.x(layout.startAt[one.i]), x1 = view.x(layout.endOf(one.i));
+    const x0 = view.x(layout.startAt[one.i]),
+      x1 = view.x(layout.endOf(one.i));
     const far = x < x0 ? x0 - x : x > x1 ? x - x1 : 0;
-    if (far < least) { least = far; best = one; }
+    if (far < least) {
+      least = far;
+      best = one;
+    }
     if (x0 > x + 5) break;
   }
   return best;
 }
-

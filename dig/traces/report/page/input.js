@@ -22,7 +22,8 @@ export class Input {
     e.preventDefault();
     const { app } = this;
     const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
-    const dx = e.deltaX * unit, dy = e.deltaY * unit;
+    const dx = e.deltaX * unit,
+      dy = e.deltaY * unit;
     if (e.altKey) app.stretch(Math.exp(-dy / 400), e.offsetY);
     else if (e.shiftKey) app.pan(-(dx || dy), 0);
     else if (!e.ctrlKey && Math.abs(dx) > Math.abs(dy)) app.pan(-dx, 0);
@@ -43,7 +44,8 @@ export class Input {
       this.app.hover(hit(this.app.painter, e.offsetX, e.offsetY), e.offsetX, e.offsetY);
       return;
     }
-    const dx = e.offsetX - last.x, dy = e.offsetY - last.y;
+    const dx = e.offsetX - last.x,
+      dy = e.offsetY - last.y;
     if (this.pointers.size === 2) this._pinch(e, last);
     else {
       this.moved += Math.abs(dx) + Math.abs(dy);

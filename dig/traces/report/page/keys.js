@@ -5,24 +5,45 @@ import { after, before } from "./focus.js";
 
 const HELP = [
   ["← → ↑ ↓", "move the picture (Shift: faster)"],
-  ["+ −", "zoom in and out"], ["[ ]", "lanes lower, higher"], ["0", "show everything"],
+  ["+ −", "zoom in and out"],
+  ["[ ]", "lanes lower, higher"],
+  ["0", "show everything"],
   ["n p", "next, previous finding"],
   ["j k", "next, previous activation or event"],
   ["h l", "to what led to it, to what it led to"],
-  ["Enter", "bring what is selected into sight"], ["Esc", "select nothing"],
-  ["c", "raw or cleaned"], ["t", "time or records"], ["f", "fold what repeats"],
-  ["space", "play"], [", .", "one record back, on"], ["Home End", "the first moment, all of it"],
-  ["1 2 3", "findings, details, overview"], ["/", "search"], ["d", "dark or light"], ["?", "this list"],
+  ["Enter", "bring what is selected into sight"],
+  ["Esc", "select nothing"],
+  ["c", "raw or cleaned"],
+  ["t", "time or records"],
+  ["f", "fold what repeats"],
+  ["space", "play"],
+  [", .", "one record back, on"],
+  ["Home End", "the first moment, all of it"],
+  ["1 2 3", "findings, details, overview"],
+  ["/", "search"],
+  ["d", "dark or light"],
+  ["?", "this list"],
 ];
 
 export function startKeys(app, dialog) {
   dialog.append(
     h("h2", { text: "Keys" }),
-    h("dl", {}, HELP.flatMap(([keys, what]) => [
-      h("dt", {}, keys.split(" ").flatMap((key) => [h("kbd", { text: key }), " "])),
-      h("dd", { text: what }),
-    ])),
-    h("p", { class: "lead", text: "The wheel zooms; with Shift it moves along, with Alt lanes grow." }),
+    h(
+      "dl",
+      {},
+      HELP.flatMap(([keys, what]) => [
+        h(
+          "dt",
+          {},
+          keys.split(" ").flatMap((key) => [h("kbd", { text: key }), " "]),
+        ),
+        h("dd", { text: what }),
+      ]),
+    ),
+    h("p", {
+      class: "lead",
+      text: "The wheel zooms; with Shift it moves along, with Alt lanes grow.",
+    }),
     h("p", {}, h("button", { type: "button", text: "Close", onclick: () => dialog.close() })),
   );
   document.addEventListener("keydown", (e) => {
@@ -40,26 +61,42 @@ export function startKeys(app, dialog) {
 }
 
 function actions(app, dialog, e) {
-  const far = e.shiftKey ? 240 : 60, { view } = app, middle = view.gutter + view.plot / 2;
+  const far = e.shiftKey ? 240 : 60,
+    { view } = app,
+    middle = view.gutter + view.plot / 2;
   return {
-    ArrowLeft: () => app.pan(far, 0), ArrowRight: () => app.pan(-far, 0),
-    ArrowUp: () => app.pan(0, far), ArrowDown: () => app.pan(0, -far),
-    "+": () => app.zoom(1.5, middle), "=": () => app.zoom(1.5, middle),
+    ArrowLeft: () => app.pan(far, 0),
+    ArrowRight: () => app.pan(-far, 0),
+    ArrowUp: () => app.pan(0, far),
+    ArrowDown: () => app.pan(0, -far),
+    "+": () => app.zoom(1.5, middle),
+    "=": () => app.zoom(1.5, middle),
     "-": () => app.zoom(1 / 1.5, middle),
-    "[": () => app.stretch(1 / 1.25, view.height / 2), "]": () => app.stretch(1.25, view.height / 2),
+    "[": () => app.stretch(1 / 1.25, view.height / 2),
+    "]": () => app.stretch(1.25, view.height / 2),
     0: () => app.fit(),
-    n: () => stepFinding(app, 1), p: () => stepFinding(app, -1),
-    j: () => stepNode(app, 1), k: () => stepNode(app, -1),
-    h: () => follow(app, before), l: () => follow(app, after),
-    Enter: () => app.reveal(view.selected), Escape: () => app.select(null),
+    n: () => stepFinding(app, 1),
+    p: () => stepFinding(app, -1),
+    j: () => stepNode(app, 1),
+    k: () => stepNode(app, -1),
+    h: () => follow(app, before),
+    l: () => follow(app, after),
+    Enter: () => app.reveal(view.selected),
+    Escape: () => app.select(null),
     c: () => app.setCleaned(!view.cleaned),
     t: () => app.setAxis(view.axis === "wall" ? "logical" : "wall"),
-    f: () => app.toggleFold(), " ": () => app.timebar.toggle(),
-    ",": () => app.timebar.step(-1), ".": () => app.timebar.step(1),
-    Home: () => app.setAt(0), End: () => app.setAt(null),
-    1: () => app.tabs.show("findings"), 2: () => app.tabs.show("details"),
+    f: () => app.toggleFold(),
+    " ": () => app.timebar.toggle(),
+    ",": () => app.timebar.step(-1),
+    ".": () => app.timebar.step(1),
+    Home: () => app.setAt(0),
+    End: () => app.setAt(null),
+    1: () => app.tabs.show("findings"),
+    2: () => app.tabs.show("details"),
     3: () => app.tabs.show("overview"),
-    "/": () => app.search.focus(), d: () => app.toggleTheme(), "?": () => dialog.showModal(),
+    "/": () => app.search.focus(),
+    d: () => app.toggleTheme(),
+    "?": () => dialog.showModal(),
   };
 }
 
@@ -68,13 +105,15 @@ export function stepFinding(app, step) {
   const shown = app.findings.shown();
   if (!shown.length) return;
   const at = shown.indexOf(app.view.selected);
-  const next = at < 0 ? (step > 0 ? 0 : shown.length - 1) : (at + step + shown.length) % shown.length;
+  const next =
+    at < 0 ? (step > 0 ? 0 : shown.length - 1) : (at + step + shown.length) % shown.length;
   app.select(shown[next]);
 }
 
 /** The next node in its lane, or in the run if nothing is selected. */
 function stepNode(app, step) {
-  const { selected } = app.view, { model } = app;
+  const { selected } = app.view,
+    { model } = app;
   if (!selected || selected.kind === "finding") {
     app.select(model.activations[0] ?? model.events[0] ?? null);
     return;

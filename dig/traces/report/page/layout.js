@@ -28,8 +28,10 @@ export class Layout {
 
   /** Takes what is new in the model: as much work as there is news. */
   update() {
-    const { events, activations } = this.model, axis = this.axis;
-    for (let i = this.eventAt.length; i < events.length; i += 1) this.eventAt.push(axis.place(events[i]));
+    const { events, activations } = this.model,
+      axis = this.axis;
+    for (let i = this.eventAt.length; i < events.length; i += 1)
+      this.eventAt.push(axis.place(events[i]));
     for (let i = this.startAt.length; i < activations.length; i += 1) {
       this.startAt.push(axis.place(activations[i]));
       this.endAt.push(NaN);
@@ -42,7 +44,9 @@ export class Layout {
     });
   }
 
-  endOf(i) { return Number.isNaN(this.endAt[i]) ? this.axis.end : this.endAt[i]; }
+  endOf(i) {
+    return Number.isNaN(this.endAt[i]) ? this.axis.end : this.endAt[i];
+  }
 
   /** What there is place for in a lane of this height. */
   lane(height) {
@@ -63,7 +67,8 @@ export class Layout {
     const { rows } = this.lane(height);
     const key = `${scale}|${rows}`;
     if (this._slots?.key !== key) this._slots = { key, shift: [], row: [], piled: 0, ends: [] };
-    const slots = this._slots, events = this.model.events;
+    const slots = this._slots,
+      events = this.model.events;
     for (let i = slots.shift.length; i < events.length; i += 1) {
       this._seat(slots, events[i], scale, i, Math.max(1, events[i].lane === 0 ? rows + 2 : rows));
     }
@@ -73,11 +78,19 @@ export class Layout {
   _seat(slots, event, scale, i, rows) {
     const ends = (slots.ends[event.lane] ??= []);
     const x = this.eventAt[i] * scale;
-    let row = 0, least = Infinity;
+    let row = 0,
+      least = Infinity;
     for (let r = 0; r < rows; r += 1) {
       const free = ends[r] ?? -Infinity;
-      if (free <= x) { row = r; least = x; break; }
-      if (free < least) { least = free; row = r; }
+      if (free <= x) {
+        row = r;
+        least = x;
+        break;
+      }
+      if (free < least) {
+        least = free;
+        row = r;
+      }
     }
     let at = Math.max(x, least);
     if (at - x > MOST_SHIFT) {

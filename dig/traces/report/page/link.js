@@ -4,10 +4,29 @@ import { LEAST_LANE } from "./view.js";
 
 const HIDDEN = ["agents", "types", "patterns", "fates"];
 
+/** Keeps the address of the page that of its view. */
+export class Address {
+  constructor(app) {
+    this.app = app;
+  }
+
+  updateSoon() {
+    clearTimeout(this._soon);
+    this._soon = setTimeout(() => this.update(), 250);
+  }
+
+  update() {
+    const hash = toHash(this.app.view, this.app.tabs.shown);
+    if (hash !== location.hash.replace(/^#/, "")) history.replaceState(null, "", `#${hash}`);
+  }
+}
+
 /** The part of the address that tells a view. */
-export function toHash(view, tab) {
+function toHash(view, tab) {
   const parts = new URLSearchParams();
-  const set = (key, value, usual) => { if (value !== usual) parts.set(key, value); };
+  const set = (key, value, usual) => {
+    if (value !== usual) parts.set(key, value);
+  };
   set("axis", view.axis, "wall");
   set("graph", view.cleaned ? "cleaned" : "raw", "raw");
   set("fold", view.folded ? "1" : "0", "0");
@@ -21,7 +40,10 @@ export function toHash(view, tab) {
   }
   if (view.selected) {
     parts.set("is", view.selected.kind);
-    parts.set("id", view.selected.kind === "agent" && view.selected.i === 0 ? "" : view.selected.id);
+    parts.set(
+      "id",
+      view.selected.kind === "agent" && view.selected.i === 0 ? "" : view.selected.id,
+    );
   }
   set("hops", String(view.hops), "2");
   for (const key of HIDDEN) for (const name of view.hidden[key]) parts.append(`no-${key}`, name);
@@ -59,10 +81,14 @@ function number(parts, key, least = -Infinity, most = Infinity) {
 function chosen(parts, model) {
   const id = parts.get("id");
   switch (parts.get("is")) {
-    case "finding": return model.finding(id) ?? null;
-    case "agent": return model.lane(id === "" ? null : id) ?? null;
+    case "finding":
+      return model.finding(id) ?? null;
+    case "agent":
+      return model.lane(id === "" ? null : id) ?? null;
     case "event":
-    case "activation": return model.node(id) ?? null;
-    default: return null;
+    case "activation":
+      return model.node(id) ?? null;
+    default:
+      return null;
   }
 }

@@ -30,11 +30,18 @@ app.tabs = new Tabs((name) => {
 });
 app.search = new Search(app, $("search"), $("results"));
 app.timebar = new Timebar(app, {
-  scrubber: $("scrubber"), moment: $("moment"), play: $("play"), back: $("back"), on: $("on"), end: $("end"),
+  scrubber: $("scrubber"),
+  moment: $("moment"),
+  play: $("play"),
+  back: $("back"),
+  on: $("on"),
+  end: $("end"),
 });
 app.minimap = new Minimap(app, $("minimap"));
 app.parts = {
-  heading: new Heading(app), hint: new Hint(app), tip: new Tip(app, $("tip")),
+  heading: new Heading(app),
+  hint: new Hint(app),
+  tip: new Tip(app, $("tip")),
   filters: new Filters(app, $("filters")),
 };
 
@@ -45,17 +52,22 @@ startKeys(app, $("keys"));
 new Input(app, canvas);
 
 const buttons = {
-  raw: () => app.setCleaned(false), cleaned: () => app.setCleaned(true),
-  wall: () => app.setAxis("wall"), logical: () => app.setAxis("logical"),
-  fold: () => app.toggleFold(), fit: () => app.fit(),
+  raw: () => app.setCleaned(false),
+  cleaned: () => app.setCleaned(true),
+  wall: () => app.setAxis("wall"),
+  logical: () => app.setAxis("logical"),
+  fold: () => app.toggleFold(),
+  fit: () => app.fit(),
   in: () => app.zoom(1.6, app.view.gutter + app.view.plot / 2),
   out: () => app.zoom(1 / 1.6, app.view.gutter + app.view.plot / 2),
-  theme: () => app.toggleTheme(), help: () => $("keys").showModal(), copy: () => copy(),
+  theme: () => app.toggleTheme(),
+  help: () => $("keys").showModal(),
+  copy: () => copy(),
 };
 for (const [id, act] of Object.entries(buttons)) $(id).addEventListener("click", act);
 
 async function copy() {
-  app._link();
+  app.address.update();
   try {
     await navigator.clipboard.writeText(location.href);
     app.say("The link is copied.");
@@ -64,11 +76,19 @@ async function copy() {
     app.say("The link is in the address bar.");
     $("copy").textContent = "In the address bar";
   }
-  setTimeout(() => { $("copy").textContent = "Copy link"; }, 2000);
+  setTimeout(() => {
+    $("copy").textContent = "Copy link";
+  }, 2000);
 }
 
 new ResizeObserver(() => app.resize()).observe($("picture"));
 addEventListener("hashchange", () => app.open(location.hash));
 
-window.dig = { app, add: (rows) => app.add(rows), get state() { return state(app); } };
+window.dig = {
+  app,
+  add: (rows) => app.add(rows),
+  get state() {
+    return state(app);
+  },
+};
 start(app, $("data"));

@@ -16,23 +16,35 @@ export class Minimap {
       go(e);
     });
     canvas.addEventListener("pointermove", (e) => isDown && go(e));
-    canvas.addEventListener("pointerup", () => { isDown = false; });
+    canvas.addEventListener("pointerup", () => {
+      isDown = false;
+    });
   }
 
-  get left() { return this.app.view.gutter; }
+  get left() {
+    return this.app.view.gutter;
+  }
 
   place(x) {
-    return ((x - this.left) / (this.canvas.clientWidth - this.left - 24)) * this.app.layout.axis.end;
+    return (
+      ((x - this.left) / (this.canvas.clientWidth - this.left - 24)) * this.app.layout.axis.end
+    );
   }
 
   paint() {
-    const { view, layout, painter } = this.app, { theme } = painter;
+    const { view, layout, painter } = this.app,
+      { theme } = painter;
     this._ground();
-    const ctx = pen(this.canvas), width = this.canvas.clientWidth, tall = this.canvas.clientHeight;
+    const ctx = pen(this.canvas),
+      width = this.canvas.clientWidth,
+      tall = this.canvas.clientHeight;
     ctx.drawImage(this.ground, 0, 0, width, tall);
     const scale = (width - this.left - 24) / layout.axis.end;
     const x0 = this.left + Math.max(0, view.from) * scale;
-    const x1 = Math.max(x0 + 4, this.left + Math.min(layout.axis.end, view.place(view.width)) * scale);
+    const x1 = Math.max(
+      x0 + 4,
+      this.left + Math.min(layout.axis.end, view.place(view.width)) * scale,
+    );
     ctx.fillStyle = theme.panel;
     ctx.globalAlpha = 0.66;
     ctx.fillRect(this.left, 0, x0 - this.left, tall);
@@ -47,12 +59,20 @@ export class Minimap {
 
   /** What does not change while the picture is moved. */
   _ground() {
-    const { model, view, layout, painter } = this.app, { theme } = painter;
-    const key = [this.app.pace(), view.axis, view.folded, view.order.length, theme.ground,
-                 this.canvas.clientWidth].join("|");
+    const { model, view, layout, painter } = this.app,
+      { theme } = painter;
+    const key = [
+      this.app.pace.version,
+      view.axis,
+      view.folded,
+      view.order.length,
+      theme.ground,
+      this.canvas.clientWidth,
+    ].join("|");
     if (key === this.key) return;
     this.key = key;
-    const width = this.canvas.clientWidth, tall = this.canvas.clientHeight;
+    const width = this.canvas.clientWidth,
+      tall = this.canvas.clientHeight;
     const ratio = devicePixelRatio || 1;
     this.ground.width = width * ratio;
     this.ground.height = tall * ratio;

@@ -6,7 +6,8 @@ import { Repeats } from "./repeats.js";
 export const FATES = ["consume", "delay", "reroute", "discard"];
 export const SYSTEM = 0; // the lane of what comes from outside and of healing
 
-const CONSUME = 0, DELAY = 1;
+const CONSUME = 0,
+  DELAY = 1;
 
 export class Model {
   constructor() {
@@ -62,28 +63,49 @@ export class Model {
   }
 
   /** An event or activation by its id. */
-  node(id) { return this._byId.get(id); }
+  node(id) {
+    return this._byId.get(id);
+  }
 
-  lane(name) { return this._laneOf.get(name); }
+  lane(name) {
+    return this._laneOf.get(name);
+  }
 
   /** A finding by its id: the number of its record, with signs where several have it. */
-  finding(id) { return this._findingAt.get(id); }
+  finding(id) {
+    return this._findingAt.get(id);
+  }
 
   /** The agent that made an event: its lane. */
-  maker(event) { return event.by ? event.by.lane : SYSTEM; }
+  maker(event) {
+    return event.by ? event.by.lane : SYSTEM;
+  }
 
   _addLane(name) {
     const lane = {
-      kind: "agent", i: this.lanes.length, id: name, activations: [], events: [],
-      buffer: new Map(), load: [], sent: new Map(), moves: [], busyUs: 0, waits: 0, current: null,
-      fates: [0, 0, 0, 0], present: true,
+      kind: "agent",
+      i: this.lanes.length,
+      id: name,
+      activations: [],
+      events: [],
+      buffer: new Map(),
+      load: [],
+      sent: new Map(),
+      moves: [],
+      busyUs: 0,
+      waits: 0,
+      current: null,
+      fates: [0, 0, 0, 0],
+      present: true,
     };
     this.lanes.push(lane);
     this._laneOf.set(lane.i === SYSTEM ? null : name, lane);
     return lane;
   }
 
-  _agent(name) { return this._laneOf.get(name) || this._addLane(name); }
+  _agent(name) {
+    return this._laneOf.get(name) || this._addLane(name);
+  }
 
   // --- one function a kind of row ---
 
@@ -95,10 +117,27 @@ export class Model {
   _emit(row, at) {
     const by = row.by === null || row.by === "system" ? null : this._byId.get(row.by);
     const event = {
-      kind: "event", i: this.events.length, id: row.event, ...at, by, source: row.by,
-      type: row.final ? "final" : row.type, of: row.type, final: row.final, to: row.to,
-      payload: row.payload, chars: row.chars || 0, policy: row.policy, seen: [], told: [],
-      findings: [], notes: [], landed: new Map(), touched: by ? at.t : Infinity, lane: 0, done: Infinity,
+      kind: "event",
+      i: this.events.length,
+      id: row.event,
+      ...at,
+      by,
+      source: row.by,
+      type: row.final ? "final" : row.type,
+      of: row.type,
+      final: row.final,
+      to: row.to,
+      payload: row.payload,
+      chars: row.chars || 0,
+      policy: row.policy,
+      seen: [],
+      told: [],
+      findings: [],
+      notes: [],
+      landed: new Map(),
+      touched: by ? at.t : Infinity,
+      lane: 0,
+      done: Infinity,
     };
     event.lane = this.maker(event);
     this.events.push(event);
@@ -132,15 +171,31 @@ export class Model {
   _start(row, at) {
     const lane = this._agent(row.agent);
     const activation = {
-      kind: "activation", i: this.activations.length, id: row.activation, ...at, lane: lane.i,
-      agent: row.agent, end: null, inputs: [], outputs: [], usage: null, error: null, findings: [],
-      action: "working", touched: Infinity, depth: 0,
+      kind: "activation",
+      i: this.activations.length,
+      id: row.activation,
+      ...at,
+      lane: lane.i,
+      agent: row.agent,
+      end: null,
+      inputs: [],
+      outputs: [],
+      usage: null,
+      error: null,
+      findings: [],
+      action: "working",
+      touched: Infinity,
+      depth: 0,
     };
     for (const id of row.inputs) {
       const event = this._byId.get(id);
       if (!event) continue;
       const edge = {
-        i: this.edges.length, event, activation, fate: -1, to: null,
+        i: this.edges.length,
+        event,
+        activation,
+        fate: -1,
+        to: null,
         landed: lane.buffer.get(event) || at,
       };
       this.edges.push(edge);
@@ -206,9 +261,13 @@ export class Model {
     this._loaded(lane, at);
   }
 
-  _redirect(row, at) { this._tell(this._byId.get(row.event), at, "redirect", { to: row.to }); }
+  _redirect(row, at) {
+    this._tell(this._byId.get(row.event), at, "redirect", { to: row.to });
+  }
 
-  _expire(row, at) { this._tell(this._byId.get(row.event), at, "expire", {}); }
+  _expire(row, at) {
+    this._tell(this._byId.get(row.event), at, "expire", {});
+  }
 
   _finding(row, at) {
     let id = String(row.t);
@@ -233,7 +292,9 @@ export class Model {
     this._tell(event, at, "heal", { heal });
   }
 
-  _incident(row, at) { this.incidents.push({ ...row, ...at }); }
+  _incident(row, at) {
+    this.incidents.push({ ...row, ...at });
+  }
 
   _finish(row, at) {
     this.finish = { ...row, ...at };
@@ -242,12 +303,15 @@ export class Model {
 
   // --- helpers ---
 
-  _tell(event, at, what, more) { event?.told.push({ t: at.t, us: at.us, what, ...more }); }
+  _tell(event, at, what, more) {
+    event?.told.push({ t: at.t, us: at.us, what, ...more });
+  }
 
   /** How many events wait in a buffer: they lie there, and nobody looks at them. */
   _loaded(lane, at) {
     const n = Math.max(0, lane.buffer.size - (lane.current?.inputs.length ?? 0));
-    if (lane.load.length === 0 || lane.load[lane.load.length - 1].n !== n) lane.load.push({ ...at, n });
+    if (lane.load.length === 0 || lane.load[lane.load.length - 1].n !== n)
+      lane.load.push({ ...at, n });
   }
 
   _spend(usage) {
@@ -255,16 +319,6 @@ export class Model {
       if (typeof value === "number") this.usage.set(key, (this.usage.get(key) || 0) + value);
     }
   }
-}
-
-/** All that happened to an event, in order; what agents did with it is on its edges. */
-export function story(event) {
-  const seen = event.seen.flatMap(({ activation, fate, to }) => {
-    const { t, us, end } = activation;
-    return [{ t, us, what: "start", activation },
-            ...(end ? [{ ...end, what: "end", activation, fate, to }] : [])];
-  });
-  return [...event.told, ...seen].sort((a, b) => a.t - b.t);
 }
 
 /** What an activation did, in one word. */

@@ -15,13 +15,15 @@ export class Overview {
 
   update() {
     const { model, painter } = this.app;
-    const version = `${this.app.pace()}|${painter.theme?.ground}`;
+    const version = `${this.app.pace.version}|${painter.theme?.ground}`;
     if (version === this.version) return;
     this.version = version;
-    refill(this.element,
+    refill(
+      this.element,
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
-      h("section", {}, h("h3", { text: "Agents" }), this._agents()));
+      h("section", {}, h("h3", { text: "Agents" }), this._agents()),
+    );
   }
 
   _numbers() {
@@ -29,35 +31,83 @@ export class Overview {
     const fates = [0, 0, 0, 0];
     for (const edge of model.edges) if (edge.fate >= 0) fates[edge.fate] += 1;
     const counts = {
-      agents: model.lanes.length - 1, activations: model.activations.length, events: model.events.length,
-      records: model.t + 1, "on its clock": seconds(model.us), findings: model.findings.length,
-      "healing steps": model.heals.length, ...Object.fromEntries(fates.map((n, i) => [`${FATES[i]} edges`, n])),
-      ...Object.fromEntries([...model.usage].slice(0, 6).map(([key, n]) => [key.replaceAll("_", " "), n])),
+      agents: model.lanes.length - 1,
+      activations: model.activations.length,
+      events: model.events.length,
+      records: model.t + 1,
+      "on its clock": seconds(model.us),
+      findings: model.findings.length,
+      "healing steps": model.heals.length,
+      ...Object.fromEntries(fates.map((n, i) => [`${FATES[i]} edges`, n])),
+      ...Object.fromEntries(
+        [...model.usage].slice(0, 6).map(([key, n]) => [key.replaceAll("_", " "), n]),
+      ),
     };
-    return h("dl", { class: "numbers" }, Object.entries(counts).map(([key, value]) =>
-      h("div", {}, h("dt", { text: key }), h("dd", { text: typeof value === "number" ? number(value) : value }))));
+    return h(
+      "dl",
+      { class: "numbers" },
+      Object.entries(counts).map(([key, value]) =>
+        h(
+          "div",
+          {},
+          h("dt", { text: key }),
+          h("dd", { text: typeof value === "number" ? number(value) : value }),
+        ),
+      ),
+    );
   }
 
   _matrix() {
     const { lanes } = this.app.model;
     if (lanes.length - 1 <= MOST_CELLS) return h("div", { class: "matrix" }, this._table(lanes));
-    const caption = "A row for each sender (the first: outside and healing), a column for each recipient.";
-    return h("div", { class: "matrix" }, this._picture(lanes), h("p", { class: "cut", text: caption }), this._busiest(lanes));
+    const caption =
+      "A row for each sender (the first: outside and healing), a column for each recipient.";
+    return h(
+      "div",
+      { class: "matrix" },
+      this._picture(lanes),
+      h("p", { class: "cut", text: caption }),
+      this._busiest(lanes),
+    );
   }
 
   _table(lanes) {
     const most = Math.max(1, ...lanes.flatMap((lane) => [...lane.sent.values()]));
-    const head = h("tr", {}, h("th", { text: "" }), lanes.slice(1).map((lane) => h("th", { scope: "col", title: lane.id }, h("span", { text: lane.id }))));
-    const body = lanes.map((from) => h("tr", {},
-      h("th", { scope: "row", title: name(from), text: name(from) }),
-      lanes.slice(1).map((to) => this._cell(from, to, from.sent.get(to.i) || 0, most))));
-    return h("table", { "aria-label": "Events delivered, from each agent (rows) to each agent (columns)" }, h("thead", {}, head), h("tbody", {}, body));
+    const head = h(
+      "tr",
+      {},
+      h("th", { text: "" }),
+      lanes
+        .slice(1)
+        .map((lane) => h("th", { scope: "col", title: lane.id }, h("span", { text: lane.id }))),
+    );
+    const body = lanes.map((from) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row", title: name(from), text: name(from) }),
+        lanes.slice(1).map((to) => this._cell(from, to, from.sent.get(to.i) || 0, most)),
+      ),
+    );
+    return h(
+      "table",
+      { "aria-label": "Events delivered, from each agent (rows) to each agent (columns)" },
+      h("thead", {}, head),
+      h("tbody", {}, body),
+    );
   }
 
   _cell(from, to, n, most) {
     if (!n) return h("td", { class: "none" });
-    const { app } = this, strength = 0.14 + 0.86 * Math.sqrt(n / most);
-    const button = h("button", { type: "button", text: n > 999 ? "1k+" : String(n), title: `${name(from)} to ${to.id}: ${n}`, "data-pair": `${from.i},${to.i}`, onclick: () => app.selectPair(from, to) });
+    const { app } = this,
+      strength = 0.14 + 0.86 * Math.sqrt(n / most);
+    const button = h("button", {
+      type: "button",
+      text: n > 999 ? "1k+" : String(n),
+      title: `${name(from)} to ${to.id}: ${n}`,
+      "data-pair": `${from.i},${to.i}`,
+      onclick: () => app.selectPair(from, to),
+    });
     button.style.background = `color-mix(in srgb, var(--reroute) ${Math.round(100 * strength)}%, var(--panel))`;
     button.style.color = strength > 0.55 ? "var(--bar-ink)" : "var(--ink)";
     return h("td", {}, button);
@@ -65,8 +115,13 @@ export class Overview {
 
   /** For many agents: a pixel each. */
   _picture(lanes) {
-    const { app } = this, size = lanes.length;
-    const canvas = h("canvas", { role: "img", "aria-label": "Events delivered from each agent (rows) to each agent (columns); the busiest pairs are listed below" });
+    const { app } = this,
+      size = lanes.length;
+    const canvas = h("canvas", {
+      role: "img",
+      "aria-label":
+        "Events delivered from each agent (rows) to each agent (columns); the busiest pairs are listed below",
+    });
     canvas.width = canvas.height = size;
     const cell = (offset, all) => lanes[Math.min(size - 1, Math.floor((offset / all) * size))];
     const pair = (e) => [cell(e.offsetY, canvas.clientHeight), cell(e.offsetX, canvas.clientWidth)];
@@ -75,7 +130,8 @@ export class Overview {
       const [from, to] = pair(e);
       canvas.title = `${name(from)} to ${name(to)}: ${from.sent.get(to.i) || 0}`;
     });
-    const ctx = canvas.getContext("2d"), { theme } = app.painter;
+    const ctx = canvas.getContext("2d"),
+      { theme } = app.painter;
     const most = Math.max(1, ...lanes.flatMap((lane) => [...lane.sent.values()]));
     ctx.fillStyle = theme.ground;
     ctx.fillRect(0, 0, size, size);
@@ -90,21 +146,64 @@ export class Overview {
   }
 
   _busiest(lanes) {
-    const pairs = lanes.flatMap((from) => [...from.sent].map(([to, n]) => ({ from, to: lanes[to], n })));
+    const pairs = lanes.flatMap((from) =>
+      [...from.sent].map(([to, n]) => ({ from, to: lanes[to], n })),
+    );
     pairs.sort((a, b) => b.n - a.n);
-    return h("ul", { class: "rows", "aria-label": "Busiest pairs" }, pairs.slice(0, 12).map(({ from, to, n }) =>
-      h("li", {}, h("button", { class: "link what", type: "button", text: `${name(from)} → ${to.id}`, onclick: () => this.app.selectPair(from, to) }), h("span", { text: number(n) }))));
+    return h(
+      "ul",
+      { class: "rows", "aria-label": "Busiest pairs" },
+      pairs.slice(0, 12).map(({ from, to, n }) =>
+        h(
+          "li",
+          {},
+          h("button", {
+            class: "link what",
+            type: "button",
+            text: `${name(from)} → ${to.id}`,
+            onclick: () => this.app.selectPair(from, to),
+          }),
+          h("span", { text: number(n) }),
+        ),
+      ),
+    );
   }
 
   _agents() {
-    const { app } = this, { model } = app;
+    const { app } = this,
+      { model } = app;
     const total = Math.max(1, model.us);
-    const row = (lane) => h("tr", {}, h("td", {}, app.link(lane)),
-      [number(lane.activations.length), `${Math.round((100 * lane.busyUs) / total)} %`, number(lane.waits), number(lane.events.length)].map((text) => h("td", { text })));
-    return h("table", { class: "agents" },
-      h("thead", {}, h("tr", {}, ["agent", "turns", "busy", "waited", "sent"].map((text) => h("th", { scope: "col", text })))),
-      h("tbody", {}, model.lanes.slice(1).map(row)));
+    const row = (lane) =>
+      h(
+        "tr",
+        {},
+        h("td", {}, app.link(lane)),
+        [
+          number(lane.activations.length),
+          `${Math.round((100 * lane.busyUs) / total)} %`,
+          number(lane.waits),
+          number(lane.events.length),
+        ].map((text) => h("td", { text })),
+      );
+    return h(
+      "table",
+      { class: "agents" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["agent", "turns", "busy", "waited", "sent"].map((text) =>
+            h("th", { scope: "col", text }),
+          ),
+        ),
+      ),
+      h("tbody", {}, model.lanes.slice(1).map(row)),
+    );
   }
 }
 
-function name(lane) { return lane.i === 0 ? "outside, healing" : lane.id; }
+function name(lane) {
+  return lane.i === 0 ? "outside, healing" : lane.id;
+}

@@ -34,11 +34,28 @@ export class Search {
   }
 
   _show(text) {
-    const rows = this.found.map(({ one, why }, i) => h("li", {
-      role: "option", id: `result-${i}`, "aria-selected": String(i === this.at),
-      onpointerdown: (e) => { e.preventDefault(); this._take(i); },
-    }, `${one.kind === "agent" ? "agent" : one.kind} ${one.kind === "finding" ? one.pattern : one.id}`, h("small", { text: why })));
-    const note = this.total > rows.length ? `and ${counted(this.total - rows.length, "more match").replace("matchs", "matches")}` : rows.length ? null : "Nothing matches.";
+    const rows = this.found.map(({ one, why }, i) =>
+      h(
+        "li",
+        {
+          role: "option",
+          id: `result-${i}`,
+          "aria-selected": String(i === this.at),
+          onpointerdown: (e) => {
+            e.preventDefault();
+            this._take(i);
+          },
+        },
+        `${one.kind === "agent" ? "agent" : one.kind} ${one.kind === "finding" ? one.pattern : one.id}`,
+        h("small", { text: why }),
+      ),
+    );
+    const note =
+      this.total > rows.length
+        ? `and ${counted(this.total - rows.length, "more match").replace("matchs", "matches")}`
+        : rows.length
+          ? null
+          : "Nothing matches.";
     this.list.replaceChildren(...rows, ...(note ? [h("li", { class: "note", text: note })] : []));
     this.list.hidden = !text;
     this.input.setAttribute("aria-expanded", String(Boolean(text)));
@@ -47,7 +64,8 @@ export class Search {
 
   _mark() {
     for (const [i, row] of [...this.list.children].entries()) {
-      if (row.getAttribute("role") === "option") row.setAttribute("aria-selected", String(i === this.at));
+      if (row.getAttribute("role") === "option")
+        row.setAttribute("aria-selected", String(i === this.at));
     }
     this.input.setAttribute("aria-activedescendant", this.at >= 0 ? `result-${this.at}` : "");
     this.list.children[this.at]?.scrollIntoView({ block: "nearest" });
@@ -78,7 +96,8 @@ export class Search {
 
 /** All that matches a text in small letters: what is called so first, then what says so. */
 function search(model, text) {
-  const named = [], said = [];
+  const named = [],
+    said = [];
   const look = (one, name, ...texts) => {
     if (name.toLowerCase().includes(text)) named.push({ one, why: texts[0] ?? "" });
     else {

@@ -23,7 +23,8 @@ async function readInlined(app, text) {
 function follow(app, address) {
   const source = new EventSource(address);
   const waiting = [];
-  let isReady = false, isAsked = false;
+  let isReady = false,
+    isAsked = false;
   const drain = () => {
     isAsked = false;
     app.add(waiting.splice(0, AT_ONCE));
@@ -39,7 +40,9 @@ function follow(app, address) {
     setTimeout(drain, 0);
   };
   source.addEventListener("open", () => app.setLive("live"));
-  source.addEventListener("error", () => app.setLive(source.readyState === EventSource.CLOSED ? "lost" : "waiting"));
+  source.addEventListener("error", () =>
+    app.setLive(source.readyState === EventSource.CLOSED ? "lost" : "waiting"),
+  );
   source.addEventListener("head", (e) => app.setHead(JSON.parse(e.data)));
   source.addEventListener("message", (e) => {
     for (const row of JSON.parse(e.data)) waiting.push(row);

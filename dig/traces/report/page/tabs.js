@@ -23,7 +23,8 @@ export class Tabs {
     if (!NAMES.includes(name)) return;
     this.shown = name;
     for (const one of NAMES) {
-      const tab = document.getElementById(`tab-${one}`), isShown = one === name;
+      const tab = document.getElementById(`tab-${one}`),
+        isShown = one === name;
       tab.setAttribute("aria-selected", String(isShown));
       tab.tabIndex = isShown ? 0 : -1;
       document.getElementById(one).hidden = !isShown;

@@ -2,9 +2,34 @@
 // wants.
 
 const NAMES = [
-  "ground", "panel", "band", "ink", "ink-2", "ink-3", "line", "line-2", "accent", "bar", "bar-ink",
-  "edge", "delay", "reroute", "discard", "wait", "error", "warning", "heal", "problem", "solution",
-  "raw_data", "message", "notice", "system", "final", "other", "density",
+  "ground",
+  "panel",
+  "band",
+  "ink",
+  "ink-2",
+  "ink-3",
+  "line",
+  "line-2",
+  "accent",
+  "bar",
+  "bar-ink",
+  "edge",
+  "delay",
+  "reroute",
+  "discard",
+  "wait",
+  "error",
+  "warning",
+  "heal",
+  "problem",
+  "solution",
+  "raw_data",
+  "message",
+  "notice",
+  "system",
+  "final",
+  "other",
+  "density",
 ];
 
 const KEY = "dig-theme";
@@ -13,15 +38,23 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 /** The colours that hold now. */
 export function colours() {
   const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(
+    NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
+  );
 }
 
-export function isDark() { return document.documentElement.dataset.theme === "dark"; }
+export function isDark() {
+  return document.documentElement.dataset.theme === "dark";
+}
 
 /** Takes a theme that the reader chose, and keeps it. */
 export function setTheme(name) {
   document.documentElement.dataset.theme = name;
-  try { localStorage.setItem(KEY, name); } catch { /* a page from disk may have no storage */ }
+  try {
+    localStorage.setItem(KEY, name);
+  } catch {
+    /* a page from disk may have no storage */
+  }
 }
 
 /** Begins with what was chosen before, or with what the system wants, and follows it. */
@@ -39,5 +72,7 @@ function kept() {
   try {
     const name = localStorage.getItem(KEY);
     return name === "dark" || name === "light" ? name : null;
-  } catch { return null; }
+  } catch {
+    return null;
+  }
 }

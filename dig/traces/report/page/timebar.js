@@ -18,11 +18,15 @@ export class Timebar {
   }
 
   update() {
-    const { model, view } = this.app, t = view.at ?? model.t;
+    const { model, view } = this.app,
+      t = view.at ?? model.t;
     this.scrubber.max = String(Math.max(0, model.t));
     this.scrubber.value = String(t);
     this.scrubber.setAttribute("aria-valuetext", `record ${t} at ${seconds(model.times[t] ?? 0)}`);
-    this.moment.textContent = view.at === null ? `all of it · ${seconds(model.us)}` : `record ${t} of ${model.t} · ${seconds(model.times[t] ?? 0)}`;
+    this.moment.textContent =
+      view.at === null
+        ? `all of it · ${seconds(model.us)}`
+        : `record ${t} of ${model.t} · ${seconds(model.times[t] ?? 0)}`;
     this.play.textContent = this.playing ? "Pause" : "Play";
     this.play.setAttribute("aria-pressed", String(this.playing));
   }
@@ -55,7 +59,8 @@ export class Timebar {
 
   _tick(now) {
     if (!this.playing) return;
-    const { layout, model } = this.app, { axis } = layout;
+    const { layout, model } = this.app,
+      { axis } = layout;
     this.place += (axis.end * Math.max(0, now - this.last)) / 1000 / WHOLE_S;
     this.last = now;
     const t = axis.record(axis.at(this.place));

@@ -30,21 +30,35 @@ export class View {
     this._told = [];
   }
 
-  onChange(listener) { this._told.push(listener); }
+  onChange(listener) {
+    this._told.push(listener);
+  }
 
-  changed(what) { for (const listener of this._told) listener(what); }
+  changed(what) {
+    for (const listener of this._told) listener(what);
+  }
 
   // --- geometry ---
 
-  get plot() { return Math.max(40, this.width - this.gutter); }
+  get plot() {
+    return Math.max(40, this.width - this.gutter);
+  }
 
-  get gutter() { return this.width < 620 ? 84 : GUTTER; }
+  get gutter() {
+    return this.width < 620 ? 84 : GUTTER;
+  }
 
-  x(place) { return this.gutter + (place - this.from) * this.scale; }
+  x(place) {
+    return this.gutter + (place - this.from) * this.scale;
+  }
 
-  place(x) { return this.from + (x - this.gutter) / this.scale; }
+  place(x) {
+    return this.from + (x - this.gutter) / this.scale;
+  }
 
-  y(lane) { return TOP + this.position[lane] * this.laneHeight - this.top; }
+  y(lane) {
+    return TOP + this.position[lane] * this.laneHeight - this.top;
+  }
 
   laneAt(y) {
     if (y < TOP) return null;
@@ -55,7 +69,9 @@ export class View {
   arrange(model) {
     this.order = model.lanes.filter((lane) => lane.i === 0 || !this.hidden.agents.has(lane.id));
     this.position = new Array(model.lanes.length).fill(-1);
-    this.order.forEach((lane, i) => { this.position[lane.i] = i; });
+    this.order.forEach((lane, i) => {
+      this.position[lane.i] = i;
+    });
   }
 
   // --- moving ---
@@ -79,7 +95,7 @@ export class View {
     this.fitted = false;
     this.from -= dx / this.scale;
     this.top -= dy;
-    this._bound(end);
+    this.bound(end);
   }
 
   /** Zooms along time around a pixel that stays where it is. */
@@ -89,7 +105,7 @@ export class View {
     const least = (this.plot - 64) / Math.max(end, 1e-9) / 1.5;
     this.scale = Math.max(least, Math.min(this.scale * factor, least * 1e6));
     this.from = place - (x - this.gutter) / this.scale;
-    this._bound(end);
+    this.bound(end);
   }
 
   /** Makes lanes higher or lower, around a pixel. */
@@ -97,7 +113,7 @@ export class View {
     const lane = (y - TOP + this.top) / this.laneHeight;
     this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, this.laneHeight * factor));
     this.top = lane * this.laneHeight - (y - TOP);
-    this._bound(null);
+    this.bound(null);
   }
 
   /** Brings a stretch of places and a lane into sight. */
@@ -109,14 +125,15 @@ export class View {
       this.from = (from + to) / 2 - this.plot / this.scale / 2;
     }
     if (lane !== null && this.position[lane] >= 0) {
-      const y = this.position[lane] * this.laneHeight, room = this.height - TOP - this.laneHeight;
+      const y = this.position[lane] * this.laneHeight,
+        room = this.height - TOP - this.laneHeight;
       if (y < this.top) this.top = y;
       if (y > this.top + room) this.top = y - room;
     }
-    this._bound(end);
+    this.bound(end);
   }
 
-  _bound(end) {
+  bound(end) {
     const tall = this.order.length * this.laneHeight - (this.height - TOP - 6);
     this.top = Math.max(0, Math.min(this.top, tall));
     if (end === null) return;
@@ -132,17 +149,26 @@ export class View {
     this.focusLanes = nodes && new Set([...nodes].map((node) => node.lane));
   }
 
-  get until() { return this.at === null ? Infinity : this.at; }
+  get until() {
+    return this.at === null ? Infinity : this.at;
+  }
 
   showsEvent(event) {
-    return event.t <= this.until && this.position[event.lane] >= 0
-      && !(this.cleaned && event.touched > this.until) && !(this.cleaned && event.touched === Infinity)
-      && !this.hidden.types.has(event.type);
+    return (
+      event.t <= this.until &&
+      this.position[event.lane] >= 0 &&
+      !(this.cleaned && event.touched > this.until) &&
+      !(this.cleaned && event.touched === Infinity) &&
+      !this.hidden.types.has(event.type)
+    );
   }
 
   showsActivation(one) {
-    return one.t <= this.until && this.position[one.lane] >= 0
-      && !(this.cleaned && (one.touched > this.until || one.touched === Infinity));
+    return (
+      one.t <= this.until &&
+      this.position[one.lane] >= 0 &&
+      !(this.cleaned && (one.touched > this.until || one.touched === Infinity))
+    );
   }
 
   /** The fate of a delivery edge at the moment that is shown: -1, if it has none yet. */
@@ -151,13 +177,19 @@ export class View {
   }
 
   showsEdge(edge, fate) {
-    return !(this.cleaned && fate !== 0) && !this.hidden.fates.has(fate)
-      && this.showsActivation(edge.activation) && this.showsEvent(edge.event);
+    return (
+      !(this.cleaned && fate !== 0) &&
+      !this.hidden.fates.has(fate) &&
+      this.showsActivation(edge.activation) &&
+      this.showsEvent(edge.event)
+    );
   }
 
   showsFinding(finding) {
     return finding.t <= this.until && !this.hidden.patterns.has(finding.pattern);
   }
 
-  isDim(node) { return this.focus !== null && !this.focus.has(node); }
+  isDim(node) {
+    return this.focus !== null && !this.focus.has(node);
+  }
 }

@@ -5,7 +5,8 @@ export function clock(us, step) {
   const seconds = us / 1e6;
   const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / 1e6) - 1e-9)));
   if (seconds < 100 || digits > 0) return `${seconds.toFixed(digits)} s`;
-  const minutes = Math.floor(seconds / 60), rest = Math.round(seconds % 60);
+  const minutes = Math.floor(seconds / 60),
+    rest = Math.round(seconds % 60);
   if (minutes < 60) return `${minutes}:${String(rest).padStart(2, "0")}`;
   return `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(rest).padStart(2, "0")}`;
 }
@@ -16,20 +17,35 @@ export function seconds(us) {
   return s >= 0.1 ? `${s.toFixed(1)} s` : `${(s * 1000).toFixed(s < 0.001 ? 2 : 0)} ms`;
 }
 
-export function number(n) { return Number(n).toLocaleString("en", { maximumFractionDigits: 2 }); }
+export function number(n) {
+  return Number(n).toLocaleString("en", { maximumFractionDigits: 2 });
+}
 
-export function counted(n, noun) { return `${number(n)} ${noun}${n === 1 ? "" : "s"}`; }
+export function counted(n, noun) {
+  return `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
+}
 
 export const PAST = {
-  "-1": "in front of", 0: "consumed by", 1: "delayed by", 2: "rerouted by", 3: "discarded by",
+  "-1": "in front of",
+  0: "consumed by",
+  1: "delayed by",
+  2: "rerouted by",
+  3: "discarded by",
 };
 
 export const ACTIONS = {
-  respond: "responded", wait: "waited", reroute: "passed work on", discard: "dropped work",
-  consume: "took in, made nothing", error: "failed", working: "at work",
+  respond: "responded",
+  wait: "waited",
+  reroute: "passed work on",
+  discard: "dropped work",
+  consume: "took in, made nothing",
+  error: "failed",
+  working: "at work",
 };
 
-function list(names) { return names && names.length ? names.join(", ") : "nobody"; }
+function list(names) {
+  return names && names.length ? names.join(", ") : "nobody";
+}
 
 /** One step in the story of an event. */
 export function told(step) {
@@ -40,26 +56,37 @@ export function told(step) {
       return `emitted by ${step.by}, for ${list(step.to)}, and held`;
     case "deliver":
       return step.to === null ? "accepted as the answer" : `delivered to ${step.to}`;
-    case "redirect": return `sent to ${list(step.to)}`;
-    case "expire": return "expired: on its way to nobody any more";
-    case "start": return `shown to ${step.activation.id} of ${step.activation.agent}`;
+    case "redirect":
+      return `sent to ${list(step.to)}`;
+    case "expire":
+      return "expired: on its way to nobody any more";
+    case "start":
+      return `shown to ${step.activation.id} of ${step.activation.agent}`;
     case "end": {
       const who = `${PAST[step.fate]} ${step.activation.id} of ${step.activation.agent}`;
       return step.fate === 2 ? `${who}, to ${list(step.to)}` : who;
     }
-    case "leave": return `lost with ${step.agent}, who left`;
-    case "finding": return `${step.finding.pattern}: ${step.finding.says}`;
-    case "heal": return `healing ${step.heal.says}`;
-    default: return step.what;
+    case "leave":
+      return `lost with ${step.agent}, who left`;
+    case "finding":
+      return `${step.finding.pattern}: ${step.finding.says}`;
+    case "heal":
+      return `healing ${step.heal.says}`;
+    default:
+      return step.what;
   }
 }
 
 /** Something that was chosen, in one sentence. */
 export function describe(one) {
   switch (one.kind) {
-    case "finding": return `Finding ${one.pattern}: ${one.says}`;
-    case "agent": return `Agent ${one.id}, ${counted(one.activations.length, "activation")}.`;
-    case "activation": return `Activation ${one.id} of ${one.agent}: ${number(one.inputs.length)} in, ${number(one.outputs.length)} out.`;
-    default: return `Event ${one.id}, ${one.type}, from ${one.by ? one.by.agent : one.source ?? "outside"}.`;
+    case "finding":
+      return `Finding ${one.pattern}: ${one.says}`;
+    case "agent":
+      return `Agent ${one.id}, ${counted(one.activations.length, "activation")}.`;
+    case "activation":
+      return `Activation ${one.id} of ${one.agent}: ${number(one.inputs.length)} in, ${number(one.outputs.length)} out.`;
+    default:
+      return `Event ${one.id}, ${one.type}, from ${one.by ? one.by.agent : (one.source ?? "outside")}.`;
   }
 }

@@ -1,0 +1,60 @@
+// The pieces that details are made of.
+
+import { h } from "./dom.js";
+import { number, PAST } from "./words.js";
+
+/** The longest list that is shown whole. */
+export const MOST_ROWS = 200;
+
+/** A part with its title. */
+export function section(title, ...children) {
+  return h("section", {}, h("h3", { text: title }), ...children);
+}
+
+/** Names and what they are; what is not known is left out. */
+export function factsOf(facts) {
+  const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
+  return h(
+    "dl",
+    { class: "facts" },
+    known.flatMap(([key, value]) => [h("dt", { text: key }), h("dd", {}, value)]),
+  );
+}
+
+/** A list, cut where it is very long. */
+export function rows(all, make) {
+  if (!all.length) return h("p", { class: "empty", text: "None." });
+  return h(
+    "ul",
+    { class: "rows" },
+    all.slice(0, MOST_ROWS).map((one) => h("li", {}, make(one))),
+    more(all),
+  );
+}
+
+/** How many a list leaves out. */
+export function more(all) {
+  return all.length > MOST_ROWS
+    ? h("li", { text: `and ${number(all.length - MOST_ROWS)} more` })
+    : null;
+}
+
+/** What was done with an event: a sign, and a word. */
+export function fate(which, text) {
+  return h("span", { class: `fate f${which}`, text, title: PAST[which] });
+}
+
+/** Figures of a usage, whatever its source calls them. */
+export function spent(usage) {
+  const known = Object.entries(usage ?? {}).filter(
+    ([, value]) => typeof value === "number" || typeof value === "string",
+  );
+  return Object.fromEntries(
+    known
+      .slice(0, 8)
+      .map(([key, value]) => [
+        key.replaceAll("_", " "),
+        typeof value === "number" ? number(value) : value,
+      ]),
+  );
+}
