@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig.errors import SettingsError
-from dig.plain import one_line
+from dig.plain import counted, one_line
 
 from .experiment import Grid
 from .experiment_results import PATTERNS, Row
@@ -70,12 +70,13 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     for name, key in _SHOWN:
         yield name, _by_team_size(grid, rows, key, MEASURES[key])
-    yield "patterns", _by_pattern(grid, rows)
+    for size in grid.agents:
+        yield f"patterns-{size}", _by_pattern(grid, rows, size)
 
 
 def _panels(
     grid: Grid, rows: Sequence[Row], title: str
-) -> tuple[Figure, list[tuple[Any, str, str]]]:
+) -> tuple[Figure, list[tuple[Axes, str, str]]]:
     """A figure with a panel for each task and level."""
     from matplotlib.figure import Figure
 
@@ -100,21 +101,26 @@ def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -
             _bars(ax, [measured(cell, key, measure) for cell in cells], place, method, grid)
         ax.set_xticks(range(len(grid.agents)), [f"{n}" for n in grid.agents])
         ax.set_xlabel("agents")
-    panels[0][0].legend()
+    _explain(figure, panels)
     return figure
 
 
-def _by_pattern(grid: Grid, rows: Sequence[Row]) -> Figure:
-    title = f"findings by pattern, mean over teams of {', '.join(map(str, grid.agents))}"
-    figure, panels = _panels(grid, rows, title)
+def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
+    figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cells = [r for r in rows if (r.task, r.level, r.method) == (task, level, method)]
-            means = [measured(cells, f"all {name}", count_of(name)) for name in PATTERNS]
+            cell = Setting(task, agents).rows(rows, level, method)
+            means = [measured(cell, name, count_of(name)) for name in PATTERNS]
             _bars(ax, means, place, method, grid)
         ax.set_xticks(range(len(PATTERNS)), PATTERNS)
-    panels[0][0].legend()
+    _explain(figure, panels)
     return figure
+
+
+def _explain(figure: Figure, panels: Sequence[tuple[Axes, str, str]]) -> None:
+    """Say below the panels which colour is which method."""
+    bars, names = panels[0][0].get_legend_handles_labels()
+    figure.legend(bars, names, loc="outside lower center", ncols=len(names))
 
 
 def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -> None:

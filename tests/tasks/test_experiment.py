@@ -425,7 +425,7 @@ def test_charts_are_drawn_and_say_that_agents_were_simulated(tmp_path: Path) -> 
     small = replace(SMALL, seeds=(1, 2), agents=(1,))
     rows = carry_out(small, tmp_path).rows
     drawn = [path for path in write_report(small, rows, tmp_path) if path.suffix == ".svg"]
-    assert {path.stem for path in drawn} == {"rmse", "seconds", "valid", "findings", "patterns"}
+    assert {path.stem for path in drawn} == {"rmse", "seconds", "valid", "findings", "patterns-1"}
     assert all(SIMULATED_AGENTS in path.read_text() for path in drawn)
 
 
