@@ -261,6 +261,9 @@ class Host:
             return False
         if self._setup.session or not monitor.graph.history.event_ids:  # nothing has come yet
             return False
+        reviewer = self._setup.reviewer
+        if reviewer is not None and reviewer.next_step(monitor.graph):  # it may speak
+            return False
         return monitor.is_quiet and monitor.next_deadline() is None
 
     def finish(self, outcome: Outcome, reason: str) -> RunResult:

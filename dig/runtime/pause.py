@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -45,9 +46,12 @@ class Pause:
 
     def look(self) -> None:
         """After an activation has ended: have the reviewer come, or go, if it is time."""
-        reviewer = self._reviewer
-        if reviewer is None or self._monitor.is_over:
-            return
+        if self._reviewer is not None and not self._monitor.is_over:
+            # A journal that fails has ended the run already, and the bus tells of it.
+            with suppress(Exception):
+                self._step(self._reviewer)
+
+    def _step(self, reviewer: Reviewer) -> None:
         step = reviewer.next_step(self._monitor.graph)
         if step == "come":
             self._bus.join(reviewer.name, self._team[reviewer.name])

@@ -9,7 +9,7 @@ import pytest
 
 from dig import Output, Record
 from dig import records as kinds
-from dig.runtime import Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
+from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
 from dig.runtime.agents import Thinking
 from dig.runtime.reviewer import Reading, Reviewer
 from tests.helpers import Recorder, rows, story
@@ -115,3 +115,57 @@ def test_one_that_fails_does_not_stop_the_team() -> None:
     result = simulate(team, Output(0, ("a",), "problem"), setup=setup(), sink=sink)
     assert (result.outcome, list(result.failures)) == ("submitted", [NAME])
     assert pauses(sink) == result.failures[NAME]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["join", "start", "end", "leave"])
+async def test_a_disk_that_is_full_at_any_step_of_a_reading_ends_the_run_as_ever(kind: str) -> None:
+    """The error that the journal raised, and not a group or a run that hangs."""
+    ball, reader = Passes(), Thinking(Reads())
+
+    def team() -> dict[str, Agent]:
+        return {**{name: Thinking(ball) for name in "abc"}, NAME: reader}
+
+    whole = Recorder()
+    await Bus(team(), setup(), sink=whole).run(0)
+    reads = [r for r in whole if getattr(r, "agent", None) == NAME]
+    first = next(r for r in reads if isinstance(r, kinds.Start))
+    ends = (r for r in whole if isinstance(r, kinds.End) and r.activation == first.activation)
+    steps = {record.kind: record.t for record in [*reads[:2], next(ends), reads[2]]}
+    assert list(steps) == ["join", "start", "end", "leave"]
+    with pytest.raises(OSError, match="the disk is full"):
+        await Bus(team(), setup(), sink=Recorder(fail_at=steps[kind])).run(0)
+
+
+class Speaks:
+    """Has something to say to `a` when it reads."""
+
+    def plan(self, view: View) -> Plan:
+        return Plan(1.0, Decision(outputs=[NewEvent(payload="go on", to=["a"])]))
+
+
+def waits_first(view: View) -> Decision:
+    if len(view.events) < 2:
+        return Decision.wait()
+    return Decision.submit(view, "done")
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Waits until it has two events."""
+
+    def plan(self, view: View) -> Plan:
+        return Plan(0.1, waits_first(view))
+
+
+def test_a_team_that_is_stuck_is_read_before_it_is_given_up() -> None:
+    team: dict[str, Policy] = {"a": Waits(), NAME: Speaks()}
+    result = simulate(team, Output(0, ("a",), "problem"), setup=setup(every=1))
+    assert (result.outcome, result.answer) == ("submitted", "done")
+
+
+@pytest.mark.anyio
+async def test_a_team_that_is_stuck_on_the_bus_is_read_before_it_is_given_up() -> None:
+    team = {"a": Thinking(Waits()), NAME: Thinking(Speaks())}
+    result = await Bus(team, setup(every=1)).run(0)
+    assert (result.outcome, result.answer) == ("submitted", "done")
