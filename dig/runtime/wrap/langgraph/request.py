@@ -85,8 +85,10 @@ class Request(Run):
         for work in tuple(self.works):
             self.give_up(work, work.error or error, end)
         for mail in self._mail_of_nodes():
+            let_go(self._session, mail.events)
             turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
             end.events.append(turn.fail(error, (end.seat,)))
+        let_go(self._session, end.events)
         turn = self._session.begin(self.mailbox.take(end).seat, end.events)
         if isinstance(error, GraphBubbleUp):
             turn.submit(None)

@@ -14,6 +14,7 @@ from langgraph.graph import END, START
 from dig.findings import Reroute
 from dig.runtime.wrap import Turn
 
+from .held import let_go
 from .mail import Mail, Mailbox, Parcel, Team
 from .payloads import shown
 from .routes import Route, update
@@ -147,6 +148,7 @@ class Run:
         """A node has failed for good; who gets the mail is told."""
         self.works.pop(work, None)
         if work.mail is not None:
+            let_go(self._session, work.mail.events)
             self.begin(work)
         if work.turn is not None:
             mail.events.append(work.turn.fail(error, (mail.seat,)))

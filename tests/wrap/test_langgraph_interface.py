@@ -1,0 +1,319 @@
+"""LangGraph, wrapped: it is used as before; what it holds, shows, refuses and leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
+
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Send
+
+import dig
+from dig import Hold
+from dig.errors import SettingsError
+from dig.findings import Finding, Inject, Intervention, Reroute
+from dig.graph import InteractionGraph
+from dig.messages import Pending
+from dig.records import Emit, Record
+from dig.runtime.host import Setup
+from dig.runtime.wrap import adapters
+from dig.runtime.wrap.langgraph.routes import is_handoff
+from dig.traces.verify import verify
+
+from .harness import Scenario, Script, play
+from .langgraph_teams import QUESTION, State, ask, chain, fan, graph, node, subgraph
+from .langgraph_watch import Watched, team
+
+
+def plain(names: str = "ab", **more: Any) -> Any:
+    """A graph of nodes that need no script, one after the other."""
+    built: StateGraph[Any] = StateGraph(State)
+    for name in names:
+        built.add_node(name, lambda state, name=name: {"done": [name]}, **more)
+    for one, other in zip([START, *names], [*names, END], strict=True):
+        built.add_edge(one, other)
+    return built
+
+
+# --- it is used as before ---------------------------------------------------------------------
+
+
+def test_a_wrapped_graph_is_a_graph_of_the_same_kind_and_the_original_is_untouched() -> None:
+    original = plain().compile(name="pair")
+    nodes = dict(original.nodes)
+    wrapped = dig.wrap(original)
+    assert isinstance(wrapped, CompiledStateGraph) and wrapped is not original
+    assert type(wrapped).__name__ == "CompiledStateGraph" and wrapped.get_name() == "pair"
+    assert inspect.signature(wrapped.astream) == inspect.signature(original.astream)
+    assert wrapped.get_graph().to_json() == original.get_graph().to_json()
+    assert original.nodes == nodes and wrapped.nodes == nodes
+    assert dig.wrap(wrapped) is wrapped
+    assert dig.unwrap(wrapped) is original
+
+
+def test_after_unwrap_the_copy_runs_on_and_nobody_looks() -> None:
+    wrapped = dig.wrap(plain().compile())
+    session = dig.session_of(wrapped)
+    wrapped.invoke(QUESTION)
+    dig.unwrap(wrapped)
+    assert wrapped.invoke(QUESTION)["done"] == ["?", "a", "b"]
+    assert session.statistics().requests == 1
+    assert session.stopped == "the team was unwrapped"
+
+
+def test_with_config_the_copy_of_a_wrapped_graph_is_monitored_too() -> None:
+    wrapped = dig.wrap(plain().compile())
+    wrapped.with_config(tags=["x"]).invoke(QUESTION)
+    assert dig.session_of(wrapped).statistics().requests == 1
+
+
+def test_synchronous_calls_on_threads_give_the_same_and_are_monitored() -> None:
+    built = plain("a")
+    for name in "bcd":
+        built.add_node(name, lambda state, name=name: {"done": [name]})
+        built.add_edge("a", name)
+    bare = built.compile()
+    wrapped = dig.wrap(bare)
+    assert wrapped.invoke(QUESTION) == bare.invoke(QUESTION)
+    for mode in ("values", "updates", "tasks"):
+        pieces, expected = list(wrapped.stream(QUESTION)), list(bare.stream(QUESTION))
+        assert sorted(map(str, pieces)) == sorted(map(str, expected)), mode
+    assert wrapped.batch([QUESTION] * 3) == bare.batch([QUESTION] * 3)
+    seen = dig.session_of(wrapped).statistics()
+    assert (seen.requests, seen.open_turns, seen.faults, seen.missed) == (7, 0, 0, 0)
+
+
+def test_a_wrapped_graph_may_be_a_node_of_another_graph() -> None:
+    wrapped = dig.wrap(plain("xy").compile())
+    outer: StateGraph[Any] = StateGraph(State)
+    outer.add_node("team", wrapped)
+    outer.add_edge(START, "team")
+    assert outer.compile().invoke({"done": ["?"]})["done"] == ["?", "?", "x", "y"]
+    assert dig.session_of(wrapped).statistics().requests == 1
+
+
+def test_an_agent_with_tools_is_a_team_of_its_model_and_its_tools() -> None:
+    agents = pytest.importorskip("langchain.agents", reason="langchain is not installed")
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+
+    class Model(GenericFakeChatModel):  # type: ignore[misc]
+        def bind_tools(self, tools: Any, **more: Any) -> Any:
+            return self
+
+    def build() -> Any:
+        calls = [{"name": "weather", "args": {"city": "Rome"}, "id": f"c{i}"} for i in range(2)]
+        said = [AIMessage("", tool_calls=calls), AIMessage("Sunny, twice.")]
+        return agents.create_agent(Model(messages=iter(said)), [weather])
+
+    def weather(city: str) -> str:
+        """The weather."""
+        return f"sunny in {city}"
+
+    def said(result: Any) -> list[str]:
+        return [message.content for message in result["messages"]]
+
+    wrapped = dig.wrap(build())
+    question = {"messages": [("user", "Rome?")]}
+    assert said(wrapped.invoke(question)) == said(build().invoke(question))
+    assert {"model", "tools", "tools#2"} <= _seats(dig.session_of(wrapped).monitor.graph)
+
+
+def _seats(monitored: InteractionGraph) -> set[str]:
+    history = monitored.history
+    return {history.agent(v) for v in range(len(history.activation_ids))}
+
+
+# --- what it holds and changes ----------------------------------------------------------------
+
+
+class Slow:
+    """A gate that keeps what goes to one node for a while, and may send it elsewhere then."""
+
+    name = "slow"
+
+    def __init__(self, to: str, *then: Intervention) -> None:
+        self.to, self.then = to, then
+
+    def hold(self, monitored: InteractionGraph, event: Pending) -> Hold | None:
+        return Hold(60.0) if self.to in monitored.event(event.id).flight else None
+
+    async def decide(self, event: Pending) -> Iterable[Intervention]:
+        await asyncio.sleep(5)
+        return [Inject(event.id, "It is late.")]
+
+
+def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
+    def pair(script: Script) -> Any:
+        return graph(script, "abc", [(START, "a"), ("a", "b"), ("a", "c")]).compile()
+
+    watched = Watched("heal", Setup(gates=[Slow("b")]))
+    bare, held = play(team(pair)), play(team(pair), watched)
+    assert bare.elapsed + 4 < held.elapsed < bare.elapsed + 5.5
+    ends = [agent for agent, what, _ in held.log if what == "ends"]
+    assert ends == ["a", "c", "b"]
+    assert "It is late." in held.per_agent()["b"][0][1]
+    assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("step", range(1, 40, 2))
+def test_a_request_that_is_cancelled_while_something_is_held_leaves_nothing(step: int) -> None:
+    watched = Watched("heal", Setup(gates=[Slow("b")]))
+    held = play(team(chain), watched, cancel_at=step)
+    assert held.cancelling == (1 if held.raised else 0)
+    assert watched.leaves_nothing_open()
+
+
+class Elsewhere:
+    """Finds every message to one node, and heals by sending it to others."""
+
+    pattern = "ELSEWHERE"
+
+    def __init__(self, node: str, *to: str) -> None:
+        self.node, self.to = node, to
+
+    def detect(self, monitored: InteractionGraph, record: Record) -> Iterable[Finding]:
+        if isinstance(record, Emit) and record.to == (self.node,):
+            yield Finding(self.pattern, record.t, record.us, {"event": record.event}, {})
+
+    def heal(self, monitored: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
+        yield Reroute(finding.subject["event"], "It is for you.", self.to)
+
+
+@pytest.mark.parametrize(
+    ("to", "ran"),
+    [(("c",), "ac"), (("b", "c"), "abcc"), (("d", "c"), "acd"), (("ghost",), "abc"), ((), "a")],
+    ids=str,
+)
+def test_a_message_on_a_static_edge_can_be_sent_elsewhere_before_it_arrives(
+    to: tuple[str, ...], ran: str
+) -> None:
+    def line(script: Script) -> Any:
+        return graph(script, "abcd", [(START, "a"), ("a", "b"), ("b", "c")]).compile()
+
+    def setup() -> Setup:
+        elsewhere = Elsewhere("b", *to)
+        return Setup(detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere})
+
+    watched = Watched("heal", setup())
+    outcome = play(team(line), watched)
+    assert "".join(sorted(agent for agent, what, _ in outcome.log if what == "ends")) == ran
+    assert watched.incidents() == (["downgraded"] if "ghost" in to else [])
+
+
+def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -> None:
+    def split(script: Script) -> Any:
+        parts = [Send("work", {"name": "x"}), Send("work", {"name": "x"})]
+        a = node(script, "a", lambda state, number: Command(goto=parts))
+        work = node(script, "work", lambda state, number: Command(goto=Send("end", {"name": "y"})))
+        return graph(script, ["end"], [(START, "a")], a=a, work=work).compile()
+
+    watched = Watched("heal")
+    play(team(split), watched)
+    assert watched.patterns == ["RSP"]
+    assert watched.incidents() == ["note not shown"]
+
+
+def test_a_user_may_say_how_notes_are_shown() -> None:
+    def shown(state: Any, notes: tuple[str, ...]) -> Any:
+        return {**state, "name": f"{len(notes)} notes"}
+
+    watched = Watched("heal", Setup(gates=[Slow("b")]), annotate=shown)
+    assert "1 notes" in play(team(chain), watched).per_agent()["b"][0][1]
+
+
+def test_agents_can_ask_for_their_notes_themselves() -> None:
+    heard: list[tuple[str, ...]] = []
+
+    def listening(script: Script) -> Any:
+        async def b(state: Any) -> Any:
+            heard.append(dig.notes())
+            return {"done": ["b"]}
+
+        return graph(script, "a", [(START, "a"), ("a", "b")], b=b).compile()
+
+    play(team(listening), Watched("heal", Setup(gates=[Slow("b")])))
+    assert heard == [("It is late.",)]
+
+
+# --- requests side by side, and traces --------------------------------------------------------
+
+
+def test_overlapping_requests_are_problems_of_their_own_and_turns_are_instances() -> None:
+    async def at_once(wrapped: Any) -> Any:
+        return await asyncio.gather(*(wrapped.ainvoke({"done": [str(i)]}) for i in range(3)))
+
+    watched = Watched()
+    play(Scenario("fan", fan, at_once), watched)
+    assert watched.session.statistics().requests == 3
+    assert {"a", "a#2", "a#3"} <= _seats(watched.session.monitor.graph)
+    assert watched.patterns == []
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize("build", [chain, fan, subgraph], ids=lambda build: build.__name__)
+def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
+    build: Any, tmp_path: Path
+) -> None:
+    from typer.testing import CliRunner
+
+    from dig.cli import app
+
+    wrapped = dig.wrap(build(Script()), journal=tmp_path)
+    asyncio.run(ask(wrapped))
+    directory = dig.session_of(wrapped).directory
+    dig.unwrap(wrapped)
+    assert directory is not None
+    trace = directory / "trace.dig.jsonl"
+    assert not verify(trace).problems
+    assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
+
+
+# --- what it refuses --------------------------------------------------------------------------
+
+
+def test_what_is_no_compiled_graph_is_refused() -> None:
+    with pytest.raises(SettingsError, match="compile it first"):
+        dig.wrap(plain())
+
+
+def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapters, "version", lambda package: "1.4.0")
+    with pytest.raises(SettingsError, match=r"langgraph 1\.4\.0 is installed.*tested with"):
+        dig.wrap(plain().compile())
+
+
+def test_who_demands_that_answers_go_back_needs_a_checkpointer() -> None:
+    with pytest.raises(SettingsError, match="cannot bounce"):
+        dig.wrap(plain().compile(), mode="heal", require={"bounce"})
+    kept = plain().compile(checkpointer=InMemorySaver())
+    dig.unwrap(dig.wrap(kept, mode="heal", require={"bounce"}))
+
+
+def _call(tool: str) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": tool, "args": {}, "id": "1"}])
+
+
+@pytest.mark.parametrize(
+    ("written", "is_one"),
+    [
+        ({}, True),
+        ({"active_agent": "bob"}, True),
+        ({"messages": [_call("transfer_to_bob")]}, True),
+        ({"messages": [AIMessage("It rains.")]}, False),
+        ({"messages": [_call("weather")]}, False),
+        ({"done": ["a"]}, False),
+    ],
+)  # fmt: skip
+def test_who_only_says_who_is_next_has_handed_on_what_it_got(written: Any, is_one: bool) -> None:
+    assert is_handoff(written) is is_one
