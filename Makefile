@@ -12,20 +12,31 @@ SPEED ?= 10
 SEED ?= 0
 COUNT ?= 100000
 
+# The frameworks whose wrappers are tested, each in an environment of its own, since they clash:
+# the extra NAME, the tests tests/wrap/test_NAME*.py, and what else these need.
+WRAPS := langgraph
+ALSO_langgraph := 'langchain~=1.4.0'
+
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
+PIP := $(BIN)/python $(INSTALL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check campaign mutants bench clean
+.PHONY: help demo test test-wrap check campaign mutants bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
 	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 25 --speed $(SPEED)
 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
+
+test-wrap-%: .venv-wrap-%/.stamp
+	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/wrap/test_$(subst -,_,$*)*.py
 
 check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/ruff check --quiet
@@ -45,7 +56,7 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
@@ -63,6 +74,13 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and what it is measured beside into .venv ..."
 	@$(PIP) -e '.[bench]'
 	@touch .venv/.run-stamp $@
+
+.PRECIOUS: .venv-wrap-%/.stamp
+.venv-wrap-%/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and $* into .venv-wrap-$* ..."
+	@'$(PYTHON)' -m venv .venv-wrap-$*
+	@.venv-wrap-$*/bin/python $(INSTALL) -e '.[dev,$*]' $(ALSO_$*)
+	@touch $@
 
 # pip comes last into a new venv, so that it stands for a whole one.
 $(BIN)/pip:
