@@ -19,6 +19,7 @@ from . import (
     teams,
     traces,
     wrap,
+    wrap_langgraph,
 )
 from .measure import Table
 
@@ -47,6 +48,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "pictures": pictures.pictures,
     "drawing": pictures.drawing,
     "wrap": wrap.wrapping,
+    "wrap-langgraph": wrap_langgraph.wrapping,
 }
 
 

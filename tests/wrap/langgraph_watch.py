@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from dig import InteractionGraph
 from dig.detectors import standard, standard_healers
 from dig.records import HealRow, IncidentRow
 from dig.runtime.host import Setup
@@ -16,7 +17,7 @@ from dig.runtime.wrap import langgraph as adapter
 from tests.helpers import Recorder
 
 from .harness import Scenario, Script
-from .langgraph_teams import ask
+from .langgraph_asked import ask
 from .watching import Watched as Live
 
 
@@ -78,3 +79,9 @@ class Watched:
 
 def team(build: Callable[[Script], Any], drive: Callable[[Any], Any] = ask) -> Scenario:
     return Scenario(build.__name__, build, drive)
+
+
+def seats(monitored: InteractionGraph) -> set[str]:
+    """Who has worked: agents and their instances."""
+    history = monitored.history
+    return {history.agent(v) for v in range(len(history.activation_ids))}

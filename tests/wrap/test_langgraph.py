@@ -8,13 +8,13 @@ pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install
 
 
 from .harness import Scenario, cancelled_everywhere, play
-from .langgraph_teams import SCENARIOS
+from .langgraph_asked import SCENARIOS
 from .langgraph_watch import Watched
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenario) -> None:
-    for seed in range(4):
+    for seed in range(3):
         watched = Watched()
         assert play(scenario, watched, seed=seed) == play(scenario, seed=seed)
         assert watched.leaves_nothing_open()

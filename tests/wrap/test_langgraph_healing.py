@@ -18,7 +18,8 @@ from dig.records import Limits
 from dig.runtime.host import Setup
 
 from .harness import Scenario, Script, play
-from .langgraph_teams import QUESTION, graph, node, thread
+from .langgraph_asked import QUESTION, thread
+from .langgraph_teams import graph, node
 from .langgraph_watch import Watched, team
 
 

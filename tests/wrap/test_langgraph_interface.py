@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,11 +27,11 @@ from dig.records import Emit, Record
 from dig.runtime.host import Setup
 from dig.runtime.wrap import adapters
 from dig.runtime.wrap.langgraph.routes import is_handoff
-from dig.traces.verify import verify
 
-from .harness import Scenario, Script, play
-from .langgraph_teams import QUESTION, State, ask, chain, fan, graph, node, subgraph
-from .langgraph_watch import Watched, team
+from .harness import Script, play
+from .langgraph_asked import QUESTION
+from .langgraph_teams import State, chain, graph, node
+from .langgraph_watch import Watched, seats, team
 
 
 def plain(names: str = "ab", **more: Any) -> Any:
@@ -125,12 +124,7 @@ def test_an_agent_with_tools_is_a_team_of_its_model_and_its_tools() -> None:
     wrapped = dig.wrap(build())
     question = {"messages": [("user", "Rome?")]}
     assert said(wrapped.invoke(question)) == said(build().invoke(question))
-    assert {"model", "tools", "tools#2"} <= _seats(dig.session_of(wrapped).monitor.graph)
-
-
-def _seats(monitored: InteractionGraph) -> set[str]:
-    history = monitored.history
-    return {history.agent(v) for v in range(len(history.activation_ids))}
+    assert {"model", "tools", "tools#2"} <= seats(dig.session_of(wrapped).monitor.graph)
 
 
 # --- what it holds and changes ----------------------------------------------------------------
@@ -243,40 +237,6 @@ def test_agents_can_ask_for_their_notes_themselves() -> None:
 
     play(team(listening), Watched("heal", Setup(gates=[Slow("b")])))
     assert heard == [("It is late.",)]
-
-
-# --- requests side by side, and traces --------------------------------------------------------
-
-
-def test_overlapping_requests_are_problems_of_their_own_and_turns_are_instances() -> None:
-    async def at_once(wrapped: Any) -> Any:
-        return await asyncio.gather(*(wrapped.ainvoke({"done": [str(i)]}) for i in range(3)))
-
-    watched = Watched()
-    play(Scenario("fan", fan, at_once), watched)
-    assert watched.session.statistics().requests == 3
-    assert {"a", "a#2", "a#3"} <= _seats(watched.session.monitor.graph)
-    assert watched.patterns == []
-    assert watched.leaves_nothing_open()
-    watched.must_be_sound()
-
-
-@pytest.mark.parametrize("build", [chain, fan, subgraph], ids=lambda build: build.__name__)
-def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
-    build: Any, tmp_path: Path
-) -> None:
-    from typer.testing import CliRunner
-
-    from dig.cli import app
-
-    wrapped = dig.wrap(build(Script()), journal=tmp_path)
-    asyncio.run(ask(wrapped))
-    directory = dig.session_of(wrapped).directory
-    dig.unwrap(wrapped)
-    assert directory is not None
-    trace = directory / "trace.dig.jsonl"
-    assert not verify(trace).problems
-    assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
 
 
 # --- what it refuses --------------------------------------------------------------------------
