@@ -23,7 +23,7 @@ from dig.errors import SettingsError
 from dig.findings import Finding, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
 from dig.messages import Pending
-from dig.records import Emit, Record
+from dig.records import Emit, IncidentRow, Record
 from dig.runtime.host import Setup
 from dig.runtime.wrap import adapters
 from dig.runtime.wrap.langgraph.routes import is_handoff
@@ -157,6 +157,14 @@ def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
     assert ends == ["a", "c", "b"]
     assert "It is late." in held.per_agent()["b"][0][1]
     assert watched.leaves_nothing_open()
+
+
+def test_on_a_thread_nobody_can_wait_for_a_gate_and_that_is_told() -> None:
+    told: list[Record] = []
+    gates = Setup(gates=[Slow("b")])
+    wrapped = dig.wrap(plain().compile(), mode="heal", setup=gates, sink=told.append)
+    assert wrapped.invoke(QUESTION)["done"] == ["?", "a", "b"]
+    assert "not held" in [one.what for one in told if isinstance(one, IncidentRow)]
 
 
 @pytest.mark.parametrize("step", range(1, 40, 2))

@@ -46,29 +46,24 @@ def plan(
         raise SettingsError(f"this LangGraph is put together in another way: {error}") from error
     _check(team)
     nodes = tuple(name for name in team.nodes if not name.startswith("__"))
-    shared: list[mail.Team] = []
+    shared = mail.Team(
+        _static_edges(team, nodes),
+        bool(team.builder.waiting_edges),
+        frozenset(name for name in nodes if team.nodes[name].cache_policy),
+        frozenset(name for name in nodes if _may_be_retried(team, name)),
+        {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
+        annotate or notes.as_messages,
+        handoff or routes.is_handoff,
+    )
 
     def attach(session: Session) -> Attached:
-        shared.append(
-            mail.Team(
-                session,
-                _static_edges(team, nodes),
-                bool(team.builder.waiting_edges),
-                frozenset(name for name in nodes if team.nodes[name].cache_policy),
-                frozenset(name for name in nodes if _may_be_retried(team, name)),
-                {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
-                annotate or notes.as_messages,
-                handoff or routes.is_handoff,
-            )
-        )
-        twin = graphs.monitored(team, shared[0])
+        shared.session = session
+        twin = graphs.monitored(team, shared)
         return Attached(twin, partial(_restore, twin, team))
 
-    def veto(wish: Any) -> str | None:
-        return run.veto(shared[0], wish)
-
     can = {"annotate", "tell", "reroute", "hold"} | ({"bounce"} if _can_go_on(team) else set())
-    return Plan("a LangGraph graph", ("__start__", *nodes, "__end__"), attach, frozenset(can), veto)
+    agents = ("__start__", *nodes, "__end__")
+    return Plan("a LangGraph graph", agents, attach, frozenset(can), partial(run.veto, shared))
 
 
 def _check(team: Any) -> None:
@@ -77,11 +72,14 @@ def _check(team: Any) -> None:
     Raises:
         SettingsError: It is not as this module expects it.
     """
-    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.graph.state import _CHANNEL_BRANCH_TO, CompiledStateGraph
+
+    from .routes import BRANCH
 
     if not isinstance(team, CompiledStateGraph):
         raise SettingsError(f"{type(team).__name__} is no compiled state graph; compile it first")
-    if not all(hasattr(node, "node") and hasattr(node, "bound") for node in team.nodes.values()):
+    is_as_known = all(hasattr(node, "node") for node in team.nodes.values())
+    if not is_as_known or _CHANNEL_BRANCH_TO.format("x") != f"{BRANCH}x":
         raise SettingsError("the nodes of this LangGraph are put together in another way")
 
 

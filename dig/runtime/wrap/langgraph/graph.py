@@ -8,9 +8,9 @@ from copy import copy as shallow
 from functools import cache, wraps
 from typing import Any
 
-from .held import let_go, released
+from .held import ON_A_THREAD, let_go, released
 from .mail import Team
-from .request import LostTrack, Request
+from .request import LOST_TRACK, Request
 from .work import Tap
 
 
@@ -115,14 +115,14 @@ class Asked:
 
     def let_go(self) -> None:
         """Hand the answer over, even if a gate would keep it: on a thread none can decide."""
-        let_go(self._session, self._request.answers)
+        let_go(self._session, self._request.answers, ON_A_THREAD)
         self._go_on()
 
     def _go_on(self) -> None:
         self.given = self._request.step(self._request.again, otherwise=None)
         self.goes_on = self.given is not None
         if self._request.is_lost:
-            self._session.step(self._request.abort, LostTrack(), otherwise=None)
+            self._session.step(self._request.abort, LOST_TRACK, otherwise=None)
 
 
 def tapped(node: Any, name: str, request: Request) -> Any:

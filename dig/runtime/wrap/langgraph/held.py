@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from dig.runtime.wrap import Session
 
+ON_A_THREAD = "the graph is called on a thread, where nobody can wait for a gate"
+
 
 async def released(session: Session, events: Iterable[str]) -> None:
     """Wait until events are not held any more; where none is, nothing is awaited."""
@@ -17,10 +19,14 @@ async def released(session: Session, events: Iterable[str]) -> None:
                 session.step(_tell, error, otherwise=None)
 
 
-def let_go(session: Session, events: Iterable[str]) -> None:
-    """Release events now: on a thread nobody can decide about them."""
+def let_go(session: Session, events: Iterable[str], why: str = "") -> None:
+    """Release events now; `why` is written down, if somebody may wonder."""
     for event in events:
         if session.step(session.is_held, event, otherwise=False):
+            if why:
+                session.step(
+                    session.incident, "not held", {"event": event, "why": why}, otherwise=None
+                )
             session.step(session.let_go, event, otherwise=None)
 
 

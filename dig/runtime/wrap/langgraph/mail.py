@@ -14,12 +14,11 @@ from .notes import Annotate
 from .routes import BRANCH, Route, is_handoff
 
 
-@dataclass(frozen=True)
+@dataclass
 class Team:
     """What all requests to a wrapped graph share.
 
     Attributes:
-        session: The session.
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
         has_joins: Whether nodes wait for several others.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
@@ -27,10 +26,10 @@ class Team:
         handlers: The node that is run when another fails, by that one.
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
+        session: The session, from when it is attached.
         ending: Turns that are about to end: their events may still go elsewhere.
     """
 
-    session: Session
     nodes: Mapping[str, frozenset[str]]
     has_joins: bool
     cached: frozenset[str]
@@ -38,6 +37,7 @@ class Team:
     handlers: Mapping[str, str]
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
+    session: Session = field(init=False)
     ending: list[Turn] = field(default_factory=list)
 
 

@@ -14,13 +14,9 @@ from .held import let_go
 from .mail import Mail
 from .run import Run
 
-
-class NeverRan(Exception):
-    """Said of a node that waited for others when the graph ended."""
-
-
-class LostTrack(Exception):
-    """Said of a request that the wrapper, having failed, knows nothing of any more."""
+NEVER_RAN = RuntimeError("the graph ended before this node ran")
+LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
+"""What a trace says of turns that nobody will end; neither is ever raised."""
 
 
 class Request(Run):
@@ -113,4 +109,4 @@ class Request(Run):
         """The request is over: nobody will run any more."""
         for mail in self._mail_of_nodes():
             turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
-            turn.fail(NeverRan("the graph ended before this node ran"))
+            turn.fail(NEVER_RAN)

@@ -64,7 +64,7 @@ class Run:
     # --- a node begins ---
 
     def expect(self, work: Work) -> None:
-        """LangGraph runs a node: find what it was started by."""
+        """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
         again = next((one for one in self.works if one.task == work.task), None)
         if again is not None:  # LangGraph tries again, and the turn goes on
             del self.works[again]
@@ -72,6 +72,8 @@ class Run:
         else:
             work.mail = self._mail_of(work)
         self.works[work] = None
+        if not any(map(self._session.is_held, work.mail.events if work.mail else ())):
+            self.begin(work)
 
     def begin(self, work: Work) -> None:
         """The node's turn begins, with what has been released by now."""
@@ -138,6 +140,8 @@ class Run:
         """A node has raised, and may be run again; what it was given is not lost."""
         work.error = error
         turn, mail = work.turn, work.mail
+        if work not in self.works:
+            return  # an attempt that timed out, and comes to its end when another goes on already
         if turn is None or mail is None or work.node not in self.team.retried:
             return
         if mail.seat == work.node:  # an instance would leave, so its turn goes on
@@ -175,7 +179,7 @@ class Run:
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
-            and self.team.handoff(written)
+            and self._session.guard(self.team.handoff, written, otherwise=False)
         )
 
     def _parcels(self, work: Work, written: Mapping[str, Any]) -> list[Parcel]:

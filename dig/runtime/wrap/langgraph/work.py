@@ -14,7 +14,7 @@ from langgraph.types import Command
 from dig.runtime.wrap import Turn
 from dig.runtime.wrap.turn import inside
 
-from .held import let_go, released
+from .held import ON_A_THREAD, let_go, released
 from .notes import without_notes
 from .routes import Route, Write, command_with, route, writes_of
 
@@ -78,12 +78,14 @@ class Work:
 
     async def released(self) -> None:
         """Wait until what it is started by is not held any more, and begin."""
-        await released(self._session, self.mail.events if self.mail else ())
+        if self.turn is None and self.mail is not None:
+            await released(self._session, self.mail.events)
         self._begin()
 
     def let_go(self) -> None:
         """Begin without waiting: on a thread nobody can decide about what is held."""
-        let_go(self._session, self.mail.events if self.mail else ())
+        if self.turn is None and self.mail is not None:
+            let_go(self._session, self.mail.events, ON_A_THREAD)
         self._begin()
 
     def inside(self) -> Any:
@@ -93,14 +95,15 @@ class Work:
     # --- in between ---
 
     def _begin(self) -> None:
-        self._run.step(self._run.begin, self, otherwise=None)
+        if self.turn is None:
+            self._run.step(self._run.begin, self, otherwise=None)
         if self.turn is not None and self.turn.notes:
             self.given = self._run.step(self._annotated, self.turn.notes, otherwise=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
-        given = self._run.team.annotate(self.given, notes)
+        given = self._session.guard(self._run.team.annotate, self.given, notes, otherwise=None)
         if given is None:
-            detail = {"node": self.node, "why": "its state has no messages", "notes": len(notes)}
+            detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
             self._session.incident("note not shown", detail)
             return self.given
         self._has_notes = True
