@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -28,9 +28,9 @@ from dig.runtime.host import Setup
 from dig.runtime.wrap import adapters
 from dig.runtime.wrap.langgraph.routes import is_handoff
 
-from .harness import Script, play
-from .langgraph_asked import QUESTION
-from .langgraph_teams import State, chain, graph, node
+from .harness import Scenario, Script, play
+from .langgraph_asked import QUESTION, answer_back, thread
+from .langgraph_teams import State, asking, chain, failing, fan, graph, half_join, node, subgraph
 from .langgraph_watch import Watched, seats, team
 
 
@@ -42,6 +42,22 @@ def plain(names: str = "ab", **more: Any) -> Any:
     for one, other in zip([START, *names], [*names, END], strict=True):
         built.add_edge(one, other)
     return built
+
+
+def over_to_west(script: Script) -> Any:
+    """A graph that hands over to a node of the graph above it."""
+    leave = Command(goto="west", graph=Command.PARENT, update={"done": ["a"]})
+    return graph(
+        script, "b", [(START, "a"), (START, "b")], a=node(script, "a", lambda s, n: leave)
+    ).compile()
+
+
+async def ask_thread(wrapped: Any) -> Any:
+    return await wrapped.ainvoke(QUESTION, thread())
+
+
+INNER = [team(build, ask_thread) for build in (fan, subgraph, failing, half_join, over_to_west)]
+INNER.append(team(asking, answer_back))
 
 
 # --- it is used as before ---------------------------------------------------------------------
@@ -99,6 +115,26 @@ def test_a_wrapped_graph_may_be_a_node_of_another_graph() -> None:
     outer.add_edge(START, "team")
     assert outer.compile().invoke({"done": ["?"]})["done"] == ["?", "?", "x", "y"]
     assert dig.session_of(wrapped).statistics().requests == 1
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize("scenario", INNER, ids=str)
+def test_whatever_a_wrapped_graph_does_as_a_node_of_another_graph_is_as_before(
+    scenario: Scenario, mode: str
+) -> None:
+    def nested(wrap: Callable[[Any], Any]) -> Scenario:
+        def build(script: Script) -> Any:
+            inner = scenario.build(script)
+            inner.checkpointer = None  # the outer graph's is for both
+            outer = graph(script, ["west"], [(START, "team")])
+            outer.add_node("team", wrap(inner))
+            return outer.compile(checkpointer=InMemorySaver())
+
+        return Scenario(scenario.name, build, scenario.drive)
+
+    watched = Watched(mode)
+    assert play(nested(watched)) == play(nested(lambda inner: inner))
+    assert watched.leaves_nothing_open()
 
 
 def test_an_agent_with_tools_is_a_team_of_its_model_and_its_tools() -> None:

@@ -80,16 +80,23 @@ class Request(Run):
         end = self.end_mail()
         for work in tuple(self.works):
             self.give_up(work, work.error or error, end)
+        if isinstance(error, GraphBubbleUp):
+            self._end_for_outer()
+            return
         for mail in self._mail_of_nodes():
             let_go(self._session, mail.events)
             turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
             end.events.append(turn.fail(error, (end.seat,)))
         let_go(self._session, end.events)
         turn = self._session.begin(self.mailbox.take(end).seat, end.events)
-        if isinstance(error, GraphBubbleUp):
-            turn.submit(None)
-        else:
-            turn.fail(error, submits=True)
+        turn.fail(error, submits=True)
+
+    def _end_for_outer(self) -> None:
+        """The graph that this one is a node of has to know something, and decides what is next."""
+        self.is_paused = True
+        self.submit()
+        while self._turn is not None and self._turn.came_back(self._turn.submitted):
+            self._say(self._turn)
 
     def _mail_of_nodes(self) -> list[Mail]:
         return [mail for mail in self.mailbox if mail.node != END]
