@@ -140,7 +140,8 @@ export class Painter {
       action = isOpen ? "working" : one.action;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
     ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
-    if (shape.bar < 8) ctx.fillRect(x0, y, width, shape.bar);
+    const isPlain = shape.bar < 8 || width < 6; // round corners cost more than they show
+    if (isPlain) ctx.fillRect(x0, y, width, shape.bar);
     else {
       ctx.beginPath();
       ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
@@ -150,7 +151,7 @@ export class Painter {
     if (mark && width > 3) {
       ctx.strokeStyle = mark;
       ctx.lineWidth = action === "error" ? 1.6 : 1;
-      if (shape.bar < 8) ctx.strokeRect(x0, y, width, shape.bar);
+      if (isPlain) ctx.strokeRect(x0, y, width, shape.bar);
       else ctx.stroke();
     }
     this._mark(one, x0 - 2, y - 2, width + 4, shape.bar + 4);
