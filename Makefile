@@ -31,7 +31,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
 	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 25 --speed $(SPEED)
 
 test: .venv/.dev-stamp  ## Run all tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -q -n auto
 
 test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
 

@@ -12,14 +12,6 @@ from tests.browser.browsers import ARGUMENTS, NONE, browser_path, is_required
 from tests.browser.pages import report, simulated
 
 WIDTH, HEIGHT = 1280, 800
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep them together on one worker: a second browser costs more than it brings."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 # For the package, not the session: the driver's event loop counts as running in this thread for

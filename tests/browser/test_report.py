@@ -189,6 +189,8 @@ def test_it_fits_into_half_a_laptop(browser: Browser, address: str, size: tuple[
 
 def test_it_follows_the_window(page: Page, canvas: dict[str, float]) -> None:
     """A window that becomes smaller still shows all of the run."""
-    page.set_viewport_size({"width": 800, "height": 600})
-    found = settled(page, "s.scale < 1e-5 || s.fitted")
+    before = state(page)
+    page.set_viewport_size({"width": 1100, "height": 700})
+    found = settled(page, f"s.scale < {before['scale']}")
     assert found["window"][0] <= 0 and found["window"][1] >= found["end"]
+    assert found["fitted"]

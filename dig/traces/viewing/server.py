@@ -27,12 +27,7 @@ from .shelf import Shelf
 
 MOST_CONNECTIONS = 64
 MOST_HEAD = 16 * 1024
-ASKING_S = 5.0
-"""Seconds that a request may take to arrive, as a whole."""
-
-ANSWERING_S = 10.0
-"""Seconds that a reader may take to accept a piece of an answer."""
-
+ASKING_S, ANSWERING_S = 5.0, 10.0
 ENDING_S = 0.5
 CLOSING_S = 2.0
 """Seconds that connections have when the server ends: to end by themselves, and when cut."""
@@ -56,6 +51,9 @@ class Server(ThreadingHTTPServer):
     Attributes:
         guard: Who may ask.
         routes: What there is.
+        asking_s, answering_s: Seconds that a request may take to arrive, and that a reader may
+            take to accept a piece of an answer.
+        most_connections: How many may be open at a time.
     """
 
     daemon_threads = True  # a thread that hangs in a read of a dead disk keeps no process alive
