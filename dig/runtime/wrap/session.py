@@ -24,9 +24,10 @@ from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
 
 from .capabilities import CAPABILITIES, Fitting, Veto, demand, known
+from .payload import as_payload
 from .seats import Seats
 from .steps import NONE, Steps
-from .turn import Turn, inside
+from .turn import Turn, inside, seats
 
 Mode = Literal["observe", "heal"]
 
@@ -135,7 +136,7 @@ class Session(Steps):
         Returns:
             The event's id; empty, if monitoring has stopped.
         """
-        return self.step(self._request, Output(payload, tuple(to), type), otherwise="")
+        return self.step(self._request, Output(as_payload(payload), seats(to), type), otherwise="")
 
     def reserve(self, agent: str) -> str:
         """The seat of an agent's next turn: its name, or `NAME#2` while that is taken.
@@ -208,7 +209,7 @@ class Session(Steps):
 
     def redirect(self, event: str, to: Iterable[str], again: Any = None) -> None:
         """The team sends an event to others; `again`: what it carries, if it was used up."""
-        to = tuple(to)
+        to = seats(to)
         self.step(self.ask, self.monitor.redirect, event, to, again, otherwise=NONE)
 
     # --- what a user may ask ---

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dig.errors import DecisionError, PayloadError
 from dig.messages import Output, Pending, Started
 from dig.plain import one_line
 from dig.records import SYSTEM, Fate
+
+from .payload import as_payload
 
 if TYPE_CHECKING:
     from .calls import Sent
@@ -103,7 +107,7 @@ class Turn:
 
     def pass_on(self, event: str, to: Iterable[str]) -> None:
         """Hand an event on to other agents, when the activation ends (fate `reroute`)."""
-        self.decide(Fate(event, "reroute", tuple(to)))
+        self.decide(Fate(event, "reroute", seats(to)))
 
     def decide(self, fate: Fate) -> None:
         """Give an event a fate other than `consume`, which is that of all it was given."""
@@ -118,7 +122,7 @@ class Turn:
 
     def emit(self, payload: Any, to: Iterable[str], type: str = "message") -> None:
         """Generate an event when the activation ends; for agents that only speak at the end."""
-        self._queue.append(Output(payload, tuple(to), type))
+        self._queue.append(Output(payload, seats(to), type))
 
     def send(
         self, payload: Any, to: Iterable[str], type: str = "message", *, awaits: bool = True
@@ -134,7 +138,7 @@ class Turn:
         Returns:
             The event's id; empty, if the monitor has stopped.
         """
-        output = Output(payload, tuple(to), type)
+        output = Output(payload, seats(to), type)
         return self.session.step(self._send, [output], int(awaits), otherwise=NOTHING)[0]
 
     def wait_for(self, answers: int = 1) -> None:
@@ -160,7 +164,7 @@ class Turn:
         Returns:
             The id of that event; empty, if there is none.
         """
-        to = tuple(to)
+        to = seats(to)
         last = [Output(payload, to, type)] if to else []
         return self.session.step(self._end, last, usage, None, otherwise="")
 
@@ -199,7 +203,7 @@ class Turn:
             answer = step(self._submit, {"error": text}, text, None, otherwise="")
             step(self._came_back, answer, otherwise=False)
             return answer
-        to = tuple(to)
+        to = seats(to)
         last = [Output({"error": text}, to, "notice")] if to else []
         return step(self._end, last, None, text, retried, otherwise="")
 
@@ -236,18 +240,28 @@ class Turn:
 
     def _decide(self, fate: Fate) -> None:
         self._act()
+        seen = self.session.monitor.graph.activations[self._activation or ""].inputs
+        if fate.event not in {event.id for event in seen}:
+            raise DecisionError(f"event {fate.event!r} is not in front of {self.seat!r}")
         self._inputs[fate.event] = fate
 
     def _close(
         self, outputs: list[Output], usage: Any = None, error: str | None = None
     ) -> tuple[str, ...]:
-        """End the activation in progress; returns the ids of its outputs."""
-        monitor, activation = self.session.monitor, self._activation
+        """End the activation in progress, in any case; returns the ids of its outputs."""
+        ask, monitor, activation = self.session.ask, self.session.monitor, self._activation
         if activation is None:
             return ()
         fates = tuple(self._inputs.values())
-        self.session.ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
         self._activation, self._inputs, self._queue = None, {}, []
+        try:
+            ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
+        except PayloadError:  # what an adapter should have used `as_payload` for
+            outputs = [replace(output, payload=as_payload(output.payload)) for output in outputs]
+            ask(monitor.end, activation, fates, outputs, usage=as_payload(usage), error=error)
+        except DecisionError as wrong:
+            ask(monitor.end, activation, fates, error=str(wrong))
+            raise
         history = monitor.graph.history
         made = history.outputs(history.activation(activation) or 0)
         return tuple(history.event_ids[n] for n in made)
@@ -282,9 +296,11 @@ class Turn:
         self._act()
         if retried:
             self._inputs = {event: Fate(event, "delay") for event in self._inputs}
-        names = self._close([*self._queue, *last], usage, error)
+        try:
+            names = self._close([*self._queue, *last], usage, error)
+        finally:
+            self._over()
         self.outputs += names
-        self._over()
         return names[-1] if last else ""
 
     def _submit(self, answer: Any, error: str | None, usage: Any) -> str:
@@ -316,6 +332,11 @@ class Turn:
     def _over(self) -> None:
         self.is_open = False
         self.session.free(self)
+
+
+def seats(to: str | Iterable[str]) -> tuple[str, ...]:
+    """Recipients; one alone may go without a list."""
+    return (to,) if isinstance(to, str) else tuple(to)
 
 
 def describe(error: BaseException) -> str:
