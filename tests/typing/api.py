@@ -5,12 +5,13 @@ What a user writes must pass `mypy --strict` without a cast, and what comes back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import assert_type
 
 import networkx as nx
 
+import dig
 from dig import (
     Budget,
     Create,
@@ -50,6 +51,7 @@ from dig.runtime import (
     View,
     simulate,
 )
+from dig.runtime.wrap import Session, Turn
 from dig.testing import assert_same_behaviour
 from dig.traces.reader import check_trace, read_graph, read_records
 
@@ -90,6 +92,25 @@ def in_virtual_time(sink: Callable[[Record], None]) -> None:
     team = {"a": a_policy, "b": Passer()}
     result = simulate(team, Output("hello", ("a",)), setup=Setup(seed=1), sink=sink)
     assert_type(result.raised(), dict[str, int])
+
+
+# -- a team that exists already ---
+
+
+async def wrapped(team: dict[str, Callable[[str], Awaitable[int]]]) -> None:
+    team = assert_type(
+        dig.wrap(team, mode="heal", journal="runs", require={"bounce"}, allow={"bounce"}),
+        dict[str, Callable[[str], Awaitable[int]]],
+    )
+    assert_type(await team["a"]("hello"), int)
+    session = assert_type(dig.session_of(team), Session)
+    assert_type(session.findings, tuple[Finding, ...])
+    assert_type(session.statistics().stopped, str | None)
+    async with session.activation("a", [session.request({"question": 1}, ["a"])]) as turn:
+        assert_type(turn, Turn)
+        assert_type(turn.notes, tuple[str, ...])
+        assert_type(dig.notes(), tuple[str, ...])
+    dig.unwrap(team)
 
 
 # -- a loop of one's own around the monitor ---

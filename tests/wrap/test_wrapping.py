@@ -12,12 +12,16 @@ from typing import Any
 
 import anyio
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import dig
 from dig import Finding, Limits
 from dig.errors import SettingsError
 from dig.records import Emit, IncidentRow
 from dig.runtime.wrap.adapters import need_version
+from dig.traces.otel import instrument
 from dig.traces.verify import verify
 from tests.helpers import Recorder, backends
 
@@ -158,6 +162,20 @@ def test_importing_dig_imports_no_wrapper() -> None:
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'warp'"):
         dig.warp  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_wrapped_team_is_exported_like_any_other() -> None:
+    """A follower that is there before the first request sees all of it."""
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    team = dig.wrap({"ann": ann})
+    follower = instrument(dig.session_of(team).monitor, tracer_provider=provider)
+    run(lambda: team["ann"]("hi"))
+    dig.unwrap(team)
+    follower.close()
+    provider.shutdown()
+    assert "invoke_agent ann" in {span.name for span in spans.get_finished_spans()}
 
 
 def test_what_must_be_possible_and_is_not_is_refused() -> None:
