@@ -192,7 +192,7 @@ async def test_an_exception_is_not_taken_back() -> None:
         it.must_be_sound()
         assert it.patterns == ["ET"]
         assert [row["detail"]["reason"] for row in it.rows("incident")] == [
-            "an exception cannot be taken back"
+            "this answer cannot be taken back"
         ]
 
 

@@ -20,7 +20,7 @@ from .session import Session
 
 KINDS = (
     ("langgraph.", "dig.runtime.wrap.langgraph"),
-    ("agents.", "dig.runtime.wrap.openai_agents"),
+    ("agents.agent.", "dig.runtime.wrap.openai_agents"),
     ("autogen_agentchat.", "dig.runtime.wrap.autogen"),
     ("autogen_core.", "dig.runtime.wrap.autogen"),
     ("agent_framework.", "dig.runtime.wrap.agent_framework"),

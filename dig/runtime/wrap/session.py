@@ -286,7 +286,7 @@ class Session(Steps):
             return self._veto(wish)
         if tuple(wish.to) != (graph.history.sender(event.n),):
             return "an answer goes back to who submitted it"
-        return None if self.may_bounce else "an exception cannot be taken back"
+        return None if self.may_bounce else "this answer cannot be taken back"
 
 
 def _fitting(setup: Setup, mode: Mode) -> Setup:

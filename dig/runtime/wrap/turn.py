@@ -168,15 +168,23 @@ class Turn:
         last = [Output(payload, to, type)] if to else []
         return self.session.step(self._end, last, usage, None, otherwise="")
 
-    def submit(self, answer: Any, *, error: str | None = None, usage: Any = None) -> str:
+    def submit(
+        self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True
+    ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
         Await `Session.released(event)` if `Session.is_held(event)`, then ask `came_back`.
 
+        Args:
+            answer: Plain JSON (see `as_payload`).
+            error: Why there is none; such an answer never comes back.
+            usage: What it took.
+            bounces: Whether it can come back at this moment.
+
         Returns:
             The final event's id.
         """
-        return self.session.step(self._submit, answer, error, usage, otherwise="")
+        return self.session.step(self._submit, answer, error, usage, bounces, otherwise="")
 
     def came_back(self, answer: str) -> bool:
         """Whether an answer was bounced: then the turn goes on with it, else it is over."""
@@ -303,13 +311,13 @@ class Turn:
         self.outputs += names
         return names[-1] if last else ""
 
-    def _submit(self, answer: Any, error: str | None, usage: Any) -> str:
+    def _submit(self, answer: Any, error: str | None, usage: Any, bounces: bool = True) -> str:
         if not self.is_open:
             return ""
         if self._queue:
             self._send([], 0)
         self._act()
-        self.session.may_bounce = error is None
+        self.session.may_bounce = bounces and error is None
         try:
             final = Output(answer, (), "solution", final=True)
             self.submitted = self._close([final], usage, error)[0]

@@ -1,0 +1,309 @@
+"""One run of an agent, from its call to its result: who has the turn, and what goes to whom."""
+
+from __future__ import annotations
+
+import asyncio  # noqa: TID251  the SDK runs on it alone
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from agents import Agent, ModelResponse, RunState
+
+from dig.records import SYSTEM
+from dig.runtime.wrap import Session, Turn, as_payload
+from dig.runtime.wrap.calls import Sent
+from dig.runtime.wrap.turn import current
+
+from .again import further, joined
+from .talk import Heard
+
+if TYPE_CHECKING:
+    from .runner import Team
+
+_T = TypeVar("_T")
+
+
+class LostTrack(Exception):
+    """Said of a run that the wrapper, having failed, knows nothing of any more."""
+
+
+class Run:
+    """What a session is told of one run; it stands in for its turn of the moment (`as_turn`).
+
+    Attributes:
+        team: Whose run it is.
+        session: The session.
+        turn: The turn of the agent that works; ``None``: what it is given is held.
+        outer: The turn or run in whose code this one was begun.
+    """
+
+    def __init__(
+        self, team: Team, agent: Agent[Any], given: Any, *, caller: Run | None = None,
+        is_streamed: bool = False, is_kept: bool = False,
+    ) -> None:  # fmt: skip
+        """Tell the session that an agent is called.
+
+        Args:
+            team: Whose run it is.
+            agent: The agent that begins, or goes on.
+            given: What it is called with.
+            caller: The run that calls it; ``None``: somebody outside.
+            is_streamed: Whether its result is handed over before it is there.
+            is_kept: Whether its conversation is kept elsewhere, so that it cannot be taken up.
+        """
+        self.team = team
+        self.session: Session = team.session
+        self.turn: Turn | None = None
+        self.outer: Any = None
+        self._caller = caller
+        self._asker = caller.turn if caller is not None else None
+        self._may_bounce = not (is_streamed or is_kept)
+        self._answer = ""
+        self._heard = Heard()
+        self._sent = Sent("", None)
+        self._open: list[tuple[str, str, Any]] = []  # what was asked: event, agent, payload
+        self._is_lost = False
+        payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
+        self._payload, self._agent = payload, agent.name
+        self._seat, self._mail = agent.name, [""]
+        self._step(self._place, otherwise=None)
+
+    # --- as a turn: what others ask of whatever turn runs ---
+
+    @property
+    def as_turn(self) -> Turn:
+        """This, where a turn is wanted: what runs inside of it belongs to its turn."""
+        return cast(Turn, self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an agent of it has the turn."""
+        return self.turn is not None and self.turn.is_open
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the monitor has told the agent that has the turn."""
+        return self.turn.notes if self.turn is not None else ()
+
+    # --- what happens in it ---
+
+    async def begun(self) -> None:
+        """Have the agent begin, once what it is given is not held any more; twice does no harm."""
+        if self.turn is None:
+            await self._released(self._mail)
+            self._step(self._begin, otherwise=None)
+
+    def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
+        """A model has spoken."""
+        self._heard = Heard(response, agent)
+
+    def hand_over(self, to: str) -> None:
+        """An agent hands over to another, which `begun` has begin."""
+        self._step(self._hand_over, to, otherwise=None)
+
+    def annotated(self, items: list[Any]) -> list[Any] | None:
+        """What a model shall be given; ``None``: what it is given already."""
+        notes: tuple[str, ...] = self._step(self._told, otherwise=())
+        if not notes:
+            return None
+        guard, annotate = self.session.guard, self.team.annotate
+        return guard(lambda: [*annotate([*items], notes)], otherwise=None)
+
+    async def is_handed_back(self, result: Any) -> bool:
+        """Hand over a result; says whether it has come back, to be looked at again."""
+        self._step(self._hand, result, otherwise=None)
+        await self._released([self._answer])
+        return self._step(self._came_back, otherwise=False)
+
+    async def once_more(self, runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
+        """Run the last agent once more; if that fails, what there was stands."""
+        try:
+            more = await further(runner, result, options)
+        except Exception as error:
+            self._may_bounce = False
+            detail = {"agent": result.last_agent.name, "why": repr(error)}
+            self._step(self.session.incident, "bounce failed", detail, otherwise=None)
+            return result
+        return joined(result, more)
+
+    def fail(self, error: BaseException) -> None:
+        """The run has raised, or was cancelled; nothing may stay open."""
+        self._step(self._fail, error, otherwise=None)
+
+    def follow(self, result: Any) -> None:
+        """A streamed run has begun: what becomes of it is known when its task is done."""
+        result.run_loop_task.add_done_callback(partial(self._streamed, result))
+
+    # --- steps ---
+
+    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Do something in one step; once that has failed, nothing more is told of this run."""
+        if self._is_lost:
+            return otherwise
+        return self.session.step(self._surely, do, args, otherwise=otherwise)
+
+    def _surely(self, do: Callable[..., _T], args: tuple[Any, ...]) -> _T:
+        try:
+            return do(*args)
+        except Exception:
+            self._is_lost = True
+            with suppress(Exception):
+                self._fail(LostTrack("the wrapper failed"))
+            raise
+
+    async def _released(self, events: list[str]) -> None:
+        """Wait while something is held; where nothing is, nobody else gets a turn here."""
+        for event in events:
+            if self._step(self.session.is_held, event, otherwise=False):
+                try:
+                    await self.session.released(event)
+                except Exception as error:  # a wait that fails is none
+                    detail = {"who": "wrapper", "what": f"raised {error!r}"}
+                    self._step(self.session.incident, "failed", detail, otherwise=None)
+
+    def _place(self) -> None:
+        """Make the event of the call: a problem, or a message of who calls."""
+        self._seat = self.session.reserve(self._agent)
+        if self._caller is None:
+            self._mail = [self.session.request(self._payload, (self._seat,))]
+        else:
+            self._mail = [self._caller.ask(self._payload, self._agent, self._seat)]
+        if not self.session.is_held(self._mail[0]):
+            self._begin()
+
+    def ask(self, payload: Any, agent: str, seat: str) -> str:
+        """The agent that has the turn asks another, and awaits the answer; inside a step.
+
+        What it has asked another already, or the same one that has not answered yet, is the same
+        event: so it shows that work is done twice.
+        """
+        turn = self.turn
+        if turn is None:
+            return ""
+        same = (event for event, who, said in self._open if who == agent and said == payload)
+        event = next(same, None) or self._sent.again(payload, agent)
+        if event is None:
+            event = turn.send(payload, (seat,))
+            self._sent.add(event, payload, agent)
+        else:
+            turn.wait_for()
+            self.session.redirect(event, (seat,), payload)
+        self._open.append((event, agent, payload))
+        return event
+
+    def answered(self, event: str, agent: str, answer: str, turn: Turn, *, failed: bool) -> None:
+        """An agent that was asked has answered, or failed; inside a step."""
+        found = [one for one in self._open if one[:2] == (event, agent)]
+        if found:
+            self._open.remove(found[0])
+        if failed:
+            self._sent.forget(event)
+        turn.receive(answer)
+
+    def _begin(self) -> None:
+        if self.turn is None:
+            self.turn = self.session.begin(self._seat, self._mail)
+
+    def _hand_over(self, to: str) -> None:
+        """End a turn: what it was given goes on if it has said nothing, else what it has said."""
+        turn, talk = self._turn(), self._heard.handing(to)
+        self._heard, self._sent, self._open = Heard(), Sent("", None), []
+        seat = self.session.reserve(to)
+        before = len(turn.outputs)
+        if talk.is_silent and not before and turn.events:
+            self._mail = [event.id for event in turn.events]
+            for event in self._mail:
+                turn.pass_on(event, (seat,))
+            turn.end()
+        else:
+            turn.emit(as_payload(talk.payload(to)), (seat,), "handoff")
+            for lost in talk.lost():
+                turn.emit(as_payload(lost), (), "handoff")
+            turn.end()
+            self._mail = [turn.outputs[before]]
+        self._seat, self.turn = seat, None
+
+    def _told(self) -> tuple[str, ...]:
+        """All that the agent was told, and what healing has said to it since it began."""
+        turn = self._turn()
+        graph = self.session.monitor.graph
+        begun = graph.activations.get(turn.activation or "")
+        if begun is not None:
+            new = graph.agents[turn.seat].buffer.keys() - {event.id for event in begun.inputs}
+            if any(graph.event(event).by == SYSTEM for event in new):
+                turn.wait_for()
+                turn.receive()
+        return turn.notes
+
+    def _hand(self, result: Any) -> None:
+        turn, payload = self._turn(), _answer(result)
+        if self._caller is None:
+            bounces = self._may_bounce and not result.interruptions
+            self._answer = turn.submit(payload, bounces=bounces)
+        else:
+            kind = "notice" if payload is None else "message"
+            self._answer = turn.end(payload, self._asking(), kind)
+
+    def _came_back(self) -> bool:
+        turn = self._turn()
+        if self._caller is None:
+            return turn.came_back(self._answer)
+        self._reply(self._answer, failed=False)
+        return False
+
+    def _reply(self, answer: str, *, failed: bool) -> None:
+        if self._caller is not None and self._asker is not None:
+            mail = self._mail[0]
+            self._caller.answered(mail, self._agent, answer, self._asker, failed=failed)
+
+    def _asking(self) -> tuple[str, ...]:
+        """Where an answer goes: to who has asked, unless its turn is over."""
+        return (self._asker.seat,) if self._asker is not None and self._asker.is_open else ()
+
+    def _turn(self) -> Turn:
+        self._begin()
+        assert self.turn is not None
+        return self.turn
+
+    def _fail(self, error: BaseException) -> None:
+        for event in (*self._mail, self._answer):
+            self.session.let_go(event)
+        turn = self._turn()
+        if self._caller is not None:
+            self._reply(turn.fail(error, self._asking()) or self._answer, failed=True)
+            return
+        if not (self._answer and self.session.monitor.graph.is_accepted(self._answer)):
+            turn.fail(error, submits=True)
+        turn.came_back(self._answer)
+
+    def _streamed(self, result: Any, task: asyncio.Task[Any]) -> None:
+        """The task of a streamed run is done; nobody can wait for anything any more."""
+        error = _failure(result, task)
+        if error is not None:
+            self.fail(error)
+            return
+        self._step(self._hand, result, otherwise=None)
+        self._step(self.session.let_go, self._answer, otherwise=None)
+        self._step(self._came_back, otherwise=False)
+
+
+def running() -> Run | None:
+    """The run that the running code belongs to, if one of its agents has the turn."""
+    turn: Any = current.get()
+    while turn is not None and not (isinstance(turn, Run) and turn.is_open):
+        turn = turn.outer
+    return turn
+
+
+def _answer(result: Any) -> Any:
+    """What a run has come to, or what it asks somebody outside before it goes on."""
+    if result.interruptions:
+        return {"$asks": [as_payload(one.raw_item) for one in result.interruptions]}
+    return as_payload(result.final_output)
+
+
+def _failure(result: Any, task: asyncio.Task[Any]) -> BaseException | None:
+    if task.cancelled():
+        return asyncio.CancelledError("the stream was cancelled")
+    return task.exception() or result._stored_exception

@@ -1,0 +1,83 @@
+"""A framework's team under a session whose time is virtual, and what it left in it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import anyio
+
+from dig.detectors import standard, standard_healers
+from dig.records import HealRow, IncidentRow
+from dig.runtime.host import Setup
+from dig.runtime.wrap import Attached, Session
+from tests.helpers import Recorder
+
+from .watching import Watched as Live
+
+
+class Watched:
+    """Wraps teams, one after the other, and remembers the session and records of the last.
+
+    Attributes:
+        adapter: The module that wraps them.
+        more: Further arguments of the session.
+        options: Those of the adapter.
+    """
+
+    adapter: Any
+
+    def __init__(
+        self, mode: Any = "observe", setup: Setup | None = None, *, strict: bool = True,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.mode = mode
+        self.now = 0.0
+        self.strict = strict
+        self.more: dict[str, Any] = {}
+        self.setup = setup or Setup(detectors=standard, healers=standard_healers)
+        self.options = options
+        self.records = Recorder()
+        self.attached: Attached | None = None
+
+    def __call__(self, team: Any) -> Any:
+        plan = self.adapter.plan(team, **self.options)
+        self.records = Recorder()
+        self.session = Session(
+            plan.agents, self.setup, mode=self.mode, capabilities=plan.capabilities,
+            veto=plan.veto, clock=self.clock, keeps_time=False, strict=self.strict,
+            **{"sink": self.records, **self.more},
+        )  # fmt: skip
+        self.attached = plan.attach(self.session)
+        return self.attached.team
+
+    def clock(self) -> float:
+        """The loop's time; when there is no loop any more, the last there was."""
+        with suppress(RuntimeError):
+            self.now = anyio.current_time()
+        return self.now
+
+    @property
+    def patterns(self) -> list[str]:
+        return [finding.pattern for finding in self.session.findings]
+
+    def healed(self) -> list[str]:
+        return [record.action for record in self.records if isinstance(record, HealRow)]
+
+    def incidents(self) -> list[str]:
+        return [record.what for record in self.records if isinstance(record, IncidentRow)]
+
+    def must_be_sound(self) -> None:
+        """Whoever reads the trace finds in it what was found live, and nothing lost."""
+        Live(self.session, self.records).must_be_sound()
+
+    def leaves_nothing_open(self) -> bool:
+        """Whether no turn, buffer, reservation or instance is left over, and nothing went wrong."""
+        seen, monitored = self.session.statistics(), self.session.monitor.graph
+        return (
+            (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
+            and not monitored.activations
+            and not any(agent.buffer or agent.incoming for agent in monitored.agents.values())
+            and set(monitored.agents) >= set(monitored.run.agents)
+            and not any("#" in name for name in monitored.agents)
+        )
