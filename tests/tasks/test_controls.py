@@ -25,7 +25,7 @@ from dig.tasks.runs import TeamRun
 from dig.tasks.tables_intervals import mean
 
 TASKS = {name: sizes[1] for name, sizes in PAPER_SIZES.items()}
-SEEDS = range(1, 25)
+SEEDS = range(1, 17)
 
 
 def records(run: TeamRun) -> list[Record]:
@@ -55,7 +55,7 @@ def test_notes_that_nobody_heeds_change_nothing(task: str) -> None:
         kept = [record for record in seen if not isinstance(record, FindingRow | HealRow)]
         expected = [record for record in records(plain) if not isinstance(record, FindingRow)]
         assert bare(kept) == bare(expected), f"seed {seed}"
-    assert healed > 10, "nothing was healed, so this says nothing"
+    assert healed > 5, "nothing was healed, so this says nothing"
 
 
 def test_the_same_notes_change_something_if_they_are_heeded() -> None:
@@ -95,7 +95,7 @@ def test_agents_without_fault_are_right_with_every_method(
 ) -> None:
     """RMSE 0 and valid rate 1, for each team size of the grid, if the posts can be told apart."""
     for agents in (1, 3, 6):
-        for seed in range(1, 9):
+        for seed in range(1, 5):
             run = TeamRun(
                 task=task,
                 size=PAPER_SIZES[task][0],
@@ -142,7 +142,7 @@ def test_a_blind_judge_that_takes_no_time_changes_nothing(task: str) -> None:
         seen = records(replace(plain, method="judge", judging=BLIND))
         read += sum(getattr(record, "agent", None) == JUDGE for record in seen)
         assert without_judge(seen) == without_judge(records(plain)), f"seed {seed}"
-    assert read > 100, "it has hardly read, so this says nothing"
+    assert read > 50, "it has hardly read, so this says nothing"
 
 
 def test_a_blind_judge_only_delays_an_agent_that_works_alone() -> None:
@@ -160,10 +160,10 @@ def timeless(lines: Iterable[str]) -> list[str]:
 
 def test_a_blind_judge_with_pauses_is_no_better_and_no_worse() -> None:
     """In a team pauses change who sees what when; the differences in RMSE and valid rate are
-    within their 99.9 % range of chance, over 80 seeds."""
+    within their 99.9 % range of chance, over 60 seeds."""
     judging = replace(BLIND, latency_s=4.0, spread=0.25, every=6)
     valid, errors = [], []
-    for seed in range(1, 81):
+    for seed in range(1, 61):
         plain = TeamRun(size=1000, seed=seed, method="mas")
         scores = []
         for run in (plain, replace(plain, method="judge", judging=judging)):
@@ -180,13 +180,13 @@ def test_a_blind_judge_with_pauses_is_no_better_and_no_worse() -> None:
 
 
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
-    """Of 200 samples of 20 fair dice about 95 % have an interval with 3.5 in it."""
+    """Of 100 samples of 20 fair dice about 95 % have an interval with 3.5 in it."""
     import random
 
     hits = 0
-    for i in range(200):
+    for i in range(100):
         rolls = [float(random.Random(f"{i} {j}").randint(1, 6)) for j in range(20)]
         found = mean(rolls, f"dice {i}")
         assert found is not None and found.low is not None and found.high is not None
         hits += found.low <= 3.5 <= found.high
-    assert 175 <= hits <= 199
+    assert 85 <= hits <= 100
