@@ -41,10 +41,11 @@ def experiment(
         int | None, typer.Option(min=1, help="How many processes work at once.")
     ] = None,
     tasks: Annotated[
-        list[str] | None, typer.Option(help="Only this task of the paper's; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Only these tasks of the paper's: newsgroups, for instance."),
     ] = None,
     agents: Annotated[
-        list[int] | None, typer.Option(min=1, help="A team's size; may be repeated (1, 3, 6).")
+        list[str] | None, typer.Option(help="How large the teams are (1,3,6).")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
     judge: Judge = None,
@@ -62,7 +63,13 @@ def experiment(
     """
     from dig.tasks import ablation, experiment_report, experiment_runs, experiment_traces
 
-    chosen = {"tasks": tasks, "agents": agents, "data": data, "judge": judge, "set": given}
+    chosen = {
+        "tasks": _split(tasks),
+        "agents": _sizes(agents),
+        "data": data,
+        "judge": judge,
+        "set": given,
+    }
     model = asking.of_run(virtual=False, speed=1)
     if what in ("paper", "ablation", "traces"):
         grid = _paper(what, model, config=config, **chosen)
@@ -95,12 +102,25 @@ def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: A
     data = chosen["data"]
     grid = Grid(
         name=what,
-        tasks=paper_tasks(chosen["tasks"] or (), str(data) if data else None, **model),
+        tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
         speed=1.0 if model else None,
         thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
         judging=Judging.of(chosen["judge"] or ()),
     )
-    return replace(grid, agents=tuple(chosen["agents"])) if chosen["agents"] else grid
+    return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
+
+
+def _split(given: list[str] | None) -> list[str]:
+    """Values that were given one by one, or with commas between."""
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def _sizes(given: list[str] | None) -> tuple[int, ...]:
+    sizes = _split(given)
+    for size in sizes:
+        if not size.isdecimal() or int(size) < 1:
+            raise SettingsError(f"--agents {size}: a team's size is a number, such as 3")
+    return tuple(int(size) for size in sizes)
 
 
 def _own(what: str, chosen: dict[str, Any]) -> Grid:

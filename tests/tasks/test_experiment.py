@@ -264,6 +264,7 @@ def test_a_task_and_agents_of_ones_own(tmp_path: Path) -> None:
         (["paper", "--tasks", "newsgroups", "--data", "nowhere"], "nowhere"),
         (["paper", "--judge", "recall=7"], "recall is 7"),
         (["gone.toml"], "gone.toml cannot be read"),
+        (["paper", "--agents", "1,two"], "--agents two: a team's size is a number"),
         (["own.toml", "--agents", "3"], "leave --agents out"),
     ],
 )
