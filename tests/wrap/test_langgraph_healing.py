@@ -175,3 +175,14 @@ def test_dl_two_nodes_that_wait_for_each_other_are_told_when_they_are_tried_agai
     assert outcome.returned == "['?', 'a', 'b']"
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]
     assert 30 < outcome.elapsed < 40
+
+
+async def stream_thread(graph: Any) -> Any:
+    return [piece async for piece in graph.astream(QUESTION, thread(), stream_mode="updates")]
+
+
+def test_et_a_stream_goes_on_with_what_runs_once_more() -> None:
+    outcome = play(team(half, stream_thread), Watched("heal"))
+    assert str(outcome.returned).startswith(
+        "[{'a': {'done': ['a']}}, {'b': {'done': ['b']}}, {'j':"
+    )

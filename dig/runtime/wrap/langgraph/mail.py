@@ -71,12 +71,14 @@ class Parcel:
         payload: What a new event carries.
         type: The type of a new event.
         events: The events, by id; several, if the node hands on what it was given.
+        before: Who had one of them before, and has it still: it was sent to them as well.
     """
 
     routes: list[tuple[Route, Mail]]
     payload: Any = None
     type: str = "message"
     events: list[str] = field(default_factory=list)
+    before: frozenset[str] = frozenset()
 
     @property
     def seats(self) -> list[str]:
@@ -128,6 +130,11 @@ class Mailbox:
         """The mail of a node that is to run once more."""
         return self.address(Route(node, BRANCH + node, None))
 
+    def holders(self, event: str) -> set[str]:
+        """In front of whom an event lies, or will when a gate lets it go."""
+        state = self._session.monitor.graph.event(event)
+        return {*state.copies, *state.flight}
+
     def deliver(self, parcel: Parcel) -> list[Route]:
         """Put events where they have arrived, which is not where they were sent if healing says so.
 
@@ -136,13 +143,12 @@ class Mailbox:
         """
         going: dict[int, Route] = {}
         for event in parcel.events:
-            state = self._session.monitor.graph.event(event)
-            arrived = {*state.copies, *state.flight}  # a gate may keep it for who it was sent to
+            arrived = self.holders(event)
             for route, mail in parcel.routes:
                 if mail.seat in arrived or mail not in self._mail:
                     mail.events.append(event)
                     going[id(route)] = route
-            for seat in sorted(arrived.difference(parcel.seats)):
+            for seat in sorted(arrived.difference(parcel.seats, parcel.before)):
                 route = parcel.routes[0][0].to(seat)
                 self._put(seat, event, route)
                 going[id(route)] = route

@@ -123,10 +123,7 @@ class Run:
             return work.routes
         if self._is_handoff(work, turn, written):
             legs = [(route, self.mailbox.address(route)) for route in work.routes]
-            parcels = [Parcel(legs, events=[event.id for event in turn.events])]
-            for event in parcels[0].events:
-                turn.pass_on(event, parcels[0].seats)
-            self._end(turn)
+            parcels = [self._pass_on(turn, legs)]
         else:
             parcels = self._parcels(work, written)
             for parcel in parcels:
@@ -181,6 +178,16 @@ class Run:
             and not any(route.is_send for route in work.routes)
             and self._session.guard(self.team.handoff, written, otherwise=False)
         )
+
+    def _pass_on(self, turn: Turn, legs: list[tuple[Route, Mail]]) -> Parcel:
+        """A node hands on all that it was given."""
+        events = [event.id for event in turn.events]
+        before = set().union(*map(self.mailbox.holders, events)) - {turn.seat}
+        parcel = Parcel(legs, events=events, before=frozenset(before))
+        for event in events:
+            turn.pass_on(event, parcel.seats)
+        self._end(turn)
+        return parcel
 
     def _parcels(self, work: Work, written: Mapping[str, Any]) -> list[Parcel]:
         """What a node sends; the same thing sent twice to one node is one event."""
