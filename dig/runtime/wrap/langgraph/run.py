@@ -131,6 +131,8 @@ class Run:
             for parcel, event in zip(parcels, self._end(turn), strict=True):
                 parcel.events = [event]
         going = [route for parcel in parcels for route in self.mailbox.deliver(parcel)]
+        as_written = {id(route): place for place, route in enumerate(work.routes)}
+        going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
         return [route for route in going if route.node != END]
 
     def fail(self, work: Work, error: BaseException) -> None:
