@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +50,7 @@ class Faults:
     struck: Counter[str] = field(default_factory=Counter)
     shown: set[tuple[str, str]] = field(default_factory=set)  # agent, event
     kept: dict[str, Kept] = field(default_factory=dict)  # by gates
+    taken_back: list[Finding] = field(default_factory=list)  # by detectors that failed
 
     def strikes(self, point: str, chance: float) -> bool:
         """Whether a point fails this time."""
@@ -120,8 +121,20 @@ class _Wrapped:
 class _Detector(_Wrapped):
     pattern: str
 
+    def _half(self, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+        """What a detector says before it fails, which must not count."""
+        for finding in look():
+            self.faults.taken_back.append(finding)
+            yield finding
+        raise Fault("detector.run, afterwards")
+
+    def _look(self, chance: float, look: Callable[[], Iterable[Finding]]) -> Any:
+        if self.faults.strikes("detector.run", chance / 2):
+            return self._half(look)
+        return self.faults.returned("detector.run", chance / 2, look)
+
     def detect(self, graph: InteractionGraph, record: Record) -> Any:
-        return self.faults.returned("detector.run", 0.005, lambda: self.inner.detect(graph, record))
+        return self._look(0.02, lambda: self.inner.detect(graph, record))
 
 
 class _Clocked(_Detector):
@@ -129,7 +142,7 @@ class _Clocked(_Detector):
         return self.inner.deadline(graph)
 
     def expire(self, graph: InteractionGraph, us: int) -> Any:
-        return self.faults.returned("detector.run", 0.1, lambda: self.inner.expire(graph, us))
+        return self._look(0.2, lambda: self.inner.expire(graph, us))
 
 
 class _Gate(_Wrapped):
@@ -137,11 +150,11 @@ class _Gate(_Wrapped):
 
     def hold(self, graph: InteractionGraph, event: Pending) -> Any:
         hold = self.inner.hold(graph, event)
-        if hold is not None and event.payload != {"policy": True}:  # which may come later than now
+        if hold is not None:
             now, decides_s = graph.now, self.inner.plan(event)[0]
-            self.faults.kept[event.id] = Kept(
-                now, now + max(1, micros(hold.seconds)), now + micros(decides_s)
-            )
+            is_now = event.payload != {"policy": True}  # else it comes when a policy says so
+            deadline = now + max(1, micros(hold.seconds))
+            self.faults.kept[event.id] = Kept(deadline, now + micros(decides_s), is_now)
         return hold
 
 

@@ -16,11 +16,12 @@ PROMPT_US = 700_000  # a ready agent starts within latency, or the back-off of a
 
 @dataclass
 class Kept:
-    """An event that a gate keeps: since when, until when at most, and when the gate decides."""
+    """An event that a gate keeps: until when at most, when the gate decides, and whether both are
+    known, since it was kept at once."""
 
-    since_us: int
     deadline_us: int
     decides_us: int
+    is_exact: bool
 
 
 @dataclass
@@ -97,20 +98,24 @@ def timeliness(records: Iterable[Any], findings: Iterable[Any]) -> None:
     assert not late, f"told late: {late[:1]}"
 
 
-def patience(records: Iterable[Any], kept: Mapping[str, Kept]) -> None:
+def patience(records: Iterable[Any], kept: Mapping[str, Kept], account: Account) -> None:
     """Assert that what a gate keeps is not delivered before it has decided, or its time is up,
-    and that it is told when that is."""
-    end_us = 0
+    that it is told when that is, and that what it kept goes on then."""
+    end_us, exact = 0, {event: k for event, k in kept.items() if k.is_exact}
     overruled: set[str] = set()
     for row in records:
         end_us = row.us
-        if row.kind == "deliver" and row.event in kept:
-            until = min(kept[row.event].deadline_us, kept[row.event].decides_us)
+        if row.kind == "deliver" and row.event in exact:
+            until = min(exact[row.event].deadline_us, exact[row.event].decides_us)
             assert row.us >= until - 2, f"{row.event} was let go before its gate had decided"
         if row.kind == "incident" and row.what == "gate deadline passed":
             overruled.add(row.detail["event"])
-    overruled &= kept.keys()
-    may = {event for event, k in kept.items() if k.deadline_us <= k.decides_us + 2}
-    must = {event for event in may if kept[event].deadline_us < end_us - 2}
-    must -= {event for event in must if kept[event].decides_us <= kept[event].deadline_us + 2}
+    overruled &= exact.keys()
+    may = {event for event, k in exact.items() if k.deadline_us <= k.decides_us + 2}
+    must = {event for event in may if exact[event].deadline_us < end_us - 2}
+    must -= {event for event in must if exact[event].decides_us <= exact[event].deadline_us + 2}
     assert must <= overruled <= may, f"{(must - overruled) | (overruled - may)}: a gate's deadline"
+    over = {e for e, k in exact.items() if min(k.deadline_us, k.decides_us) < end_us - 2}
+    if over == kept.keys():  # else what is still kept may stand in the way of others
+        stuck = over & {*account.undelivered}
+        assert not stuck, f"{stuck} is not let go"

@@ -1,8 +1,9 @@
-"""`make mutants`: does the suite notice the bugs of `planted.py`?
+"""`make mutants`: does anybody notice the bugs of `planted.py` and `planted_schedules.py`?
 
     python -m tests.mutants [NAME ...] [--jobs 2]
 
-Each bug is planted in a copy of the project, on which a quick part of the suite then has to fail.
+Each bug is planted in a copy of the project, on which a quick part of the suite then has to fail,
+or one of 1,000 random schedules.
 Exit status 0: all are caught, 1: some survive, 2: wrong arguments, 130: interrupted.
 """
 
@@ -22,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .planted import MUTANTS, Mutant
+from .planted import MUTANTS as IN_SUITE
+from .planted import Mutant
+from .planted_schedules import SCHEDULED
 
 ROOT = Path(__file__).parents[1]
 SELECTION = (
@@ -31,7 +34,9 @@ SELECTION = (
     "tests/test_monitor.py",
     "tests/test_graph.py",
 )
-LONGEST_S = 600
+SCHEDULES = ("--count", "1000", "--failures", "1")
+MUTANTS = [*IN_SUITE, *SCHEDULED]
+LONGEST_S = 300
 
 
 class Misfit(Exception):
@@ -60,6 +65,13 @@ class Trial:
     seconds: float
 
 
+def _judges(mutant: Mutant | None) -> list[str]:
+    """What Python runs to find a bug: it ends with 1 if there is one, with 0 if there is none."""
+    if mutant is None or not mutant.engine:
+        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", *SELECTION]
+    return ["tests.schedules", "--jobs", "1", "--engine", mutant.engine, *SCHEDULES]
+
+
 @contextmanager
 def copied(root: Path) -> Iterator[Path]:
     """A copy of what the suite needs of the project, while it is in use."""
@@ -76,19 +88,21 @@ def trial(root: Path, mutant: Mutant | None) -> Trial:
     with copied(root) as folder:
         if mutant is not None:
             (folder / "dig" / mutant.file).write_text(planted(mutant, root), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [*command, *SELECTION],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(folder)},
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-        )
-    told = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", *_judges(mutant)],
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": str(folder)},
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_S,
+            )
+        except subprocess.TimeoutExpired:
+            return Trial(False, f"a run that did not end in {LONGEST_S} s", LONGEST_S)
+    told = re.search(r"^(?:FAILED|ERROR|schedule) (\S+)", done.stdout, re.MULTILINE)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"pytest could not run:\n{done.stdout}{done.stderr}")
-    return Trial(not done.returncode, told[1] if told else "?", time.monotonic() - begun)
+    return Trial(not done.returncode, told[0] if told else "?", time.monotonic() - begun)
 
 
 def run(root: Path, mutants: Sequence[Mutant], jobs: int) -> list[Mutant]:

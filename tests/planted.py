@@ -10,13 +10,17 @@ from typing import NamedTuple
 
 
 class Mutant(NamedTuple):
-    """A bug: where `text` stands in a file below dig/, `new` stands instead."""
+    """A bug: where `text` stands in a file below dig/, `new` stands instead.
+
+    With an engine, random schedules on it must notice the bug; without one, the suite must.
+    """
 
     name: str
     file: str
     text: str
     new: str
     breaks: str
+    engine: str = ""
 
 
 CLA = "detectors/cross_lineage.py"
@@ -564,5 +568,11 @@ MUTANTS = [
         "found = self.advance(record.us)\n        self.graph.apply(record)\n        return found",
         "self.graph.apply(record)\n        return self.advance(record.us)",
         "what was due before a record is raised after it",
+    ),
+    # -- the monitor ---
+    Mutant(
+        "monitor-answers-of-the-gone", "monitor.py",
+        "for event in answers:", "for event in ():",
+        "an answer on its way back to an agent that leaves is lost",
     ),
 ]  # fmt: skip

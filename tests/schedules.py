@@ -50,7 +50,6 @@ from .laws import patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
 
 BATCH = 25
-MOST_FAILURES = 5
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,8 @@ def _judge(
         promptness(sink, run.setup.activation_timeout_s, run.setup.retries)
         stillness(account, result.outcome, result.reason)
         timeliness(sink, result.findings)
-        patience(sink, faults.kept)
+        patience(sink, faults.kept, account)
+        assert not any(f is g for f in faults.taken_back for g in result.findings)
         if not faults.struck["detector.run"]:
             assert found_again(sink, Watch(standard())) == bodies(result.findings)
     if not sink:  # not even the first record could be written
@@ -256,8 +256,8 @@ def shrink(schedule: Schedule, folder: Path) -> tuple[Schedule, str]:
             return schedule, what
 
 
-def look(schedules: Sequence[Schedule]) -> Tally:
-    """Carries some schedules out."""
+def look(schedules: Sequence[Schedule], most: int = 5) -> Tally:
+    """Carries some schedules out, until so many have failed."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="schedules-") as name:
         folder = Path(name)
@@ -267,7 +267,7 @@ def look(schedules: Sequence[Schedule]) -> Tally:
                 sink, faults = carry_out(schedule, folder)
             except Exception:
                 tally.failures.append(shrink(schedule, folder))
-                if len(tally.failures) == MOST_FAILURES:
+                if len(tally.failures) == most:
                     break
                 continue
             tally.records += len(sink)
@@ -277,30 +277,31 @@ def look(schedules: Sequence[Schedule]) -> Tally:
     return tally
 
 
-def campaign(schedules: Sequence[Schedule], jobs: int) -> tuple[Tally, bool]:
+def campaign(schedules: Sequence[Schedule], jobs: int, most: int = 5) -> tuple[Tally, bool]:
     """Carries schedules out; returns what was seen, and whether it was interrupted."""
     tally = Tally()
     parts = [schedules[i : i + BATCH] for i in range(0, len(schedules), BATCH)]
     try:
         with progress(len(schedules)) as bar:
-            for part in _over(parts, jobs):
+            for part in _over(parts, jobs, most):
                 tally.add(part)
                 bar.advance(bar.task_ids[0], part.schedules)
-                if len(tally.failures) >= MOST_FAILURES:
+                if len(tally.failures) >= most:
                     break
     except KeyboardInterrupt:
         return tally, True
     return tally, False
 
 
-def _over(parts: Sequence[Sequence[Schedule]], jobs: int) -> Iterator[Tally]:
+def _over(parts: Sequence[Sequence[Schedule]], jobs: int, most: int) -> Iterator[Tally]:
+    some = partial(look, most=most)
     if jobs == 1:
-        yield from map(look, parts)
+        yield from map(some, parts)
         return
     # Ctrl-C is for the first process, which then ends the others.
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with multiprocessing.get_context("spawn").Pool(jobs, ignore) as pool:
-        yield from pool.imap_unordered(look, parts)
+        yield from pool.imap_unordered(some, parts)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -311,6 +312,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=10_000, help="how many schedules (10000)")
     parser.add_argument("--engine", choices=(*ENGINES, "shell"), default="simulator")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes")
+    parser.add_argument("--failures", type=int, default=5, help="end after so many (5)")
     again = parser.add_argument_group("to have one schedule again, made small")
     again.add_argument("--points", help="fault points, with commas between; or none")
     again.add_argument("--observe", action="store_true", help="without healing")
@@ -337,7 +339,9 @@ def chosen(options: argparse.Namespace) -> Iterator[Schedule]:
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
     begun = time.monotonic()
-    tally, interrupted = campaign(list(chosen(options)), min(options.jobs, options.count))
+    tally, interrupted = campaign(
+        list(chosen(options)), min(options.jobs, options.count), options.failures
+    )
     for name, count in sorted(tally.seen.items()):
         print(f"  {name:<24}{count:8} schedules")
     for schedule, what in tally.failures:

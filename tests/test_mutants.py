@@ -18,6 +18,7 @@ from . import mutants
 from .comparison import find, numbered_trace
 from .mutants import ROOT, Misfit, Trial, main, planted
 from .planted import MUTANTS, Mutant
+from .planted_schedules import SCHEDULED
 
 IN_PROCESS = ("cla-different-roots", "dl-in-flight", "er-limit", "et-uncovered", "mc-open-work",
               "oe-once", "rsp-forgets")  # fmt: skip
@@ -27,7 +28,7 @@ def mutant(name: str) -> Mutant:
     return next(m for m in MUTANTS if m.name == name)
 
 
-@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", [*MUTANTS, *SCHEDULED], ids=lambda one: one.name)
 def test_a_mutant_fits_the_code(one: Mutant) -> None:
     """Its text stands in its file exactly once, and what comes of it is another program."""
     source = (ROOT / "dig" / one.file).read_text(encoding="utf-8")
@@ -43,6 +44,13 @@ def test_the_mutants_are_many_and_each_is_named_once() -> None:
     broken = {one.file.removesuffix(".py").replace("/", ".") for one in MUTANTS}
     core = {"detectors.idle", "history", "lineage", "problems", "ranges", "rewrites", "watch"}
     assert broken >= core | {module.removeprefix("dig.") for module in own}
+
+
+def test_schedules_have_bugs_to_find_in_all_that_holds_heals_and_delivers() -> None:
+    """At least forty, each named once, and none twice."""
+    assert len(SCHEDULED) >= 40
+    assert len({one.name for one in [*MUTANTS, *SCHEDULED]}) == len(MUTANTS) + len(SCHEDULED)
+    assert all(one.engine for one in SCHEDULED) and not any(one.engine for one in MUTANTS)
 
 
 def detectors(one: Mutant) -> list[Detector]:

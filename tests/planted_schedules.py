@@ -1,0 +1,344 @@
+"""Bugs to plant in what holds, heals, delivers and drives; random schedules must notice each.
+
+`make mutants` tries each on 1,000 schedules of an engine: the simulator, or the bus (`shell`).
+As for `planted`: where a change of dig moves a text, fit the entry to the new code.
+"""
+
+from __future__ import annotations
+
+from .planted import Mutant
+
+BUS = "runtime/bus.py"
+GATES = "gates.py"
+HOST = "runtime/host.py"
+JOURNAL = "traces/journal.py"
+LEDGER = "ledger.py"
+MONITOR = "monitor.py"
+POLICIES = "policies.py"
+POSTBOX = "postbox.py"
+RELEASE = "release.py"
+SIMULATION = "runtime/simulation.py"
+TREATMENT = "treatment.py"
+WATCH = "watch.py"
+
+SIMULATOR = "simulator"
+SHELL = "shell"
+
+SCHEDULED = [
+    # -- the monitor ---
+    Mutant(
+        "monitor-reroute-lost", MONITOR,
+        'ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")',
+        "ledger.held.update(())",
+        "a rerouted event never arrives", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-not-again", MONITOR,
+        "elif ledger.wants_again(current.agent, inputs):", "elif False:",
+        "an agent is not started again for what came while it worked", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-ready-for-ever", MONITOR,
+        "        ledger.ready.pop(agent, None)\n        ledger.arrived", "        ledger.arrived",
+        "an agent that was started once is not woken again", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-arrived-for-ever", MONITOR,
+        "        ledger.arrived.pop(agent, None)\n", "",
+        "what an agent has seen counts as new at its end", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-settles-once", MONITOR,
+        "            if not (ledger.found or ledger.held):\n                break",
+        "            break",
+        "what healing brings about is not released in the same call", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-clock-unread", MONITOR,
+        "            self._ledger.look_at_clock()\n            self._settle()",
+        "            self._settle()",
+        "nothing is due before a request", SIMULATOR,
+    ),
+    Mutant(
+        "monitor-nothing-planned", MONITOR,
+        "        self._policies.plan(name, step)\n", "",
+        "what is left over of a delivery policy is forgotten at once", SIMULATOR,
+    ),
+    # -- the ledger ---
+    Mutant(
+        "ledger-no-wake", LEDGER,
+        "if self.graph.agents[agent].activation is None:", "if False:",
+        "an idle agent is not woken for what it is given", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-not-arrived", LEDGER,
+        "            self.arrived[agent] = None\n", "            pass\n",
+        "what comes while an agent works is not noted", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-kept-some", LEDGER,
+        "0 < kept < len(inputs)", "0 < kept <= len(inputs)",
+        "an agent that waits is started again and again", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-system-event-lost", LEDGER,
+        "        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)\n"
+        "        self.held[name] = None",
+        "        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)",
+        "a system event is never delivered", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-redirect-lost", LEDGER,
+        "        if hold:\n            self.held[event] = None",
+        "        if hold:\n            pass",
+        "a redirected event never arrives", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-not-diverted", LEDGER,
+        "            self.diverted.add(event)\n", "            pass\n",
+        "an answer that is sent back to its submitter and is lost on the way counts", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-unwritten", LEDGER,
+        "            self._sink(record)\n", "            record.t % 9 and self._sink(record)\n",
+        "every ninth record is not written", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-effect-first", LEDGER,
+        "        self.write(records.Deliver(*self.stamp(), event, agent))\n"
+        "        self.effect(Delivered(agent, event))",
+        "        self.effect(Delivered(agent, event))",
+        "an event is delivered without a record", SIMULATOR,
+    ),
+    Mutant(
+        "ledger-findings-late", LEDGER,
+        "        found = self._watch.advance(self.now)\n", "        found = []\n",
+        "what a window raises waits for the next record", SIMULATOR,
+    ),
+    # -- the release ---
+    Mutant(
+        "release-gate-unasked", RELEASE,
+        "if not self._gates.keep(event):", "if self._gates.keep(event) is not None:",
+        "what a gate keeps is let go at once", SIMULATOR,
+    ),
+    Mutant(
+        "release-backwards", RELEASE,
+        "for event in held:", "for event in reversed(held):",
+        "events arrive in the reverse order", SIMULATOR,
+    ),
+    Mutant(
+        "release-overtakes", RELEASE,
+        "            if not lane:\n                self._ledger.deliver(event, agent)",
+        "            if True:\n                self._ledger.deliver(event, agent)",
+        "a later event overtakes one that a gate keeps", SIMULATOR,
+    ),
+    Mutant(
+        "release-last-first", RELEASE,
+        "event = lane.popleft()", "event = lane.pop()",
+        "what waited behind a gate comes last in, first out", SIMULATOR,
+    ),
+    Mutant(
+        "release-too-much", RELEASE,
+        "if agent in self._ledger.graph.event(event).flight:", "if True:",
+        "what waited behind a gate comes even to an agent it was taken away from", SIMULATOR,
+    ),
+    Mutant(
+        "release-lanes-stuck", RELEASE,
+        "        if self._lanes:\n            self._open_lanes()\n", "",
+        "what waits behind a gate waits for ever", SIMULATOR,
+    ),
+    Mutant(
+        "release-first-recipient", RELEASE,
+        "for agent in tuple(state.flight):", "for agent in tuple(state.flight)[:1]:",
+        "only the first of several recipients gets an event", SIMULATOR,
+    ),
+    Mutant(
+        "release-gates-not-overruled", RELEASE,
+        "            self._gates.overrule_late()\n", "            pass\n",
+        "a gate may take as long as it likes", SIMULATOR,
+    ),
+    # -- gates ---
+    Mutant(
+        "gates-deadline-lost", GATES,
+        "            heappush(self._late, (due, len(self._asked), event, place))\n", "",
+        "the deadline of a gate is not set", SIMULATOR,
+    ),
+    Mutant(
+        "gates-not-released", GATES,
+        "            del self.deciding[event]\n            self._ledger.held[event] = None",
+        "            del self.deciding[event]",
+        "what a gate has decided about is not let go", SIMULATOR,
+    ),
+    Mutant(
+        "gates-uncontained", GATES,
+        "            return hold\n        except Exception as error:",
+        "            return hold\n        except ValueError as error:",
+        "a gate that raises ends the run", SIMULATOR,
+    ),
+    # -- healing ---
+    Mutant(
+        "budget-not-charged", TREATMENT,
+        "        self._spent.update(limits.keys())\n", "",
+        "healing has no end", SIMULATOR,
+    ),
+    Mutant(
+        "budget-of-a-subject", TREATMENT,
+        'f"subject {subject}": self._budget.per_subject',
+        'f"subject {subject}": self._budget.per_run',
+        "one subject may use the budget of the run", SIMULATOR,
+    ),
+    Mutant(
+        "budget-of-a-pattern", TREATMENT,
+        'f"pattern {finding.pattern}": self._budget.per_pattern',
+        'f"pattern {finding.pattern}": self._budget.per_run',
+        "one pattern may use the budget of the run", SIMULATOR,
+    ),
+    Mutant(
+        "heal-told-not-done", TREATMENT,
+        "            self._send(what)\n            moved.add(what.event)", "            pass",
+        "a reroute is written down and does not happen", SIMULATOR,
+    ),
+    Mutant(
+        "heal-done-not-told", TREATMENT,
+        'self._write(HealRow(t, us, row, "create", name, what.to, what.note))', "pass",
+        "a system event is made and not written down", SIMULATOR,
+    ),
+    Mutant(
+        "heal-wrong-event", TREATMENT,
+        "self._ledger.emit_system(what.note, what.to, name)",
+        "self._ledger.emit_system(what.note, what.to)",
+        "a system event has another name than was written down", SIMULATOR,
+    ),
+    Mutant(
+        "heal-uncontained", TREATMENT,
+        "                self.check(intervention)\n        except Exception as error:",
+        "                self.check(intervention)\n        except ValueError as error:",
+        "a healer that raises ends the run", SIMULATOR,
+    ),
+    Mutant(
+        "detector-uncontained", WATCH,
+        "        except Exception as error:  # a detector must never",
+        "        except ValueError as error:  # a detector must never",
+        "a detector that raises ends the run", SIMULATOR,
+    ),
+    Mutant(
+        "detector-half-a-look", WATCH,
+        "            del found[before:]\n", "",
+        "what a detector said before it failed counts", SIMULATOR,
+    ),
+    # -- delivery policies, mail ---
+    Mutant(
+        "policy-uncontained", POLICIES,
+        "            return step\n        except Exception as error:",
+        "            return step\n        except ValueError as error:",
+        "a policy that raises ends the run", SIMULATOR,
+    ),
+    Mutant(
+        "policy-not-asked-again", POLICIES,
+        "            _, _, event, policy = heappop(self._timers)\n"
+        "            self._ask_again(event, policy)",
+        "            _, _, event, policy = heappop(self._timers)",
+        "a policy that wants to be asked later is not", SIMULATOR,
+    ),
+    Mutant(
+        "policy-arrives-never", POLICIES,
+        "        if step.arrives:\n            ledger.held[event] = None\n", "",
+        "what a policy lets arrive later never does", SIMULATOR,
+    ),
+    Mutant(
+        "mail-dropped", POSTBOX,
+        "if not event.copies and not event.flight and self._is_used_up(event):",
+        "if not event.copies and self._is_used_up(event):",
+        "what an event carries is dropped while it is on its way", SIMULATOR,
+    ),
+    # -- hosts ---
+    Mutant(
+        "host-failure-reads-notes", HOST,
+        'kept = [Fate(event.id, "delay") for event in started.events]', "kept: list[Fate] = []",
+        "a failed activation has read its notes", SIMULATOR,
+    ),
+    Mutant(
+        "host-no-retry", HOST,
+        "        return wait\n\n    @property", "        return None\n\n    @property",
+        "an agent that failed is not started again", SIMULATOR,
+    ),
+    Mutant(
+        "simulation-ends-the-gone", SIMULATION,
+        "self._at(us, end, lambda: started.activation in activations)", "self._at(us, end)",
+        "an activation that ended with its agent's leaving ends again", SIMULATOR,
+    ),
+    Mutant(
+        "simulation-no-timeout", SIMULATION,
+        "if think > micros(limit_s):", "if think > 2 * micros(limit_s):",
+        "an agent may take longer than its time", SIMULATOR,
+    ),
+    Mutant(
+        "bus-wake-lost", BUS,
+        "                await desk.mail.wait()\n                desk.mail = anyio.Event()\n"
+        "                if not desk.scope.cancel_called:  # mail and dismissal may come together\n"
+        "                    await self._activate(desk)",
+        "                await desk.mail.wait()\n"
+        "                await self._activate(desk)\n                desk.mail = anyio.Event()",
+        "what comes while an agent works on the bus does not wake it", SHELL,
+    ),
+    Mutant(
+        "bus-ends-the-gone", BUS,
+        "if started.activation in self._host.monitor.graph.activations:  # else it has left",
+        "if started:",
+        "the bus ends an activation whose agent has left", SHELL,
+    ),
+    Mutant(
+        "bus-no-timeout", BUS,
+        "anyio.move_on_after(timeout_s / self._setup.speed)", "anyio.move_on_after(None)",
+        "an agent on the bus may take as long as it likes", SHELL,
+    ),
+    Mutant(
+        "bus-no-retry", BUS,
+        "            await anyio.sleep(again_s / self._setup.speed)\n            desk.mail.set()",
+        "            await anyio.sleep(again_s / self._setup.speed)",
+        "an agent that failed on the bus is not started again", SHELL,
+    ),
+    Mutant(
+        "bus-after-the-end", BUS,
+        "if self._host.monitor.is_over or self._over.is_set():\n            return []",
+        "if False:\n            return []",
+        "the bus asks something of a monitor whose run is over", SHELL,
+    ),
+    Mutant(
+        "bus-alarm-not-moved", "runtime/alarm.py",
+        "due < self._due", "due > self._due",
+        "an alarm is not set earlier when something is due earlier", SHELL,
+    ),
+    Mutant(
+        "bus-gate-unheard", BUS,
+        "        self._request(lambda: self._host.heed(resolve()))", "        return",
+        "what a gate on the bus decides is not told to the monitor", SHELL,
+    ),
+    Mutant(
+        "bus-around-uncontained", "runtime/desk.py",
+        "                scope.__enter__()\n            except Exception as error:",
+        "                scope.__enter__()\n            except ValueError as error:",
+        "an export that fails on entering fails the activation", SHELL,
+    ),
+    # -- the journal ---
+    Mutant(
+        "journal-short-write", JOURNAL,
+        "        while left:  # a write may be cut short",
+        "        if left:  # a write may be cut short",
+        "a write that is cut short is not finished", SIMULATOR,
+    ),
+    Mutant(
+        "journal-chain-broken", "traces/chain.py",
+        "self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()\n"
+        "        return body",
+        "self._last = blake2b(body, digest_size=_DIGEST).digest()\n        return body",
+        "a line is not chained to the one before it", SIMULATOR,
+    ),
+    Mutant(
+        "journal-fault-swallowed", LEDGER,
+        "            self._is_broken = self.is_closed = True\n"
+        "            self._effects.clear()\n            raise",
+        "            pass",
+        "a run goes on after a record could not be written", SIMULATOR,
+    ),
+]  # fmt: skip
