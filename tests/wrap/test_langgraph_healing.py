@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from langgraph.graph import START
 from langgraph.types import Command, Send
 
 from dig.detectors import standard, standard_healers
+from dig.findings import Finding, Reroute
+from dig.graph import InteractionGraph
 from dig.records import Limits
 from dig.runtime.host import Setup
 
@@ -186,3 +189,28 @@ def test_et_a_stream_goes_on_with_what_runs_once_more() -> None:
     assert str(outcome.returned).startswith(
         "[{'a': {'done': ['a']}}, {'b': {'done': ['b']}}, {'j':"
     )
+
+
+class ToSomebodyElse:
+    """A healer that takes what goes round away from those who pass it round."""
+
+    def heal(self, monitored: InteractionGraph, finding: Finding) -> Iterable[Reroute]:
+        yield Reroute(finding.subject["event"], "Nobody wants this.", ("c",))
+
+
+def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
+    def trio(script: Script) -> Any:
+        a = node(script, "a", lambda state, number: Command(goto="b"))
+        b = node(script, "b", lambda state, number: Command(goto="a"))
+        c = node(script, "c", lambda state, number: {"done": ["c", *told(state)]})
+        return graph(script, [], [(START, "a")], a=a, b=b, c=c).compile()
+
+    def healers() -> Any:
+        return {"ER": ToSomebodyElse()}
+
+    watched = Watched("heal", Setup(detectors=standard, healers=healers))
+    outcome = play(team(trio, ask_ping_pong), watched)
+    assert "['?', 'c', 'Nobody wants this.']" in str(outcome.returned)
+    assert watched.patterns == ["ER"] and watched.healed() == ["reroute"]
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()

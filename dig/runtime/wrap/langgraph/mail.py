@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.graph import END
 
-from dig.runtime.wrap import Session, Turn
+from dig.runtime.wrap import Session
 
 from .notes import Annotate
 from .routes import BRANCH, Route, is_handoff
@@ -27,7 +27,7 @@ class Team:
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
         session: The session, from when it is attached.
-        ending: Turns that are about to end: their events may still go elsewhere.
+        ending: Activations that are about to end, and what they hand on: it may go elsewhere.
     """
 
     nodes: Mapping[str, frozenset[str]]
@@ -38,7 +38,7 @@ class Team:
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
     session: Session = field(init=False)
-    ending: list[Turn] = field(default_factory=list)
+    ending: set[str] = field(default_factory=set)
 
 
 @dataclass(eq=False)

@@ -213,11 +213,12 @@ class Run:
 
     def _end(self, turn: Turn) -> tuple[str, ...]:
         """End a turn, during which its events may be sent elsewhere; gives those it generated."""
-        self.team.ending.append(turn)
+        leaving = {str(turn.activation), *(event.id for event in turn.events)}
+        self.team.ending |= leaving
         try:
             turn.end()
         finally:
-            self.team.ending.remove(turn)
+            self.team.ending -= leaving
         return turn.outputs
 
 
@@ -229,6 +230,6 @@ def veto(team: Team, wish: Reroute) -> str | None:
     history = team.session.monitor.graph.history
     event = history.event(wish.event)
     maker = None if event is None else history.by(event)
-    if not any(turn.activation == maker for turn in team.ending):
+    if team.ending.isdisjoint({wish.event, maker}):
         return "LangGraph has planned already who runs next"
     return None
