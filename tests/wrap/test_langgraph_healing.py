@@ -124,7 +124,7 @@ def test_rsp_the_same_part_sent_twice_is_found_and_who_gets_the_results_is_told(
     watched = Watched("heal")
     outcome = play(team(twice), watched)
     assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    assert "may repeat" in str(outcome.returned) or "twice" in str(outcome.returned)
+    assert "Part of this may be there twice" in str(outcome.returned)
     assert outcome.peak == 3
     assert watched.leaves_nothing_open()
 
