@@ -195,6 +195,22 @@ def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
     assert watched.leaves_nothing_open()
 
 
+class Hanging(Slow):
+    """A gate that never decides."""
+
+    async def decide(self, event: Pending) -> Iterable[Intervention]:
+        await asyncio.Event().wait()
+        return []
+
+
+def test_a_gate_that_never_decides_holds_no_longer_than_it_said() -> None:
+    watched = Watched("heal", Setup(gates=[Hanging("b")]))
+    bare, held = play(team(chain)), play(team(chain), watched)
+    assert held.returned == bare.returned
+    assert held.elapsed == pytest.approx(bare.elapsed + 60)
+    assert watched.leaves_nothing_open()
+
+
 def test_on_a_thread_nobody_can_wait_for_a_gate_and_that_is_told() -> None:
     told: list[Record] = []
     gates = Setup(gates=[Slow("b")])
