@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,8 +10,29 @@ import pytest
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
 
-from .harness import Script, play
-from .openai_agents_teams import Watched, agent, calls, says, scenario, stream, told
+from agents import Runner, function_tool
+
+from dig.detectors import standard, standard_healers
+from dig.records import Limits
+from dig.runtime.host import Setup
+
+from .harness import Scenario, Script, play
+from .openai_agents_asked import alone
+from .openai_agents_teams import (
+    CANCELLED,
+    Reply,
+    Watched,
+    agent,
+    as_tool,
+    ask,
+    calls,
+    hands,
+    says,
+    scenario,
+    stream,
+    told,
+)
+from .test_gates import Keeper
 
 
 def two_at_once(script: Script) -> Any:
@@ -39,3 +61,181 @@ def test_et_a_streamed_answer_cannot_go_back_and_that_is_said() -> None:
     assert "'answer': 'billed'" in str(outcome.returned)
     assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
     assert watched.leaves_nothing_open()
+
+
+def in_background(script: Script) -> Any:
+    """A tool that has an agent work in the background; the answer does not wait for it."""
+    tasks = set()
+
+    @function_tool
+    async def work() -> str:
+        await asyncio.sleep(5)
+        return "worked"
+
+    b = agent(script, "b", calls("work"), says("b done"), tools=[work])
+
+    @function_tool
+    async def begin(text: str) -> str:
+        tasks.add(asyncio.create_task(Runner.run(b, text)))
+        return "begun"
+
+    @function_tool
+    async def wait() -> str:
+        return str([result.final_output for result in await asyncio.gather(*tasks)])
+
+    def reply(call: Any, number: int) -> Any:
+        if told(call):
+            return (calls("wait") if number == 3 else says("with b"))(call, number)
+        return (calls("begin", text="x") if number == 1 else says("without b"))(call, number)
+
+    return agent(script, "a", reply, tools=[begin, wait])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_et_an_answer_before_work_in_the_background_is_done_goes_back(seed: int) -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(in_background), watched, seed=seed)
+    assert "'answer': 'with b'" in str(outcome.returned)
+    assert watched.patterns[0] == "ET" and watched.healed()[0] == "reroute"
+    assert watched.leaves_nothing_open()
+
+
+def ping_pong(script: Script) -> Any:
+    """Two that think the other one is in charge, until they are told."""
+
+    def hand_to(other: str) -> Reply:
+        return lambda call, n: (says("solved") if told(call) else hands(other))(call, n)
+
+    a, b = agent(script, "a", hand_to("b")), agent(script, "b", hand_to("a"))
+    a.handoffs, b.handoffs = [b], [a]
+    return a
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
+    asked = scenario(ping_pong, drive)
+    assert play(asked).raised[0][0] == "MaxTurnsExceeded"
+    watched = Watched("heal")
+    assert "'answer': 'solved'" in str(play(asked, watched).returned)
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+    assert watched.leaves_nothing_open()
+
+
+def twice(script: Script) -> Any:
+    """The same part is given to two agents, and then to one of them twice."""
+    b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
+
+    def reply(call: Any, number: int) -> Any:
+        if number == 1:
+            return calls("b", "c", input="rome")(call, number)
+        return says("done twice" if told(call) else "done")(call, number)
+
+    return agent(script, "a", reply, tools=[as_tool(b), as_tool(c)])
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_rsp_the_same_part_given_to_two_is_found_and_who_gets_the_results_is_told(
+    drive: Any,
+) -> None:
+    watched = Watched("heal")
+    assert "'answer': 'done twice'" in str(play(scenario(twice, drive), watched).returned)
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+    assert watched.leaves_nothing_open()
+
+
+def test_asking_again_after_an_answer_is_no_repetition() -> None:
+    def build(script: Script) -> Any:
+        b = agent(script, "b", says("b done"))
+        again = calls("b", input="x")
+        return agent(script, "a", again, again, says("done"), tools=[as_tool(b)])
+
+    watched = Watched()
+    play(scenario(build, name="again"), watched)
+    assert watched.patterns == []
+
+
+def waiting_pair(watched: Watched) -> Scenario:
+    """Two agents whose tools wait for each other's word; the tools give up after a while."""
+
+    def build(script: Script) -> Any:
+        words = {"b": asyncio.Event(), "c": asyncio.Event()}
+
+        def one(name: str, other: str) -> Any:
+            @function_tool(timeout=30.0)
+            async def wait() -> str:
+                await words[other].wait()
+                return "heard"
+
+            def reply(call: Any, number: int) -> Any:
+                if not told(call) and number < 4:
+                    return calls("wait")(call, number)
+                words[name].set()
+                return says(f"{name} goes first")(call, number)
+
+            return as_tool(agent(script, name, reply, tools=[wait]))
+
+        pair = [one("b", "c"), one("c", "b")]
+        both = lambda call, n: [*calls("b", input="x")(call, n), *calls("c", input="y")(call, n)]  # noqa: E731
+        return agent(script, "a", both, says("done"), tools=pair)
+
+    async def drive(team: Any) -> Any:
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                watched.session.tick()
+
+        keeper = asyncio.create_task(keep_time())
+        try:
+            return await ask(team)
+        finally:
+            keeper.cancel()
+
+    return scenario(build, drive, "waiting_pair")
+
+
+def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> None:
+    limits = Limits(dl_window_s=5, activation_limit_s=5)
+    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    outcome = play(waiting_pair(watched), watched)
+    assert "'answer': 'done'" in str(outcome.returned)
+    assert watched.patterns == ["DL"] and watched.healed() == ["create"]
+    assert 30 < outcome.elapsed < 40
+    assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_a_gate_keeps_what_one_agent_is_given_while_another_goes_on(drive: Any) -> None:
+    def build(script: Script) -> Any:
+        b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
+        both = [*calls("b", input="rome")(None, 1), *calls("c", input="oslo")(None, 1)]
+        reply = lambda call, n: both if n == 1 else hands("c")(call, n)  # noqa: E731
+        return agent(script, "a", reply, tools=[as_tool(b), as_tool(c)], handoffs=[c])
+
+    gate = Keeper("rome", {"handoff": "c"}, after_s=5.0)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    bare, mine = play(scenario(build, drive)), play(scenario(build, drive), watched)
+    assert gate.seen == ["rome", {"handoff": "c"}]
+    assert mine.returned == bare.returned and mine.per_agent() == bare.per_agent()
+    assert bare.elapsed + 9 < mine.elapsed <= bare.elapsed + 10
+    assert [who for who, what, _ in mine.log if what == "ends"] == ["a", "c", "b", "a", "c"]
+    assert watched.leaves_nothing_open()
+
+
+def test_a_gate_keeps_an_answer() -> None:
+    gate = Keeper("done", after_s=5.0)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    bare, mine = play(scenario(alone)), play(scenario(alone), watched)
+    assert gate.seen == ["done"]
+    assert mine.returned == bare.returned and mine.elapsed == bare.elapsed + 5
+    assert watched.leaves_nothing_open()
+
+
+@CANCELLED[0]
+@CANCELLED[1]
+def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await() -> None:
+    asked = scenario(alone)
+    for step in range(1, 60):
+        gate = Keeper("done", after_s=5.0)
+        watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+        play(asked, watched, cancel_at=step)
+        assert watched.leaves_nothing_open(), f"cancelled before step {step}"

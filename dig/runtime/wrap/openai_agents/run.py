@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+Question = tuple[str, str, Any]
+"""What an agent was asked by another: the event, the agent, the payload."""
+
 
 class LostTrack(Exception):
     """Said of a run that the wrapper, having failed, knows nothing of any more."""
@@ -62,10 +65,10 @@ class Run:
         self._answer = ""
         self._heard = Heard()
         self._sent = Sent("", None)
-        self._open: list[tuple[str, str, Any]] = []  # what was asked: event, agent, payload
+        self._open: list[Question] = []  # what was asked and is not answered
         self._is_lost = False
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
-        self._payload, self._agent = payload, agent.name
+        self._question: Question = ("", agent.name, payload)
         self._seat, self._mail = agent.name, [""]
         self._step(self._place, otherwise=None)
 
@@ -104,11 +107,7 @@ class Run:
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
         """What a model shall be given; ``None``: what it is given already."""
-        notes: tuple[str, ...] = self._step(self._told, otherwise=())
-        if not notes:
-            return None
-        guard, annotate = self.session.guard, self.team.annotate
-        return guard(lambda: [*annotate([*items], notes)], otherwise=None)
+        return self._step(self._annotated, items, otherwise=None)
 
     async def is_handed_back(self, result: Any) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
@@ -164,12 +163,14 @@ class Run:
 
     def _place(self) -> None:
         """Make the event of the call: a problem, or a message of who calls."""
-        self._seat = self.session.reserve(self._agent)
+        _, agent, payload = self._question
+        self._seat = self.session.reserve(agent)
         if self._caller is None:
-            self._mail = [self.session.request(self._payload, (self._seat,))]
+            event = self.session.request(payload, (self._seat,))
         else:
-            self._mail = [self._caller.ask(self._payload, self._agent, self._seat)]
-        if not self.session.is_held(self._mail[0]):
+            event = self._caller.ask(payload, agent, self._seat)
+        self._question, self._mail = (event, agent, payload), [event]
+        if not self.session.is_held(event):
             self._begin()
 
     def ask(self, payload: Any, agent: str, seat: str) -> str:
@@ -192,13 +193,12 @@ class Run:
         self._open.append((event, agent, payload))
         return event
 
-    def answered(self, event: str, agent: str, answer: str, turn: Turn, *, failed: bool) -> None:
+    def answered(self, question: Question, answer: str, turn: Turn, *, failed: bool) -> None:
         """An agent that was asked has answered, or failed; inside a step."""
-        found = [one for one in self._open if one[:2] == (event, agent)]
-        if found:
-            self._open.remove(found[0])
+        if question in self._open:
+            self._open.remove(question)
         if failed:
-            self._sent.forget(event)
+            self._sent.forget(question[0])
         turn.receive(answer)
 
     def _begin(self) -> None:
@@ -224,6 +224,12 @@ class Run:
             self._mail = [turn.outputs[before]]
         self._seat, self.turn = seat, None
 
+    def _annotated(self, items: list[Any]) -> list[Any] | None:
+        notes, annotate = self._told(), self.team.annotate
+        if not notes:
+            return None
+        return self.session.guard(lambda: [*annotate([*items], notes)], otherwise=None)
+
     def _told(self) -> tuple[str, ...]:
         """All that the agent was told, and what healing has said to it since it began."""
         turn = self._turn()
@@ -243,7 +249,7 @@ class Run:
             self._answer = turn.submit(payload, bounces=bounces)
         else:
             kind = "notice" if payload is None else "message"
-            self._answer = turn.end(payload, self._asking(), kind)
+            self._answer = turn.end(payload, _seat(self._asking()), kind)
 
     def _came_back(self) -> bool:
         turn = self._turn()
@@ -253,13 +259,15 @@ class Run:
         return False
 
     def _reply(self, answer: str, *, failed: bool) -> None:
-        if self._caller is not None and self._asker is not None:
-            mail = self._mail[0]
-            self._caller.answered(mail, self._agent, answer, self._asker, failed=failed)
+        asker = self._asking()
+        if self._caller is not None and asker is not None:
+            self._caller.answered(self._question, answer, asker, failed=failed)
 
-    def _asking(self) -> tuple[str, ...]:
-        """Where an answer goes: to who has asked, unless its turn is over."""
-        return (self._asker.seat,) if self._asker is not None and self._asker.is_open else ()
+    def _asking(self) -> Turn | None:
+        """Who gets an answer: who has asked, or has the turn of that run now; maybe nobody."""
+        if self._asker is not None and not self._asker.is_open and self._caller is not None:
+            self._asker = self._caller.turn  # a guardrail's answer may come after a handoff
+        return self._asker if self._asker is not None and self._asker.is_open else None
 
     def _turn(self) -> Turn:
         self._begin()
@@ -271,7 +279,7 @@ class Run:
             self.session.let_go(event)
         turn = self._turn()
         if self._caller is not None:
-            self._reply(turn.fail(error, self._asking()) or self._answer, failed=True)
+            self._reply(turn.fail(error, _seat(self._asking())) or self._answer, failed=True)
             return
         if not (self._answer and self.session.monitor.graph.is_accepted(self._answer)):
             turn.fail(error, submits=True)
@@ -294,6 +302,10 @@ def running() -> Run | None:
     while turn is not None and not (isinstance(turn, Run) and turn.is_open):
         turn = turn.outer
     return turn
+
+
+def _seat(turn: Turn | None) -> tuple[str, ...]:
+    return () if turn is None else (turn.seat,)
 
 
 def _answer(result: Any) -> Any:
