@@ -13,7 +13,6 @@ from agents import (
     RunHooks,
     Runner,
     SQLiteSession,
-    function_tool,
     handoff,
     input_guardrail,
     output_guardrail,
@@ -28,11 +27,13 @@ from .openai_agents_teams import (
     ask,
     at_once,
     calls,
+    guards,
     hands,
     says,
     scenario,
     shown,
     stream,
+    tool,
 )
 
 
@@ -125,12 +126,12 @@ def guarded(script: Script) -> Any:
     """Guardrails that ask an agent of their own, beside the model and after it."""
     guard = agent(script, "guard", says("fine"))
 
-    @input_guardrail
+    @guards(input_guardrail)
     async def check_input(context: Any, agent: Any, given: Any) -> Any:
         result = await Runner.run(guard, given)
         return GuardrailFunctionOutput(result.final_output, False)
 
-    @output_guardrail
+    @guards(output_guardrail)
     async def check_output(context: Any, agent: Any, given: Any) -> Any:
         result = await Runner.run(guard, given)
         return GuardrailFunctionOutput(result.final_output, False)
@@ -142,7 +143,7 @@ def guarded(script: Script) -> Any:
 
 
 def stopped_before(script: Script) -> Any:
-    @input_guardrail
+    @guards(input_guardrail)
     async def trip(context: Any, agent: Any, given: Any) -> Any:
         await asyncio.sleep(0.15)
         return GuardrailFunctionOutput("no", True)
@@ -152,7 +153,7 @@ def stopped_before(script: Script) -> Any:
 
 
 def stopped_after(script: Script) -> Any:
-    @output_guardrail
+    @guards(output_guardrail)
     async def trip(context: Any, agent: Any, given: Any) -> Any:
         await asyncio.sleep(0.15)
         return GuardrailFunctionOutput("no", True)
@@ -170,12 +171,12 @@ def in_code(script: Script) -> Any:
     """Tools that run agents themselves, one of them in the background, and one that fails."""
     b, c = agent(script, "b", says("b done")), agent(script, "c", raises)
 
-    @function_tool
+    @tool()
     async def ask_b(text: str) -> str:
         first, second = await asyncio.gather(Runner.run(b, text), Runner.run(b, text + "!"))
         return f"{first.final_output} {second.final_output}"
 
-    @function_tool
+    @tool()
     async def ask_c(text: str) -> str:
         await Runner.run(c, text)
         return "never"
@@ -204,7 +205,7 @@ def listening(script: Script) -> Any:
 def hooked(script: Script) -> Any:
     """Hooks of the agents."""
 
-    class Hooks(AgentHooks[Any]):
+    class Hooks(AgentHooks[Any]):  # type: ignore[misc]
         async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
             script.log.append((agent.name, "gets it from", source.name))
 
@@ -220,7 +221,7 @@ def hooked(script: Script) -> Any:
 def approved(script: Script) -> Any:
     """A tool that somebody outside has to approve, in an agent as a tool."""
 
-    @function_tool(needs_approval=True)
+    @tool(needs_approval=True)
     async def pay(amount: int) -> str:
         return f"paid {amount}"
 
@@ -269,7 +270,7 @@ async def with_config(team: Any) -> Any:
     """A filter and hooks of the caller's own."""
     heard: list[Any] = []
 
-    class Hooks(RunHooks[Any]):
+    class Hooks(RunHooks[Any]):  # type: ignore[misc]
         async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
             heard.append((from_agent.name, to_agent.name))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from agents import Agent, Runner, RunResultStreaming, set_tracing_disabled
+from agents import Agent, Runner, RunResultStreaming, function_tool, set_tracing_disabled
 from agents.run import set_default_agent_runner
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
@@ -72,6 +72,17 @@ def model(script: Script, name: str, replies: Sequence[Reply]) -> ScriptedModel:
 
 def agent(script: Script, name: str, *replies: Reply, **more: Any) -> Agent[Any]:
     return Agent(name=name, model=model(script, name, replies), **more)
+
+
+def tool(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function a tool."""
+    decorate: Callable[[Callable[..., Any]], Any] = function_tool(**options)
+    return decorate
+
+
+def guards(kind: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function a guardrail, of the input or the output."""
+    return lambda function: kind(function)
 
 
 def as_tool(inner: Agent[Any], **more: Any) -> Any:

@@ -125,6 +125,9 @@ class Broken:
 
     detect = heal = hold = __call__
 
+    async def decide(self, *args: Any) -> Any:
+        raise RuntimeError("planted")
+
 
 @pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])
 @pytest.mark.parametrize("asked", [*ASKED, scenario(two_at_once), scenario(ping_pong)], ids=str)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
 
-from agents import Runner, function_tool
+from agents import Runner
 
 from dig.detectors import standard, standard_healers
 from dig.records import Limits
@@ -31,6 +31,7 @@ from .openai_agents_teams import (
     scenario,
     stream,
     told,
+    tool,
 )
 from .test_gates import Keeper
 
@@ -67,19 +68,19 @@ def in_background(script: Script) -> Any:
     """A tool that has an agent work in the background; the answer does not wait for it."""
     tasks = set()
 
-    @function_tool
+    @tool()
     async def work() -> str:
         await asyncio.sleep(5)
         return "worked"
 
     b = agent(script, "b", calls("work"), says("b done"), tools=[work])
 
-    @function_tool
+    @tool()
     async def begin(text: str) -> str:
         tasks.add(asyncio.create_task(Runner.run(b, text)))
         return "begun"
 
-    @function_tool
+    @tool()
     async def wait() -> str:
         return str([result.final_output for result in await asyncio.gather(*tasks)])
 
@@ -161,7 +162,7 @@ def waiting_pair(watched: Watched) -> Scenario:
         words = {"b": asyncio.Event(), "c": asyncio.Event()}
 
         def one(name: str, other: str) -> Any:
-            @function_tool(timeout=30.0)
+            @tool(timeout=30.0)
             async def wait() -> str:
                 await words[other].wait()
                 return "heard"

@@ -68,7 +68,7 @@ def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
 
 
 def test_unwrapping_puts_back_the_runner_that_was_there_and_no_sooner() -> None:
-    class Own(AgentRunner):
+    class Own(AgentRunner):  # type: ignore[misc]
         pass
 
     own = Own()
