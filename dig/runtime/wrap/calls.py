@@ -56,8 +56,18 @@ class Sent:
 class Call:
     """One call, from before the callee runs until its result is handed over."""
 
-    def __init__(self, session: Session, agent: str, payload: Any) -> None:
-        """Tell the monitor of the call; it is held and released in here, unless it is kept."""
+    def __init__(
+        self, session: Session, agent: str, payload: Any, *, tell: Callable[[Any], Any] = as_payload
+    ) -> None:
+        """Tell the monitor of the call; it is held and released in here, unless it is kept.
+
+        Args:
+            session: Of the team.
+            agent: Who is called.
+            payload: What it is called with, as plain JSON.
+            tell: Makes plain JSON of what it returns.
+        """
+        self._tell = tell
         self._session = session
         self._agent = agent
         self._payload = payload
@@ -87,7 +97,7 @@ class Call:
 
     async def _is_handed_back(self, turn: Turn, result: Any) -> bool:
         """Hand over what an agent returned; says whether it has to look at that again."""
-        payload, caller = as_payload(result), self._caller
+        payload, caller = self._session.guard(self._tell, result, otherwise=None), self._caller
         if caller is None:
             self._answer = turn.submit(payload)
             await self._released(self._answer)

@@ -1,0 +1,88 @@
+"""Who is to act on a message: the one whose turn it is, those who hear it, or somebody outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ag2.network import EV_PACKET, EV_TEXT, ChannelState
+from ag2.network.transport.local import LocalLinkEndpoint
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a message goes.
+
+    Attributes:
+        agents: The ids of the agents in this process that are to act on it.
+        is_answer: Whether nobody is: it ends its channel, or reaches people or other processes.
+    """
+
+    agents: tuple[str, ...]
+    is_answer: bool
+
+
+def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
+    """Where an envelope will go that is to be posted; ``None``: it is no message, or refused.
+
+    The adapter of its channel is asked what it would make of it; that changes nothing.
+    """
+    metadata = hub._channels.get(envelope.channel_id)
+    if metadata is None or metadata.state != ChannelState.ACTIVE:
+        return None
+    adapter, state = hub.adapter_for(envelope.channel_id), hub.adapter_state(envelope.channel_id)
+    is_known = envelope.event_type in (EV_TEXT, EV_PACKET)
+    if not is_known and adapter.extract_turn_input(envelope) is None:
+        return None
+    if envelope.sender_id not in metadata.participant_ids():
+        return None
+    adapter.validate_send(metadata, envelope, state)  # what it raises, the hub will raise again
+    state = adapter.fold(envelope, state)
+    if awaited is not None:
+        return Route((awaited,), is_answer=False)
+    result = adapter.on_accepted(metadata, envelope, state)
+    if result.next_state is not None:
+        return Route((), is_answer=True)
+    expected = adapter.expected_next(metadata, state)
+    hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
+    here = tuple(id for id in hearers if is_here(hub, id))
+    return Route(here, is_answer=not here and any(is_elsewhere(hub, id) for id in hearers))
+
+
+def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:
+    """Whether a channel waits for an agent to speak; `because`: of this envelope."""
+    metadata = hub._channels.get(channel_id)
+    if metadata is None or metadata.state != ChannelState.ACTIVE:
+        return False
+    adapter = hub.adapter_for(channel_id)
+    expected = adapter.expected_next(metadata, hub.adapter_state(channel_id))
+    if expected is None or expected.agent_id != agent_id:
+        return False
+    return because in (None, expected.triggering_envelope_id)
+
+
+def is_here(hub: Any, agent_id: str) -> bool:
+    """Whether somebody is an agent that runs in this process."""
+    passport = hub._passports.get(agent_id)
+    is_agent = passport is not None and passport.effective_kind == "agent"
+    return is_agent and isinstance(hub._endpoint_for(agent_id), LocalLinkEndpoint)
+
+
+def is_elsewhere(hub: Any, agent_id: str) -> bool:
+    """Whether somebody is a person, or an agent in another process."""
+    passport = hub._passports.get(agent_id)
+    if passport is None:
+        return False
+    return passport.effective_kind != "agent" or hub._endpoint_for(agent_id) is not None
+
+
+def is_handoff(event_data: Mapping[str, Any]) -> bool:
+    """Whether a packet only says who is next."""
+    routing = event_data.get("routing") or {}
+    return routing.get("kind") == "handoff" and not str(event_data.get("body") or "").strip()
+
+
+def _audience(metadata: Any, envelope: Any) -> list[str]:
+    heard = metadata.participant_ids() if envelope.audience is None else envelope.audience
+    return [id for id in heard if id != envelope.sender_id]

@@ -1,0 +1,300 @@
+"""Agents of an AG2 hub with scripted models, and what is asked of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import fast_depends.utils
+from ag2 import Agent
+from ag2.config import LLMClient, ModelConfig
+from ag2.events import ModelMessage, ModelRequest, ModelResponse, ToolCallEvent, ToolCallsEvent
+from ag2.knowledge import MemoryKnowledgeStore
+from ag2.network import (
+    EV_CHANNEL_CLOSED,
+    EV_PACKET,
+    EV_TEXT,
+    AgentTarget,
+    ConsultingAdapter,
+    ConversationAdapter,
+    DiscussionAdapter,
+    Finish,
+    FromSpeaker,
+    Handoff,
+    Hub,
+    HubClient,
+    LocalLink,
+    Passport,
+    TerminateTarget,
+    Transition,
+    TransitionGraph,
+    WorkflowAdapter,
+)
+
+from .harness import Scenario, Script
+
+logging.getLogger("ag2").setLevel(logging.CRITICAL)  # it logs what handlers raise
+
+
+async def _here(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return call(*args, **kwargs)
+
+
+fast_depends.utils.run_in_threadpool = _here  # a thread has no virtual time
+
+Act = Callable[[list[str], int], Any]
+"""What an agent's model does: `(texts of the request, number of its turn) -> text or tool call`."""
+
+
+def call(name: str, **arguments: Any) -> ToolCallEvent:
+    return ToolCallEvent(name=name, arguments=json.dumps(arguments))
+
+
+class Model(ModelConfig):  # type: ignore[misc]
+    """A model that does what it is told; after a tool has run it says nothing more."""
+
+    provider = None
+    model = "scripted"
+
+    def __init__(self, script: Script, name: str, act: Act) -> None:
+        self.script = script
+        self.name = name
+        self.act = act
+
+    def copy(self) -> Model:
+        return self
+
+    def create(self) -> Client:
+        return Client(self)
+
+    def create_files_client(self) -> Any:
+        raise NotImplementedError
+
+
+class Client(LLMClient):  # type: ignore[misc]
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    async def __call__(self, messages: Any, context: Any, **more: Any) -> ModelResponse:
+        if not isinstance(messages[-1], ModelRequest):  # the result of a tool
+            return await said(context, result_of(messages[-1]))
+        model = self.model
+        texts = [getattr(part, "content", "") for part in messages[-1].parts]
+        async with model.script.turn(model.name, texts) as number:
+            does = model.act(texts, number)
+            if isinstance(does, BaseException):
+                raise does
+            if isinstance(does, ToolCallEvent):
+                return ModelResponse(tool_calls=ToolCallsEvent([does]))
+            return await said(context, does)
+
+
+async def said(context: Any, text: str) -> ModelResponse:
+    message = ModelMessage(text)
+    await context.send(message)
+    return ModelResponse(message)
+
+
+def result_of(event: Any) -> str:
+    """What a model says to the results of its tools: what it was answered, if it asked somebody."""
+    found = []
+    for result in getattr(event, "results", [event]):
+        for part in getattr(getattr(result, "result", None), "parts", []):
+            text = getattr(part, "content", "")
+            if isinstance(text, str) and not text.startswith("posted"):
+                found.append(text)
+    return " ".join(found)
+
+
+async def hand_to(agent: str) -> Handoff:
+    """Hand over to somebody."""
+    return Handoff(target=agent)
+
+
+async def finish(summary: str) -> Finish:
+    """End the work."""
+    return Finish(summary=summary)
+
+
+class Team:
+    """A hub whose agents come when it is driven.
+
+    Attributes:
+        hub: The hub; wrap it.
+        acts: What the models do, by name.
+    """
+
+    def __init__(self, script: Script, acts: dict[str, Act]) -> None:
+        self.script = script
+        self.acts = acts
+        self.hub = Hub(MemoryKnowledgeStore(), ttl_sweep_interval=0, expectation_sweep_interval=0)
+        kinds = (ConsultingAdapter, ConversationAdapter, DiscussionAdapter, WorkflowAdapter)
+        for adapter in kinds:
+            self.hub.register_adapter(adapter())
+        self.clients: dict[str, Any] = {}
+        self.user: Any = None
+        self.link: Any = None
+
+    async def __aenter__(self) -> Team:
+        for name, act in self.acts.items():
+            agent = Agent(name, config=Model(self.script, name, act), tools=[hand_to, finish])
+            self.clients[name] = await self.hub.register(agent)
+        self.link = HubClient(LocalLink(self.hub))
+        self.user = await self.link.register_human(Passport(name="user"))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.link.close()
+        await self.hub.close()
+
+    def graph(self, *turns: tuple[str, str]) -> dict[str, Any]:
+        """A workflow in which a user begins, and who speaks after whom is given."""
+        ids = {"user": self.user.agent_id} | {n: c.agent_id for n, c in self.clients.items()}
+        steps = [Transition(when=FromSpeaker(ids[a]), then=AgentTarget(ids[b])) for a, b in turns]
+        built: dict[str, Any] = TransitionGraph(
+            initial_speaker=ids["user"], transitions=steps, default_target=TerminateTarget("done")
+        ).to_dict()
+        return built
+
+    async def workflow(self, *turns: tuple[str, str], says: str = "Go", wait: float = 60) -> Any:
+        """Ask a workflow something, and tell all that is said until it is closed."""
+        knobs = {"graph": self.graph(*turns)}
+        channel = await self.user.open(type="workflow", target=[*self.clients], knobs=knobs)
+        await self.user.send(channel.channel_id, says)
+        return await self.heard(channel.channel_id, wait)
+
+    async def conversation(self, agent: str, *says: str, wait: float = 60) -> Any:
+        """Talk to an agent."""
+        channel = await self.user.open(type="conversation", target=agent)
+        answers = []
+        for text in says:
+            await self.user.send(channel.channel_id, text)
+            answers.append(await self.user.wait_for_channel_event(
+                channel_id=channel.channel_id, predicate=is_said, timeout=wait
+            ))  # fmt: skip
+        return [shown(self.hub, answer) for answer in answers]
+
+    async def heard(self, channel_id: str, wait: float) -> list[Any]:
+        """What a user hears in a channel until it is closed, or nobody speaks for a while."""
+        told: list[Any] = []
+        while True:
+            try:
+                envelope = await self.user.wait_for_channel_event(
+                    channel_id=channel_id, predicate=lambda envelope: True, timeout=wait
+                )
+            except TimeoutError:
+                return [*told, "silence"]
+            if is_said(envelope):
+                told.append(shown(self.hub, envelope))
+            if envelope.event_type == EV_CHANNEL_CLOSED:
+                return [*told, envelope.event_data.get("reason")]
+
+
+def is_said(envelope: Any) -> bool:
+    return envelope.event_type in (EV_TEXT, EV_PACKET)
+
+
+def shown(hub: Hub, envelope: Any) -> tuple[Any, ...]:
+    data = envelope.event_data
+    routing = data.get("routing", {})
+    said = data.get("text", data.get("body", "")) or routing.get("summary", "")
+    return hub.name_for(envelope.sender_id), routing.get("kind", "text"), said
+
+
+def says(text: str) -> Act:
+    return lambda texts, number: text
+
+
+def scenario(
+    name: str, acts: dict[str, Act], ask: Callable[[Team], Any], began: list[Team] | None = None
+) -> Scenario:
+    """A hub, its agents and what is asked; a team is made when it is built, for its hub."""
+    teams: dict[int, Team] = {}
+
+    def build(script: Script) -> Any:
+        team = Team(script, acts)
+        teams[id(team.hub)] = team
+        return team.hub
+
+    async def drive(hub: Any) -> Any:
+        async with teams[id(hub)] as team:
+            return await ask(team)
+
+    return Scenario(name, build, drive)
+
+
+async def consult(team: Team) -> Any:
+    """An agent is asked directly, and delegates."""
+    reply = await team.clients["ann"].agent.ask("Ask Bob.")
+    return reply.body
+
+
+async def two_conversations(team: Team) -> Any:
+    return await asyncio.gather(
+        team.conversation("ann", "One", "Two"), team.conversation("bob", "Three")
+    )
+
+
+async def discussion(team: Team) -> Any:
+    channel = await team.user.open(type="discussion", target=["ann", "bob"])
+    heard = []
+    for text in ("First", "Second"):
+        await team.user.send(channel.channel_id, text)
+        for _ in range(2):
+            heard.append(await team.user.wait_for_channel_event(
+                channel_id=channel.channel_id, predicate=is_said, timeout=60
+            ))  # fmt: skip
+    await channel.close()
+    return [shown(team.hub, envelope) for envelope in heard]
+
+
+async def between_agents(team: Team) -> Any:
+    """Ann's code speaks to Bob, and the two go on until one is silent."""
+    channel = await team.clients["ann"].open(type="conversation", target="bob")
+    await channel.send("Hello")
+    await asyncio.sleep(30)
+    wal = await team.hub.read_wal(channel.channel_id)
+    return [shown(team.hub, envelope) for envelope in wal if is_said(envelope)]
+
+
+async def consulting(team: Team) -> Any:
+    channel = await team.user.open(type="consulting", target="ann")
+    await team.user.send(channel.channel_id, "Well?")
+    return await team.heard(channel.channel_id, 60)
+
+
+def until(number: int, text: str = "Aha") -> Act:
+    return lambda texts, turn: text if turn < number else ""
+
+
+CHAIN = {"ann": says("A first part"), "bob": says("The whole")}
+PAIR = (("user", "ann"), ("ann", "bob"))
+
+SCENARIOS = [
+    scenario("chain", CHAIN, lambda team: team.workflow(*PAIR)),
+    scenario(
+        "handoffs",
+        {
+            "ann": lambda texts, number: call("hand_to", agent="bob"),
+            "bob": lambda texts, number: call("finish", summary="Done"),
+        },
+        lambda team: team.workflow(("user", "ann")),
+    ),
+    scenario("two_conversations", CHAIN, two_conversations),
+    scenario("discussion", CHAIN, discussion),
+    scenario("consulting", CHAIN, consulting),
+    scenario("between_agents", {"ann": until(2), "bob": until(9)}, between_agents),
+    scenario(
+        "delegating",
+        {"ann": lambda texts, n: call("delegate", target="bob", prompt="?"), "bob": says("Yes")},
+        consult,
+    ),
+    scenario(
+        "failing",
+        {"ann": lambda texts, number: ValueError("no model"), "bob": says("x")},
+        lambda team: team.workflow(*PAIR, wait=5),
+    ),
+]
