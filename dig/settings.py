@@ -182,7 +182,7 @@ def _from_file(path: Path) -> Iterator[Setting]:
         table = tomllib.loads(path.read_text("utf-8")).get(TABLE)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     if not isinstance(table, dict):
         raise SettingsError(f"{path} has no table [{TABLE}]; thresholds stand below that line")

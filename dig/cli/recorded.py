@@ -136,7 +136,7 @@ def _edit(given: str | None) -> dict[str, Any] | None:
             raise SettingsError(f"{given} is neither JSON nor a file of it: {error}") from None
     try:
         edit = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{where} is not JSON: {error}") from None
     if not isinstance(edit, dict):
         raise SettingsError(f"{where} is no JSON object")

@@ -45,7 +45,7 @@ def read_grid(path: Path) -> Grid:
         given = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     try:
         return _grid(path, given)

@@ -106,7 +106,7 @@ def _row(path: Path, number: int, line: str) -> Row:
     try:
         given: Any = json.loads(line)
         return Row(**{key: value for key, value in given.items() if key in _KEYS})
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise SettingsError(
             f"{path}, line {number} is no result of a run ({one_line(error)}); "
             "take it out, and the run is made again"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
-from math import isinf
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from dig.codec import decode
 from dig.errors import DamageError, RecordError, RuleError, TraceError
@@ -21,6 +19,7 @@ from dig.records import Limits, Record, Run
 from dig.watch import Watch
 
 from .chain import BLOBS, CHAIN, Chain, is_journal
+from .json_text import parse
 
 MOST_BYTES = 17 * 1024 * 1024
 """The longest line that is read: an event of 16 MiB and what stands around it."""
@@ -29,6 +28,7 @@ TRACE = "trace.dig.jsonl"
 
 _BLOB = re.compile("[0-9a-f]{64}")
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file
 
 
 def trace_path(path: Path) -> Path:
@@ -203,14 +203,17 @@ def _read_blob(folder: Path, name: object) -> Any:
     if type(name) is not str or not _BLOB.fullmatch(name):
         raise RecordError("`blobs` names what is no checksum")
     try:
-        file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS)
+        file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS | _NO_WAITING)
         with open(file, "rb") as blob:
             data = blob.read(MOST_BYTES + 1)
     except OSError as error:
         raise RecordError(f"the payload {name} cannot be read: {error.strerror}") from None
     if sha256(data).hexdigest() != name:
         raise RecordError(f"the payload {name} is damaged")
-    return json.loads(data)
+    try:
+        return parse(data.decode("utf-8"), "it")
+    except (ValueError, RecordError) as error:
+        raise RecordError(f"the payload {name} is no JSON that can be read: {error}") from None
 
 
 def parse_row(line: bytes) -> dict[str, Any]:
@@ -222,15 +225,11 @@ def parse_row(line: bytes) -> dict[str, Any]:
     if len(line) > MOST_BYTES:
         raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
     try:
-        row = _LOADS(line.decode("utf-8"))
+        row = parse(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RecordError(f"the line is not UTF-8 (byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise RecordError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
-    except RecursionError:
-        raise RecordError("the line is nested too deeply") from None
-    except ValueError as error:  # a number with more digits than Python turns into an int
-        raise RecordError(f"the line holds a number that cannot be read: {error}") from None
     if type(row) is not dict:
         raise RecordError("a record must be a JSON object")
     return row
@@ -268,27 +267,3 @@ def check_trace(
             yield from watch.feed(record)
         except RuleError as error:
             raise TraceError(trace_path(path), number, str(error)) from None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise RecordError(f"the line holds {name}, which is not JSON")
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if isinf(value):
-        raise RecordError(f"the line holds the number {text[:20]}, which is too large")
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise RecordError(f"the key {twice[:60]!r} stands twice in one object")
-    return row
-
-
-_LOADS = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_float, parse_constant=_no_constant
-).decode

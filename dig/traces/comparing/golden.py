@@ -78,7 +78,7 @@ def read(path: Path) -> Behaviour:
     for number, line in enumerate(text, 1):
         try:
             reader.take(line)
-        except (RecordError, json.JSONDecodeError, RecursionError) as error:
+        except (RecordError, ValueError, RecursionError) as error:
             raise TraceError(path, number, f"is no step of a behaviour: {error}") from None
     if not text:
         raise TraceError(path, None, 'is empty; a behaviour begins with {"behaviour": 1}')

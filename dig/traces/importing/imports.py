@@ -5,20 +5,23 @@ A reader takes the path and the text of a file, and returns records and what it 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from dig.errors import JournalError, SettingsError, TraceError
+from dig.errors import JournalError, RecordError, SettingsError, TraceError
 from dig.records import Record
 from dig.traces.journal import Journal
+from dig.traces.json_text import parse
 from dig.traces.reader import TRACE
 
 from .message_log import read_log
 from .reference import SCHEMA, read_reference
 from .scribe import Guesses
+
+MOST_BYTES = 256 * 1024 * 1024
+"""The largest file that is read; it is held in memory as a whole."""
 
 Reader = Callable[[Path, str], tuple[list[Record], Guesses]]
 
@@ -55,7 +58,11 @@ def import_file(path: Path, format: str | None = None) -> Imported:
         TraceError: The file cannot be read, or is not of this format.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
     except OSError as error:
@@ -92,7 +99,7 @@ def _is_reference(text: str) -> bool:
     if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     try:
-        whole = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        whole = parse(text, finite=False)
+    except (ValueError, RecordError):
         return False
     return isinstance(whole, dict) and whole.get("schema") == SCHEMA

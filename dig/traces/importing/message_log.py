@@ -11,9 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dig.errors import PayloadError, TraceError
+from dig.errors import PayloadError, RecordError, TraceError
 from dig.plain import plain
 from dig.records import SYSTEM, Record, micros
+from dig.traces.json_text import parse
 
 from .chat import Message, as_run
 from .scribe import Guesses
@@ -85,17 +86,19 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        whole = json.loads(text)
+        whole = parse(text, "what begins here", finite=False)
         rows = whole.get("messages", [whole]) if isinstance(whole, dict) else whole
-    except (json.JSONDecodeError, RecursionError):
+    except RecordError as error:
+        raise TraceError(path, 1, str(error)) from None
+    except json.JSONDecodeError:
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
             try:
-                rows += [json.loads(line)] if line.strip() else []
+                rows += [parse(line, finite=False)] if line.strip() else []
             except json.JSONDecodeError as error:
                 raise TraceError(path, number, f"is no JSON: {error.msg}") from None
-            except RecursionError:
-                raise TraceError(path, number, "is nested too deeply") from None
+            except RecordError as error:
+                raise TraceError(path, number, str(error)) from None
     if not isinstance(rows, list):
         raise TraceError(path, None, "`messages` must be a list")
     for number, row in enumerate(rows, 1):
@@ -114,7 +117,7 @@ def _time(path: Path, line: int, row: Mapping[str, Any], guesses: Guesses) -> fl
         return None
     try:
         seconds = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         try:
             moment = datetime.fromisoformat(str(value))
         except ValueError:

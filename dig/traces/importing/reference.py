@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from dig.errors import PayloadError, RecordError, TraceError
 from dig.plain import plain
 from dig.records import FateName, Record
+from dig.traces.json_text import parse
 
 from .reconstruction import reconstruct
 from .reference_nodes import Diversion, Remark, SourceActivation, SourceEvent, SourceGraph
@@ -35,13 +36,11 @@ def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
         TraceError: It is no such graph, or contradicts itself; the place in it is named.
     """
     try:
-        source = _graph(json.loads(text.lstrip("\ufeff")))
+        source = _graph(parse(text.lstrip("\ufeff"), "the file", finite=False))
         guesses = Guesses()
         return reconstruct(source, path.stem, path.name, guesses), guesses
     except json.JSONDecodeError as error:
         raise TraceError(path, error.lineno, f"is no JSON: {error.msg}") from None
-    except RecursionError:
-        raise TraceError(path, None, "is nested too deeply") from None
     except (RecordError, PayloadError) as error:
         raise TraceError(path, None, str(error)) from None
 

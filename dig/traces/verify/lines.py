@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from .report import Broken, Report
 
 MOST_BYTES = 17 * 1024 * 1024
+MOST_LEVELS = 68
 # A first line without any of them is no damaged record, but something else altogether.
 _SIGNS = (b'"kind"', b'"ts"', b'"chain"', b'"journal"')
 _SEAL = len(b',"chain":"') + 32 + len(b'"}\n')
@@ -57,11 +58,21 @@ def _row(text: bytes, number: int, strict: bool) -> dict[str, Any]:
         if len(text) > MOST_BYTES:
             raise ValueError("it is too long")
         row = (_STRICT if strict else _PLAIN)(text.decode("utf-8"))
+        if text.count(b"[") + text.count(b"{") > MOST_LEVELS and not _is_flat(row, MOST_LEVELS):
+            raise ValueError("it is nested too deeply")
     except (ValueError, RecursionError) as error:
         raise Broken(f"the line is not JSON: {error}", number) from None
     if type(row) is not dict:
         raise Broken("the line is no JSON object", number)
     return row
+
+
+def _is_flat(value: Any, levels: int) -> bool:
+    if type(value) is dict:
+        value = list(value.values())
+    if type(value) is not list:
+        return True
+    return levels > 0 and all(_is_flat(one, levels - 1) for one in value)
 
 
 def _no_constant(name: str) -> NoReturn:

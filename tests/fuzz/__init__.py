@@ -1,0 +1,1 @@
+"""Hostile inputs for every entrance: `python -m tests.fuzz --help`."""

@@ -1,0 +1,177 @@
+"""The entrances that are fuzzed: what goes in, and what may come out."""
+
+from __future__ import annotations
+
+import json
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dig.codec import decode, encode
+from dig.detectors import standard
+from dig.errors import TraceError
+from dig.graph import InteractionGraph
+from dig.plain import one_line
+from dig.traces.importing.imports import import_file
+from dig.traces.reader import TRACE, check_trace, read_records
+from dig.traces.report.rows import Rows
+from dig.traces.verify import verify
+from dig.traces.viewing.server import Server
+from dig.traces.viewing.shelf import Shelf
+from dig.watch import Watch
+from tests.hostile import hostile_run
+from tests.oracle import Row
+from tests.traces.runs import directory, hasty, solved, store
+from tests.traces.viewing.client import TOKEN, parse, request
+
+DATA = Path(__file__).parents[1] / "traces" / "data"
+_STATUSES = (200, 302, 400, 403, 404, 405, 414, 421, 431, 501, 505)
+_ROOM = 4 * 1024 * 1024
+
+LOG = """\
+id,from,to,at,reply_to,content
+q,user,planner,2026-03-01T10:00:00Z,,Count the words
+a,planner,ann;bob,2026-03-01T10:00:02Z,q,"first, half"
+c,ann,planner,2026-03-01T10:00:05Z,a,120
+d,bob,*,3.5,,98
+e,planner,user,2026-03-01T10:00:11Z,c;d,218
+"""
+
+
+class Entrance(ABC):
+    """Something that takes bytes from outside.
+
+    Attributes:
+        seeds: Valid inputs.
+    """
+
+    seeds: Sequence[bytes]
+
+    @abstractmethod
+    def take(self, data: bytes) -> bool:
+        """Hand an input in; what is documented is caught, all else comes out.
+
+        Returns:
+            Whether the input was accepted.
+        """
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to close
+        """Let go of everything."""
+
+
+class Reader(Entrance):
+    """The trace reader, the graph and the detectors behind it, the page's rows, and the checker."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / TRACE
+        self.seeds = [self._bytes(rows) for rows in (solved(tokens=3), hasty(), hostile_run(5))]
+
+    def take(self, data: bytes) -> bool:
+        self._path.write_bytes(data)
+        try:
+            found = list(check_trace(self._path, Watch(standard())))
+            rows, graph = Rows(), InteractionGraph()
+            for record in read_records(self._path):
+                graph.apply(record)
+                json.dumps(rows.of(record))
+                assert decode(json.loads(encode(record))) == record
+            for finding in found:
+                str(finding.explain(graph))
+        except TraceError as error:
+            assert_short(error)
+            found = None
+        try:
+            report = verify(self._path)
+        except ValueError:
+            assert found is None, "the checker says that this is no trace at all"
+        else:
+            assert bool(report.problems) == (found is None), report.problems[:3]
+        return found is not None
+
+    def _bytes(self, rows: list[Row]) -> bytes:
+        return store(self._path, rows).read_bytes()
+
+
+class Importers(Entrance):
+    """What other programs recorded: the reference implementation's graphs, and message logs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "file"
+        rows = [
+            {"id": "1", "from": "user", "to": ["ann"], "at": 0, "content": {"text": ["why?"]}},
+            {"id": "2", "from": "ann", "to": "user", "at": 1.5, "reply_to": ["1"], "text": "so"},
+        ]
+        self.seeds = [
+            (DATA / "dig-graph-external.json").read_bytes(),
+            LOG.encode(),
+            json.dumps({"messages": rows}).encode(),
+            "\n".join(map(json.dumps, rows)).encode(),
+        ]
+
+    def take(self, data: bytes) -> bool:
+        self._path.write_bytes(data)
+        try:
+            imported = import_file(self._path)
+        except TraceError as error:
+            assert_short(error)
+            return False
+        graph = InteractionGraph()
+        for record in imported.records:
+            graph.apply(decode(json.loads(encode(record))))
+        assert all(isinstance(text, str) for text in imported.guesses)
+        return True
+
+
+class Requests(Entrance):
+    """The local server, from the bytes of a request to those of its answer."""
+
+    def __init__(self, folder: Path) -> None:
+        directory(folder, "one", solved(), method="dig")
+        self._server = Server(Shelf(folder), 0, TOKEN)
+        self._server.asking_s = 0.5
+        paths = ("", "runs", "runs.js", "run/one/", "run/one/events", "run/two/", "../x", "%2e%2e/")
+        more = {"Origin": f"http://127.0.0.1:{self._server.server_port}", "Last-Event-ID": "3"}
+        self.seeds = [
+            request(self._server, f"/{TOKEN}/{path}", method, **headers)
+            for path in paths
+            for method, headers in (("GET", {}), ("GET", more), ("HEAD", more))
+        ]
+
+    def take(self, data: bytes) -> bool:
+        here, there = socket.socketpair()
+        with here, there:
+            there.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
+            here.sendall(data)
+            here.shutdown(socket.SHUT_WR)
+            try:
+                self._server.finish_request(there, ("127.0.0.1", 0))
+            except OSError:  # the server takes it for a reader that has gone
+                return False
+            there.shutdown(socket.SHUT_WR)
+            got = b"".join(iter(lambda: here.recv(65536), b""))
+        if not got:  # nothing was asked
+            return False
+        answer = parse(got)
+        assert answer.status in _STATUSES, answer
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        if answer.status == 200:
+            assert TOKEN.encode() in data, "answered without the token"
+        return answer.status == 200
+
+    def close(self) -> None:
+        self._server.server_close()
+
+
+def assert_short(error: TraceError) -> None:
+    """What is said of a file is one line that does no harm, whatever is in the file."""
+    text = str(error)
+    assert len(text) < 2_000, len(text)
+    assert "\n" not in one_line(text)
+
+
+ENTRANCES: dict[str, Callable[[Path], Entrance]] = {
+    "reader": Reader,
+    "importers": Importers,
+    "server": Requests,
+}

@@ -1,0 +1,73 @@
+"""What no input may bring about: that something is carried out, fetched or written elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+FORBIDDEN = (
+    "compile", "exec", "import", "marshal.loads", "os.exec", "os.fork", "os.posix_spawn",
+    "os.system", "pickle.find_class", "shutil.", "socket.connect", "socket.getaddrinfo",
+    "subprocess.Popen", "urllib.Request", "webbrowser.open", "os.remove", "os.rename", "os.chmod",
+)  # fmt: skip
+MOST_S = 1.0
+
+
+class Carried(Exception):
+    """An input had something done that no input may have done."""
+
+
+class TooSlow(Exception):
+    """An input took too long."""
+
+
+class Watchman:
+    """Looks at what the interpreter is asked to do while a block lasts.
+
+    An audit hook cannot be taken away, so there is one, and it looks only while it is told to.
+    """
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        self._seen: list[str] = []
+        sys.addaudithook(self._hear)
+
+    @contextmanager
+    def watching(self, folder: Path, most_s: float = MOST_S) -> Iterator[None]:
+        """Watch a block; it may write below a folder only, and last a second.
+
+        Raises:
+            Carried: Something was done in it that must not be.
+            TooSlow: It lasted too long; it is left in the middle.
+        """
+        before = signal.signal(signal.SIGALRM, _late)
+        left, _ = signal.setitimer(signal.ITIMER_REAL, most_s)  # a test's own limit may run
+        self._folder, self._seen = str(folder), []
+        try:
+            yield
+        finally:
+            self._folder = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_REAL, left)
+        if self._seen:
+            raise Carried("; ".join(self._seen))
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._folder is None:
+            return
+        if event == "open":
+            path, mode, _ = arguments
+            if mode and set(mode) & set("wax+") and not str(path).startswith(self._folder):
+                self._seen.append(f"writes {path!r}")
+        elif event.startswith(FORBIDDEN):
+            self._seen.append(f"{event} {arguments!r:.200}")
+
+
+def _late(number: int, frame: FrameType | None) -> None:
+    raise TooSlow(f"it takes longer than {MOST_S} s")
