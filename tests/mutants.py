@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from .planted import MUTANTS as IN_SUITE
 from .planted import Mutant
-from .planted_schedules import SCHEDULED
+from .planted_schedules import SCHEDULED, WRAPPED
 
 ROOT = Path(__file__).parents[1]
 SELECTION = (
@@ -33,6 +33,10 @@ SELECTION = (
     "tests/test_lineage.py",
     "tests/test_monitor.py",
     "tests/test_graph.py",
+)
+WITH_TEAMS = tuple(
+    f"tests/wrap/test_{what}.py"
+    for what in ("observing", "gates", "healing", "overlapping", "session", "faults")
 )
 SCHEDULES = ("--count", "1000", "--failures", "1")
 MUTANTS = [*IN_SUITE, *SCHEDULED]
@@ -67,8 +71,9 @@ class Trial:
 
 def _judges(mutant: Mutant | None) -> list[str]:
     """What Python runs to find a bug: it ends with 1 if there is one, with 0 if there is none."""
-    if mutant is None or not mutant.engine:
-        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", *SELECTION]
+    if mutant is None or mutant.engine in ("", WRAPPED):
+        tests = WITH_TEAMS if mutant and mutant.engine else SELECTION
+        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     return ["tests.schedules", "--jobs", "1", "--engine", mutant.engine, *SCHEDULES]
 
 

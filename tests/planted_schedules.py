@@ -1,6 +1,7 @@
 """Bugs to plant in what holds, heals, delivers and drives; random schedules must notice each.
 
-`make mutants` tries each on 1,000 schedules of an engine: the simulator, or the bus (`shell`).
+`make mutants` tries each on 1,000 schedules of an engine: the simulator, or the bus (`shell`). For
+wrapped teams the schedules are those of their tests, which draw teams and where to cancel them.
 As for `planted`: where a change of dig moves a text, fit the entry to the new code.
 """
 
@@ -23,6 +24,7 @@ WATCH = "watch.py"
 
 SIMULATOR = "simulator"
 SHELL = "shell"
+WRAPPED = "wrapped"
 
 SCHEDULED = [
     # -- the monitor ---
@@ -282,12 +284,6 @@ SCHEDULED = [
         "what comes while an agent works on the bus does not wake it", SHELL,
     ),
     Mutant(
-        "bus-ends-the-gone", BUS,
-        "if started.activation in self._host.monitor.graph.activations:  # else it has left",
-        "if started:",
-        "the bus ends an activation whose agent has left", SHELL,
-    ),
-    Mutant(
         "bus-no-timeout", BUS,
         "anyio.move_on_after(timeout_s / self._setup.speed)", "anyio.move_on_after(None)",
         "an agent on the bus may take as long as it likes", SHELL,
@@ -297,12 +293,6 @@ SCHEDULED = [
         "            await anyio.sleep(again_s / self._setup.speed)\n            desk.mail.set()",
         "            await anyio.sleep(again_s / self._setup.speed)",
         "an agent that failed on the bus is not started again", SHELL,
-    ),
-    Mutant(
-        "bus-after-the-end", BUS,
-        "if self._host.monitor.is_over or self._over.is_set():\n            return []",
-        "if False:\n            return []",
-        "the bus asks something of a monitor whose run is over", SHELL,
     ),
     Mutant(
         "bus-alarm-not-moved", "runtime/alarm.py",
@@ -340,5 +330,71 @@ SCHEDULED = [
         "            self._effects.clear()\n            raise",
         "            pass",
         "a run goes on after a record could not be written", SIMULATOR,
+    ),
+    # -- wrapped teams ---
+    Mutant(
+        "wrap-no-continuation", "runtime/wrap/turn.py",
+        "self._mine = {*(self._mine or ()), continuation}", "self._mine = {*(self._mine or ())}",
+        "a turn does not take up where it was", WRAPPED,
+    ),
+    Mutant(
+        "wrap-notes-unread", "runtime/wrap/turn.py",
+        "        self._told.extend(event.notes)\n", "",
+        "a turn is not shown the notes beside what it was called with", WRAPPED,
+    ),
+    Mutant(
+        "wrap-instance-stays", "runtime/wrap/seats.py",
+        "            self._session.ask(monitor.leave, seat)", "            pass",
+        "an instance of an agent never leaves", WRAPPED,
+    ),
+    Mutant(
+        "wrap-not-held", "runtime/wrap/calls.py",
+        "            await self._released(self.event)\n            turn = self._begin()",
+        "            turn = self._begin()",
+        "a callee runs while its message is held", WRAPPED,
+    ),
+    Mutant(
+        "wrap-answer-not-held", "runtime/wrap/calls.py",
+        "        await self._released(self._answer)\n        caller.receive(self._answer)",
+        "        caller.receive(self._answer)",
+        "a caller goes on while its answer is held", WRAPPED,
+    ),
+    Mutant(
+        "wrap-bounce-ignored", "runtime/wrap/calls.py",
+        "                while await self._is_handed_back(turn, result):",
+        "                while await self._is_handed_back(turn, result) and False:",
+        "an answer that comes back is handed out all the same", WRAPPED,
+    ),
+    Mutant(
+        "wrap-failure-untold", "runtime/wrap/calls.py",
+        "            self._session.step(self._fail, error, otherwise=None)\n", "",
+        "a call that raised or was cancelled stays open for ever", WRAPPED,
+    ),
+    Mutant(
+        "wrap-failure-swallowed", "runtime/wrap/calls.py",
+        "(self._fail, error, otherwise=None)\n            raise\n",
+        "(self._fail, error, otherwise=None)\n            return None\n",
+        "what an agent raises does not reach its caller", WRAPPED,
+    ),
+    Mutant(
+        "wrap-cancelled-held", "runtime/wrap/calls.py",
+        "        session.let_go(self._answer or self.event)\n", "",
+        "what a cancelled call waited for stays held", WRAPPED,
+    ),
+    Mutant(
+        "wrap-reroute-unfollowed", "runtime/wrap/calls.py",
+        "if elsewhere and self._seat not in elsewhere:", "if not elsewhere:",
+        "a call that healing sent to another agent goes to the first all the same", WRAPPED,
+    ),
+    Mutant(
+        "wrap-observer-heals", "runtime/wrap/session.py",
+        "fail_closed=False, healers=None)", "fail_closed=False)",
+        "a team that is only observed is healed", WRAPPED,
+    ),
+    Mutant(
+        "wrap-fault-reaches-the-team", "runtime/wrap/steps.py",
+        "            if self._strict:\n                raise\n            return otherwise",
+        "            raise",
+        "a fault of the monitor reaches the team", WRAPPED,
     ),
 ]  # fmt: skip
