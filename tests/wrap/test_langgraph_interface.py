@@ -19,6 +19,7 @@ from langgraph.types import Command, Send
 
 import dig
 from dig import Hold
+from dig.detectors import standard
 from dig.errors import SettingsError
 from dig.findings import Finding, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
@@ -193,6 +194,14 @@ def test_a_gate_holds_a_node_before_it_runs_while_another_goes_on() -> None:
     assert ends == ["a", "c", "b"]
     assert "It is late." in held.per_agent()["b"][0][1]
     assert watched.leaves_nothing_open()
+
+
+def test_what_the_last_node_says_is_held_before_it_is_submitted() -> None:
+    watched = Watched("heal", Setup(detectors=standard, gates=[Slow("__end__")]))
+    bare, held = play(team(chain)), play(team(chain), watched)
+    assert held.returned == bare.returned
+    assert held.elapsed == pytest.approx(bare.elapsed + 5)
+    assert watched.patterns == [] and watched.leaves_nothing_open()
 
 
 class Hanging(Slow):

@@ -49,8 +49,7 @@ def _kind(kind: Any) -> Any:
             with Asked(self, self.dig_team, given) as asked:
                 while asked.goes_on:
                     yield from kind.stream(asked.graph, asked.given, config, **more)
-                    asked.submit()
-                    asked.let_go()
+                    asked.submit_now()
 
         @wraps(kind.astream)
         async def astream(self, given: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
@@ -65,8 +64,7 @@ def _kind(kind: Any) -> Any:
                     async with aclosing(stream) as pieces:
                         async for piece in pieces:
                             yield piece
-                    asked.submit()
-                    await asked.released()
+                    await asked.submit()
 
     Monitored.__name__, Monitored.__qualname__ = kind.__name__, kind.__qualname__
     Monitored.__module__ = kind.__module__
@@ -104,17 +102,17 @@ class Asked:
         if error is not None:
             self._session.step(self._request.abort, error, otherwise=None)
 
-    def submit(self) -> None:
-        """The graph has run to its end."""
+    async def submit(self) -> None:
+        """The graph has run to its end; its answer is handed over when nothing keeps it."""
+        await released(self._session, self._request.last_words)
         self._request.step(self._request.submit, otherwise=None)
-
-    async def released(self) -> None:
-        """Wait until the answer is not held any more."""
         await released(self._session, self._request.answers)
         self._go_on()
 
-    def let_go(self) -> None:
-        """Hand the answer over, even if a gate would keep it: on a thread none can decide."""
+    def submit_now(self) -> None:
+        """The same at once, even if a gate would wait: on a thread none can decide."""
+        let_go(self._session, self._request.last_words, ON_A_THREAD)
+        self._request.step(self._request.submit, otherwise=None)
         let_go(self._session, self._request.answers, ON_A_THREAD)
         self._go_on()
 

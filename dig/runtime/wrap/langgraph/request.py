@@ -29,6 +29,11 @@ class Request(Run):
         """The answer, if one was submitted and has not been accepted yet."""
         return (self._turn.submitted,) if self._turn and self._turn.submitted else ()
 
+    @property
+    def last_words(self) -> tuple[str, ...]:
+        """What `__end__` will put together, a part of which a gate may keep."""
+        return tuple(event for mail in self.mailbox if mail.node == END for event in mail.events)
+
     def submit(self) -> None:
         """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
         if not self.is_asked:
@@ -38,8 +43,7 @@ class Request(Run):
             self.is_paused = True
         if self.is_paused:
             self._hand_to_end(self.mailbox)
-        end = self.mailbox.take(self.end_mail())
-        self._turn = self._session.begin(end.seat, end.events)
+        self._turn = self.turn_instead(self.end_mail())
         self._say(self._turn)
 
     def _say(self, turn: Turn) -> None:
@@ -83,13 +87,9 @@ class Request(Run):
         if isinstance(error, GraphBubbleUp):
             self._end_for_outer()
             return
-        for mail in self._mail_of_nodes():
-            let_go(self._session, mail.events)
-            turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+        for turn in map(self.turn_instead, self._mail_of_nodes()):
             end.events.append(turn.fail(error, (end.seat,)))
-        let_go(self._session, end.events)
-        turn = self._session.begin(self.mailbox.take(end).seat, end.events)
-        turn.fail(error, submits=True)
+        self.turn_instead(end).fail(error, submits=True)
 
     def _end_for_outer(self) -> None:
         """The graph that this one is a node of has to know something, and decides what is next."""
@@ -106,7 +106,7 @@ class Request(Run):
         end = self.end_mail()
         for mail in mails:
             if mail is not end:
-                turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+                turn = self.turn_instead(mail)
                 for event in mail.events:
                     turn.pass_on(event, (end.seat,))
                 turn.end()
@@ -114,6 +114,5 @@ class Request(Run):
 
     def _forget_who_waits(self) -> None:
         """The request is over: nobody will run any more."""
-        for mail in self._mail_of_nodes():
-            turn = self._session.begin(self.mailbox.take(mail).seat, mail.events)
+        for turn in map(self.turn_instead, self._mail_of_nodes()):
             turn.fail(NEVER_RAN)
