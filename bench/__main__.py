@@ -20,6 +20,7 @@ from . import (
     traces,
     wrap,
     wrap_langgraph,
+    wrap_openai_agents,
 )
 from .measure import Table
 
@@ -49,6 +50,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "drawing": pictures.drawing,
     "wrap": wrap.wrapping,
     "wrap-langgraph": wrap_langgraph.wrapping,
+    "wrap-openai-agents": wrap_openai_agents.wrapping,
 }
 
 

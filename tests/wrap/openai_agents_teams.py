@@ -58,6 +58,11 @@ def told(call: Any) -> list[str]:
     return [text for text in texts if isinstance(text, str) and text.startswith("[monitor]")]
 
 
+def unless_told(before: Reply, after: Reply) -> Reply:
+    """One thing without a note, and another with one."""
+    return lambda call, number: (after if told(call) else before)(call, number)
+
+
 def model(script: Script, name: str, replies: Sequence[Reply]) -> ScriptedModel:
     """A model that gives one reply after the other, and the last one from then on."""
 

@@ -12,6 +12,7 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 
 from agents import Runner
 
+import dig
 from dig.detectors import standard, standard_healers
 from dig.records import Limits
 from dig.runtime.host import Setup
@@ -32,6 +33,7 @@ from .openai_agents_teams import (
     stream,
     told,
     tool,
+    unless_told,
 )
 from .test_gates import Keeper
 
@@ -105,7 +107,7 @@ def ping_pong(script: Script) -> Any:
     """Two that think the other one is in charge, until they are told."""
 
     def hand_to(other: str) -> Reply:
-        return lambda call, n: (says("solved") if told(call) else hands(other))(call, n)
+        return unless_told(hands(other), says("solved"))
 
     a, b = agent(script, "a", hand_to("b")), agent(script, "b", hand_to("a"))
     a.handoffs, b.handoffs = [b], [a]
@@ -155,6 +157,30 @@ def test_asking_again_after_an_answer_is_no_repetition() -> None:
     assert watched.patterns == []
 
 
+def test_a_tool_can_ask_what_its_agent_was_told() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def build(script: Script) -> Any:
+        @tool()
+        async def look() -> str:
+            seen.append(dig.notes())
+            return "looked"
+
+        def hand_to(other: str) -> Reply:
+            asks = unless_told(hands(other), calls("look"))
+            return lambda call, n: (says("ok") if seen else asks)(call, n)
+
+        a = agent(script, "a", hand_to("b"), tools=[look])
+        b = agent(script, "b", hand_to("a"), tools=[look])
+        a.handoffs, b.handoffs = [b], [a]
+        return a
+
+    watched = Watched("heal")
+    play(scenario(build, name="look"), watched)
+    [notes] = seen
+    assert len(notes) == 1 and "rerouted" in notes[0]
+
+
 def waiting_pair(watched: Watched) -> Scenario:
     """Two agents whose tools wait for each other's word; the tools give up after a while."""
 
@@ -176,8 +202,8 @@ def waiting_pair(watched: Watched) -> Scenario:
             return as_tool(agent(script, name, reply, tools=[wait]))
 
         pair = [one("b", "c"), one("c", "b")]
-        both = lambda call, n: [*calls("b", input="x")(call, n), *calls("c", input="y")(call, n)]  # noqa: E731
-        return agent(script, "a", both, says("done"), tools=pair)
+        asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
+        return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
 
     async def drive(team: Any) -> Any:
         async def keep_time() -> None:
@@ -209,8 +235,14 @@ def test_a_gate_keeps_what_one_agent_is_given_while_another_goes_on(drive: Any) 
     def build(script: Script) -> Any:
         b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
         both = [*calls("b", input="rome")(None, 1), *calls("c", input="oslo")(None, 1)]
-        reply = lambda call, n: both if n == 1 else hands("c")(call, n)  # noqa: E731
-        return agent(script, "a", reply, tools=[as_tool(b), as_tool(c)], handoffs=[c])
+        return agent(
+            script,
+            "a",
+            lambda call, n: both,
+            hands("c"),
+            tools=[as_tool(b), as_tool(c)],
+            handoffs=[c],
+        )
 
     gate = Keeper("rome", {"handoff": "c"}, after_s=5.0)
     watched = Watched("heal", Setup(detectors=standard, gates=[gate]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,13 +68,14 @@ class Heard:
 def handoffs(agent: Agent[Any]) -> Mapping[str, str]:
     """The tools by which an agent hands over, and to whom."""
     return {
-        **{
-            Handoff.default_tool_name(item): item.name
-            for item in agent.handoffs
-            if isinstance(item, Agent)
-        },
+        **{tool_name(item.name): item.name for item in agent.handoffs if isinstance(item, Agent)},
         **{item.tool_name: item.agent_name for item in agent.handoffs if isinstance(item, Handoff)},
     }
+
+
+def tool_name(agent: str) -> str:
+    """What the SDK calls the tool that hands over to an agent; unlike the SDK, it logs nothing."""
+    return re.sub("[^a-zA-Z0-9_]", "_", f"transfer_to_{agent}").lower()
 
 
 def _told(to: str, given: str, said: str) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""What wrapping adds to a handoff between OpenAI agents, beside it, in CPU time of its thread.
+
+Twenty agents hand over round a ring, with a few words, and do nothing else, so a message here is
+nothing but its cost: a real one takes a model's seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+
+import dig
+from dig.runtime.wrap import Mode
+
+from .measure import Table
+
+TEXT = "Count how often each value occurs in your part, and say where you are not sure."
+AGENTS = tuple(f"worker_{i}" for i in range(20))
+WARM_UP = 2  # runs
+
+
+def wrapping(quick: bool) -> Table:
+    """Time from one agent's model to the next one's: a message, and the SDK's turn."""
+    runs, rounds = (20, 2) if quick else (60, 5)
+    ways: dict[str, tuple[Mode | None, bool]] = {
+        "bare": (None, False),
+        "observe": ("observe", False),
+        "heal": ("heal", False),
+        "heal, journal": ("heal", True),
+    }
+    taken: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, (mode, is_kept) in ways.items():
+            taken[way] += anyio.run(_times, mode, is_kept, runs // rounds)
+    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
+    bare = figures["bare"]
+    rows = [
+        (way, f"{p50:.0f}", f"{p99:.0f}", f"{p50 - bare[0]:.0f}", f"{p99 - bare[1]:.0f}")
+        for way, (p50, p99) in figures.items()
+    ]
+    return Table(
+        f"A message between wrapped OpenAI agents, {runs} runs, microseconds of CPU time",
+        ("team", "p50", "p99", "added p50", "added p99"),
+        rows,
+        "seven detectors; a bare handoff is the SDK's own cost of a message, tracing off",
+    )
+
+
+async def _times(mode: Mode | None, is_kept: bool, runs: int) -> list[float]:
+    """How long each handoff took, in microseconds, after some runs to warm up."""
+    from agents import Runner, set_tracing_disabled
+
+    set_tracing_disabled(True)
+    moments: list[float] = []
+    team, taken = _ring(moments), []
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            team = dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+        for run in range(WARM_UP + runs):
+            moments.clear()
+            await Runner.run(team, TEXT, max_turns=len(AGENTS))
+            if run >= WARM_UP:
+                taken += [(after - before) * 1e6 for before, after in pairwise(moments)]
+        dig.unwrap(team)
+    return taken
+
+
+def _ring(moments: list[float]) -> Any:
+    from agents import Agent, Model, ModelResponse, Usage
+    from agents.testing import assistant_message, function_call
+
+    class Clerk(Model):  # type: ignore[misc]
+        """Says a few words, and hands over to the next agent, if there is one."""
+
+        def __init__(self, to: str | None) -> None:
+            self.to = to
+
+        async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+            moments.append(time.thread_time())
+            said = [assistant_message(TEXT)]
+            if self.to is not None:
+                said.append(function_call(f"transfer_to_{self.to}", {}, call_id=self.to))
+            return ModelResponse(output=said, usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    further: list[Any] = []
+    for name in reversed(AGENTS):
+        to = further[0].name if further else None
+        further = [Agent(name=name, model=Clerk(to), handoffs=further)]
+    return further[0]
