@@ -20,7 +20,7 @@ from dig.runtime.wrap.adapters import (
     forget_all,
     remember,
 )
-from dig.runtime.wrap.session import Mode, Session
+from dig.runtime.wrap.session import Mode, Session, fitting
 from dig.runtime.wrap.steps import logger
 from dig.traces.journal import RunDirectory
 
@@ -75,8 +75,9 @@ def wrap(
         return team
     plan = (adapter or adapter_of(team)).plan(team, **options)
     setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
-    setup = replace(setup, limits=limits) if limits else setup
-    files = _Files(journal, {"run": setup.run, "mode": mode, "team": plan.who}, setup, sink)
+    setup = fitting(replace(setup, limits=limits) if limits else setup, mode)
+    about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
+    files = _Files(journal, {"run": setup.run, **about}, setup, sink)
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
         who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,

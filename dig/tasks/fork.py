@@ -17,8 +17,8 @@ from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, RunDirectory, read_side
 from dig.traces.overview.cost import Costs
 from dig.traces.reader import trace_path
-from dig.traces.replay.drive import Tape
 from dig.traces.replay.fork import rewind
+from dig.traces.replay.tape import Tape
 
 from .catalogue import TASKS
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time, to_all

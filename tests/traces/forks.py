@@ -11,8 +11,8 @@ from dig.runtime import Plan, View
 from dig.runtime.simulation import Simulation
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records
-from dig.traces.replay.drive import Tape
 from dig.traces.replay.fork import rewind
+from dig.traces.replay.tape import Tape
 from tests.chaos import Chaos, ChaosRun
 
 

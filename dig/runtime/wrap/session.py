@@ -109,7 +109,7 @@ class Session(Steps):
         Raises:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
-        setup = _fitting(setup or Setup(), mode)
+        setup = fitting(setup or Setup(), mode)
         self.mode = mode
         self.capabilities = known(capabilities, "capabilities")
         demand(require, self.capabilities, who)
@@ -289,8 +289,8 @@ class Session(Steps):
         return None if self.may_bounce else "this answer cannot be taken back"
 
 
-def _fitting(setup: Setup, mode: Mode) -> Setup:
-    """The setup of a wrapped team.
+def fitting(setup: Setup, mode: Mode) -> Setup:
+    """The setup of a wrapped team, of what was asked for; fitting twice changes nothing.
 
     Raises:
         SettingsError: The mode is unknown, or gates are to observe.

@@ -7,22 +7,18 @@ Nothing else is asked: no clock, no randomness, no agent, no network.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dig.codec import decode, encode
+from dig.codec import encode
 from dig.errors import (
     CutOffError,
     DecisionError,
     DivergenceError,
     PayloadError,
-    RecordError,
     ReplayError,
     RequestError,
     RuleError,
-    TraceError,
 )
 from dig.ledger import Sink
 from dig.messages import Effect, Output, Started
@@ -43,76 +39,15 @@ from dig.records import (
 )
 from dig.runtime.host import Host, Setup
 from dig.runtime.moment import Clock
-from dig.traces.chain import BLOBS, HEADER, Lines, bare
-from dig.traces.reader import Line, read_blobs, read_lines, trace_path
+from dig.traces.chain import Lines, bare
+
+from .fitted import DOWNGRADED, AsRecorded
+from .tape import Recorded, Tape
 
 Outputs = tuple[Output, ...]
 
-OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented")
+OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
 """What a monitor writes down by itself."""
-
-
-class Recorded(NamedTuple):
-    """One recorded line, and what it means."""
-
-    text: bytes
-    record: Record
-
-
-class Tape:
-    """A recorded run, read as far ahead as it is needed.
-
-    Attributes:
-        path: The trace file.
-        header: What its first line says about how the run was made; ``None`` for a plain trace.
-        behind: The record that was popped last.
-    """
-
-    def __init__(self, path: Path, *, payloads: bool = True) -> None:
-        """Open a trace; large payloads are read if they are needed.
-
-        Raises:
-            TraceError: It cannot be read.
-        """
-        self.path = trace_path(path)
-        self.behind: Record | None = None
-        self._lines = read_lines(path)
-        self._payloads = payloads
-        first = next(self._lines)
-        header = first.row.get(HEADER)
-        self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
-        self._ahead: deque[Recorded] = deque([self._recorded(first)])
-
-    def ahead(self, count: int = 0) -> Recorded | None:
-        """The line after `count` others, if there is one."""
-        while len(self._ahead) <= count:
-            line = next(self._lines, None)
-            if line is None:
-                return None
-            self._ahead.append(self._recorded(line))
-        return self._ahead[count]
-
-    def pop(self) -> Recorded | None:
-        """The next line, which is then behind."""
-        recorded = self.ahead()
-        if recorded is not None:
-            self._ahead.popleft()
-            self.behind = recorded.record
-        return recorded
-
-    def rest(self) -> Iterator[Record]:
-        """All that is left, in order."""
-        while (recorded := self.pop()) is not None:
-            yield recorded.record
-
-    def _recorded(self, line: Line) -> Recorded:
-        row = line.row
-        try:
-            if self._payloads and BLOBS in row:
-                row = {**row, **read_blobs(self.path.parent, row[BLOBS])}
-            return Recorded(line.text, decode(row))
-        except RecordError as error:
-            raise TraceError(self.path, line.number, str(error)) from None
 
 
 class Edit:
@@ -187,7 +122,9 @@ class Driver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        self.host = Host(setup, setup.monitor(first.record.agents, self.clock, self._take))
+        fit = AsRecorded(tape, free_from)
+        names = first.record.agents
+        self.host = Host(setup, setup.monitor(names, self.clock, self._take, fit=fit))
 
     def step(self) -> Done | None:
         """Make the request that led to the next record; ``None`` if there is none.
@@ -227,7 +164,8 @@ class Driver:
             case Leave():
                 effects = monitor.leave(record.agent)
             case Redirect():
-                effects = monitor.redirect(record.event, self._edit.recipients(record))
+                to, again = self._edit.recipients(record), self._tape.sent_again(record.event)
+                effects = monitor.redirect(record.event, to, again)
             case IncidentRow() if record.what not in OWN_INCIDENTS:
                 effects = monitor.incident(record.what, record.detail)
             case Finish():

@@ -38,9 +38,10 @@ from dig.runtime.moment import Moment, Outside, Past, ToEnd, ToStart
 from dig.runtime.reviewer import Reviewer
 from dig.traces.reader import read_records, trace_path
 
-from .drive import OWN_INCIDENTS, Done, Driver, Tape, as_output
+from .drive import OWN_INCIDENTS, Done, Driver, as_output
 from .edits import Change
 from .rerun import setup_of
+from .tape import Tape
 
 
 def rewind(
@@ -216,7 +217,7 @@ def _rest(
         elif isinstance(record, Emit) and record.by in ends:
             emits[record.event] = record
         elif not (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name):
-            request = _from_outside(record, before)
+            request = _from_outside(record, before, tape)
             if request is not None:
                 outside.append(Outside(record.us, _repeatable(record, request)))
         before = record
@@ -225,7 +226,7 @@ def _rest(
 
 
 def _from_outside(
-    record: Record, before: Record | None
+    record: Record, before: Record | None, tape: Tape
 ) -> Callable[[Monitor], list[Effect]] | None:
     """The request behind a record that follows from nothing in the run."""
     match record:
@@ -237,7 +238,8 @@ def _from_outside(
         case Leave():
             return lambda monitor: monitor.leave(record.agent)
         case Redirect() if not _is_healed(record, before):
-            return lambda monitor: monitor.redirect(record.event, record.to)
+            again = tape.sent_again(record.event)
+            return lambda monitor: monitor.redirect(record.event, record.to, again)
         case IncidentRow() if record.what not in OWN_INCIDENTS:
             return lambda monitor: monitor.incident(record.what, record.detail)
         case _:

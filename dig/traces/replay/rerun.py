@@ -21,7 +21,8 @@ from dig.records import FindingRow, Run
 from dig.runtime.host import Setup
 from dig.watch import Watch
 
-from .drive import Driver, Tape
+from .drive import Driver
+from .tape import Tape
 
 Part = dict[str, Any]
 """A detector or healer, as a journal's first line describes it."""

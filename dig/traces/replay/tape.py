@@ -1,0 +1,86 @@
+"""A recorded run, read request by request."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dig.records import Emit, Record, Redirect
+from dig.traces.chain import HEADER
+from dig.traces.reader import Line, read_lines, read_records, record_of, trace_path
+
+
+class Recorded(NamedTuple):
+    """One recorded line, and what it means."""
+
+    text: bytes
+    record: Record
+
+
+class Tape:
+    """A recorded run, read as far ahead as it is needed.
+
+    Attributes:
+        path: The trace file.
+        header: What its first line says about how the run was made; ``None`` for a plain trace.
+        behind: The record that was popped last.
+    """
+
+    def __init__(self, path: Path, *, payloads: bool = True) -> None:
+        """Open a trace; large payloads are read if they are needed.
+
+        Raises:
+            TraceError: It cannot be read.
+        """
+        self.path = trace_path(path)
+        self.behind: Record | None = None
+        self._lines = read_lines(path)
+        self._payloads = payloads
+        first = next(self._lines)
+        header = first.row.get(HEADER)
+        self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
+        self._ahead: deque[Recorded] = deque([self._recorded(first)])
+        self._sent_again: dict[str, Any] | None = None  # once it was asked for
+
+    def ahead(self, count: int = 0) -> Recorded | None:
+        """The line after `count` others, if there is one."""
+        while len(self._ahead) <= count:
+            line = next(self._lines, None)
+            if line is None:
+                return None
+            self._ahead.append(self._recorded(line))
+        return self._ahead[count]
+
+    def pop(self) -> Recorded | None:
+        """The next line, which is then behind."""
+        recorded = self.ahead()
+        if recorded is not None:
+            self._ahead.popleft()
+            self.behind = recorded.record
+        return recorded
+
+    def rest(self) -> Iterator[Record]:
+        """All that is left, in order."""
+        while (recorded := self.pop()) is not None:
+            yield recorded.record
+
+    def sent_again(self, event: str) -> Any:
+        """What an event carries that some record sends elsewhere.
+
+        By then the monitor may have forgotten it, since everybody has used it up, and only the
+        host knew it still; a `redirect` itself does not say it.
+        """
+        if self._sent_again is None:
+            rows = read_records(self.path, payloads=False)
+            sent = {record.event for record in rows if isinstance(record, Redirect)}
+            self._sent_again = {
+                record.event: record.payload
+                for record in read_records(self.path)
+                if isinstance(record, Emit) and record.event in sent
+            }
+        return self._sent_again.get(event)
+
+    def _recorded(self, line: Line) -> Recorded:
+        return Recorded(line.text, record_of(self.path, line, payloads=self._payloads))
