@@ -178,7 +178,7 @@ def test_a_tool_can_ask_what_its_agent_was_told() -> None:
     watched = Watched("heal")
     play(scenario(build, name="look"), watched)
     [notes] = seen
-    assert len(notes) == 1 and "rerouted" in notes[0]
+    assert len(notes) == 1 and "passed on 4 times" in notes[0]
 
 
 def waiting_pair(watched: Watched) -> Scenario:

@@ -1,7 +1,8 @@
 """OpenAI Agents SDK: agents with handoffs and agents as tools (docs/wrapping-openai-agents.md).
 
 - `runner`: stands where `Runner` has its work done, and knows which runs belong to a wrapped team.
-- `run`: one run, from its call to its result. `talk`: what a model's response says to whom.
+- `run`: one run, from its call to its result; `again`: once more. `asking`: what agents ask others.
+- `talk`: what a model's response says, and to whom it hands over.
 - `taps`: where a run is told of handoffs and responses, and where notes get to a model.
 - `members`: the agents of a team, found from one of them.
 """

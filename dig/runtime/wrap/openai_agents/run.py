@@ -12,19 +12,16 @@ from agents import Agent, ModelResponse, RunState
 
 from dig.records import SYSTEM
 from dig.runtime.wrap import Session, Turn, as_payload
-from dig.runtime.wrap.calls import Sent
 from dig.runtime.wrap.turn import current
 
 from .again import further, joined
+from .asking import Asking, Question
 from .talk import Heard
 
 if TYPE_CHECKING:
     from .runner import Team
 
 _T = TypeVar("_T")
-
-Question = tuple[str, str, Any]
-"""What an agent was asked by another: the event, the agent, the payload."""
 
 
 class LostTrack(Exception):
@@ -39,6 +36,7 @@ class Run:
         session: The session.
         turn: The turn of the agent that works; ``None``: what it is given is held.
         outer: The turn or run in whose code this one was begun.
+        is_lost: Whether the wrapper has failed, so that nothing more is told of it.
     """
 
     def __init__(
@@ -64,9 +62,8 @@ class Run:
         self._may_bounce = not (is_streamed or is_kept)
         self._answer = ""
         self._heard = Heard()
-        self._sent = Sent("", None)
-        self._open: list[Question] = []  # what was asked and is not answered
-        self._is_lost = False
+        self._asked = Asking(team.session)
+        self.is_lost = False
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
         self._question: Question = ("", agent.name, payload)
         self._seat, self._mail = agent.name, [""]
@@ -138,7 +135,7 @@ class Run:
 
     def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
         """Do something in one step; once that has failed, nothing more is told of this run."""
-        if self._is_lost:
+        if self.is_lost:
             return otherwise
         return self.session.step(self._surely, do, args, otherwise=otherwise)
 
@@ -146,7 +143,7 @@ class Run:
         try:
             return do(*args)
         except Exception:
-            self._is_lost = True
+            self.is_lost = True
             with suppress(Exception):
                 self._fail(LostTrack("the wrapper failed"))
             raise
@@ -168,38 +165,10 @@ class Run:
         if self._caller is None:
             event = self.session.request(payload, (self._seat,))
         else:
-            event = self._caller.ask(payload, agent, self._seat)
+            event = self._caller._asked.ask(self._caller._turn(), payload, agent, self._seat)
         self._question, self._mail = (event, agent, payload), [event]
         if not self.session.is_held(event):
             self._begin()
-
-    def ask(self, payload: Any, agent: str, seat: str) -> str:
-        """The agent that has the turn asks another, and awaits the answer; inside a step.
-
-        What it has asked another already, or the same one that has not answered yet, is the same
-        event: so it shows that work is done twice.
-        """
-        turn = self.turn
-        if turn is None:
-            return ""
-        same = (event for event, who, said in self._open if who == agent and said == payload)
-        event = next(same, None) or self._sent.again(payload, agent)
-        if event is None:
-            event = turn.send(payload, (seat,))
-            self._sent.add(event, payload, agent)
-        else:
-            turn.wait_for()
-            self.session.redirect(event, (seat,), payload)
-        self._open.append((event, agent, payload))
-        return event
-
-    def answered(self, question: Question, answer: str, turn: Turn, *, failed: bool) -> None:
-        """An agent that was asked has answered, or failed; inside a step."""
-        if question in self._open:
-            self._open.remove(question)
-        if failed:
-            self._sent.forget(question[0])
-        turn.receive(answer)
 
     def _begin(self) -> None:
         if self.turn is None:
@@ -208,7 +177,7 @@ class Run:
     def _hand_over(self, to: str) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
         turn, talk = self._turn(), self._heard.handing(to)
-        self._heard, self._sent, self._open = Heard(), Sent("", None), []
+        self._heard, self._asked = Heard(), Asking(self.session)
         seat = self.session.reserve(to)
         before = len(turn.outputs)
         if talk.is_silent and not before and turn.events:
@@ -261,7 +230,8 @@ class Run:
     def _reply(self, answer: str, *, failed: bool) -> None:
         asker = self._asking()
         if self._caller is not None and asker is not None:
-            self._caller.answered(self._question, answer, asker, failed=failed)
+            self._caller._asked.answered(self._question, failed=failed)
+            asker.receive(answer)
 
     def _asking(self) -> Turn | None:
         """Who gets an answer: who has asked, or has the turn of that run now; maybe nobody."""
@@ -297,9 +267,9 @@ class Run:
 
 
 def running() -> Run | None:
-    """The run that the running code belongs to, if one of its agents has the turn."""
+    """The run that the running code belongs to, while an agent of it has the turn, or if it is lost."""
     turn: Any = current.get()
-    while turn is not None and not (isinstance(turn, Run) and turn.is_open):
+    while turn is not None and not (isinstance(turn, Run) and (turn.is_open or turn.is_lost)):
         turn = turn.outer
     return turn
 

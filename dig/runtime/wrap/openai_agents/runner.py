@@ -91,6 +91,8 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
             agent = given._current_agent or agent
         caller = running()
         if caller is not None and any(caller.team is team for team in self.teams):
+            if caller.is_lost:
+                return None
             return Run(caller.team, agent, given, caller=caller, is_streamed=is_streamed)
         mine = [team for team in self.teams if team.has(agent)]
         first = [team for team in mine if team.first is agent]
