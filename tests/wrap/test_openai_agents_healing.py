@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
 
-from agents import Runner
+from agents import Runner, SQLiteSession
 
 import dig
 from dig.detectors import standard, standard_healers
@@ -18,9 +18,8 @@ from dig.records import Limits
 from dig.runtime.host import Setup
 
 from .harness import Scenario, Script, play
-from .openai_agents_asked import alone
+from .openai_agents_asked import raises
 from .openai_agents_teams import (
-    CANCELLED,
     Reply,
     Watched,
     agent,
@@ -35,7 +34,6 @@ from .openai_agents_teams import (
     tool,
     unless_told,
 )
-from .test_gates import Keeper
 
 
 def two_at_once(script: Script) -> Any:
@@ -64,6 +62,61 @@ def test_et_a_streamed_answer_cannot_go_back_and_that_is_said() -> None:
     assert "'answer': 'billed'" in str(outcome.returned)
     assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
     assert watched.leaves_nothing_open()
+
+
+def never_again(script: Script) -> Any:
+    """The same, and the one who is asked again has no answer."""
+    both = calls("transfer_to_billing", "transfer_to_shipping")
+    billing = agent(script, "billing", says("billed"), raises)
+    handoffs = [billing, agent(script, "shipping", says("shipped"))]
+    return agent(script, "triage", both, handoffs=handoffs)
+
+
+def test_if_asking_again_fails_the_first_answer_stands() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(never_again), watched)
+    assert outcome.returned == play(scenario(never_again)).returned
+    assert watched.healed() == ["reroute", "inject"]
+    assert watched.incidents() == ["bounce failed"]
+    assert watched.leaves_nothing_open()
+
+
+async def talk_on(team: Any) -> Any:
+    """Ask in a session, which an answer that goes back must not spoil."""
+    session = SQLiteSession("one")
+    try:
+        asked = await ask(team, session=session)
+        return [asked["answer"], [item.get("role") for item in await session.get_items()]]
+    finally:
+        session.close()
+
+
+def test_et_in_a_session_the_history_has_both_answers_and_no_note() -> None:
+    watched = Watched("heal")
+    returned = str(play(scenario(two_at_once, talk_on), watched).returned)
+    assert returned.startswith("['billed, and shipped', ['user', None, ")
+    assert returned.endswith("'assistant', 'assistant']]")
+
+
+async def at_a_server(team: Any) -> Any:
+    return await ask(team, previous_response_id="resp-1")
+
+
+def test_et_where_a_server_keeps_the_conversation_no_answer_goes_back() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once, at_a_server), watched)
+    assert "'answer': 'billed'" in str(outcome.returned)
+    assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
+
+
+async def in_two_turns(team: Any) -> Any:
+    return await ask(team, max_turns=2)
+
+
+def test_who_is_asked_again_has_one_turn_at_least() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once, in_two_turns), watched)
+    assert "'answer': 'billed, and shipped'" in str(outcome.returned)
 
 
 def in_background(script: Script) -> Any:
@@ -228,47 +281,3 @@ def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> 
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]
     assert 30 < outcome.elapsed < 40
     assert watched.leaves_nothing_open()
-
-
-@pytest.mark.parametrize("drive", [ask, stream])
-def test_a_gate_keeps_what_one_agent_is_given_while_another_goes_on(drive: Any) -> None:
-    def build(script: Script) -> Any:
-        b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
-        both = [*calls("b", input="rome")(None, 1), *calls("c", input="oslo")(None, 1)]
-        return agent(
-            script,
-            "a",
-            lambda call, n: both,
-            hands("c"),
-            tools=[as_tool(b), as_tool(c)],
-            handoffs=[c],
-        )
-
-    gate = Keeper("rome", {"handoff": "c"}, after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(scenario(build, drive)), play(scenario(build, drive), watched)
-    assert gate.seen == ["rome", {"handoff": "c"}]
-    assert mine.returned == bare.returned and mine.per_agent() == bare.per_agent()
-    assert bare.elapsed + 9 < mine.elapsed <= bare.elapsed + 10
-    assert [who for who, what, _ in mine.log if what == "ends"] == ["a", "c", "b", "a", "c"]
-    assert watched.leaves_nothing_open()
-
-
-def test_a_gate_keeps_an_answer() -> None:
-    gate = Keeper("done", after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(scenario(alone)), play(scenario(alone), watched)
-    assert gate.seen == ["done"]
-    assert mine.returned == bare.returned and mine.elapsed == bare.elapsed + 5
-    assert watched.leaves_nothing_open()
-
-
-@CANCELLED[0]
-@CANCELLED[1]
-def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await() -> None:
-    asked = scenario(alone)
-    for step in range(1, 60):
-        gate = Keeper("done", after_s=5.0)
-        watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-        play(asked, watched, cancel_at=step)
-        assert watched.leaves_nothing_open(), f"cancelled before step {step}"

@@ -267,7 +267,7 @@ class Run:
 
 
 def running() -> Run | None:
-    """The run that the running code belongs to, while an agent of it has the turn, or if it is lost."""
+    """The run that the running code belongs to, if an agent of it has the turn, or it is lost."""
     turn: Any = current.get()
     while turn is not None and not (isinstance(turn, Run) and (turn.is_open or turn.is_lost)):
         turn = turn.outer
