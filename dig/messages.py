@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .errors import DecisionError
 from .findings import Finding, Gate
 from .frozen import frozen
-from .plain import plain
 from .records import FATES, Fate, HealRow
 
 if TYPE_CHECKING:
@@ -241,18 +240,6 @@ def check_decision(
         _check_names("an event's recipients", output.to)
     if any(output.final for output in outputs) and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
-
-
-def own(output: Output) -> Output:
-    """An output with a payload of its own, in plain JSON types.
-
-    Raises:
-        PayloadError: The payload is not plain JSON.
-    """
-    return Output(
-        plain(output.payload), tuple(output.to), output.type, output.final, output.policy,
-        output.traceparent,
-    )  # fmt: skip
 
 
 def are_names(names: object) -> bool:

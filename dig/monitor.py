@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from . import records
+from .entrance import Entrance
 from .errors import RequestError
 from .findings import Budget, Detector, Fit, Gate, Healer, Intervention
 from .gates import Gates
 from .ledger import Ledger, Numbered, Sink
-from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision, own
-from .plain import plain
+from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision
 from .policies import Policies
 from .records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .release import Release
@@ -51,8 +51,8 @@ class Monitor:
         sink: Is given every record, before its effect happens.
         ids: Makes a new id from the prefix `e` (event) or `a` (activation).
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
-        fail_closed: End the run when a detector, healer, gate or delivery policy fails, instead
-            of going on without it.
+        fail_closed: End the run when a detector, healer, gate or policy fails.
+        redacts: Mask what looks like a secret in all that comes in (see `dig.redaction`).
 
     Raises:
         RuleError: Two agents have the same name, or one is called `system`.
@@ -82,9 +82,11 @@ class Monitor:
         ids: Callable[[str], str] | None = None,
         stopwatch: Callable[[], float] | None = None,
         fail_closed: bool = False,
+        redacts: bool = True,
     ) -> None:
         """Begin a run; its first record goes to the sink at once."""
         ids = ids or Numbered()
+        self._take = Entrance(redacts)
         self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
         self._policies = Policies(self._ledger)
         self._treatment = Treatment(
@@ -94,10 +96,8 @@ class Monitor:
         self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
         self.graph = self._ledger.graph
         self.detector_seconds = self._ledger.detector_seconds
-        names = tuple(agents)
-        self._ledger.write(
-            records.Run(0, 0, run, names, task, seed, session, memory, limits or Limits())
-        )
+        limits, names = limits or Limits(), tuple(agents)
+        self._ledger.write(records.Run(0, 0, run, names, task, seed, session, memory, limits))
 
     def follow(self, sink: Sink) -> None:
         """Have every record given to somebody else too, after it was written.
@@ -119,7 +119,7 @@ class Monitor:
         """
         self._enter()
         check_decision((), (), (output,), outside=True)
-        copy = own(output)  # before it gets an id: what is refused uses none up
+        copy = self._take.output(output)  # before it gets an id: what is refused uses none up
         self._emit(self._ledger.new_id("e"), None, None, copy)
         return self._leave_call()
 
@@ -173,8 +173,9 @@ class Monitor:
             raise RequestError(f"{activation!r} is no activation in progress")
         fates, outputs, inputs = tuple(fates), tuple(outputs), [e.id for e in current.inputs]
         check_decision(inputs, fates, outputs)
-        copies = [own(output) for output in outputs]
-        usage, names = plain(usage, "usage"), tuple(ledger.new_id("e") for _ in outputs)
+        copies = [self._take.output(output) for output in outputs]
+        usage, error = self._take(usage, "usage"), self._take.error(error)
+        names = tuple(ledger.new_id("e") for _ in outputs)
         ledger.write(records.End(*ledger.stamp(), activation, fates, names, usage, error))
         ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")
         for name, output in zip(names, copies, strict=True):
@@ -230,7 +231,7 @@ class Monitor:
         """
         self._enter()
         if again is not None:
-            self._ledger.post.renew(event, plain(again))
+            self._ledger.post.renew(event, self._take(again))
         if event not in self._ledger.post:
             raise RequestError(f"event {event!r} does not exist, or is used up")
         if not are_names(to):
@@ -258,7 +259,7 @@ class Monitor:
 
     def incident(self, what: str, detail: Any) -> list[Effect]:
         """Write down what changes no graph but must not be silent."""
-        detail = plain(detail, "detail")
+        detail = self._take(detail, "detail")
         self._catch_up()
         if self._ledger.can_write:
             self._ledger.incident(what, detail)
@@ -275,7 +276,7 @@ class Monitor:
         if outcome not in OUTCOMES:
             raise RequestError(f"{outcome!r} is no outcome; choose one of {', '.join(OUTCOMES)}")
         if ledger.can_write:
-            answer, usage = plain(answer, "answer"), plain(usage, "usage")
+            answer, usage = self._take(answer, "answer"), self._take(usage, "usage")
             ledger.look_at_clock()
             ledger.write(records.Finish(*ledger.stamp(), outcome, answer, usage))
         return ledger.drain()

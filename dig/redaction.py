@@ -1,7 +1,8 @@
 """What no file and no export may show: keys, tokens and passwords, masked.
 
 They are told by the name of the key that they stand under, by their shape, and, where somebody
-knows them, by their value.
+knows them, by their value. What is masked stays masked: to mask it again changes nothing, so a
+recorded run can be driven again.
 """
 
 from __future__ import annotations
@@ -12,17 +13,37 @@ from typing import Any
 
 MASK = "***"
 
-_NAMES = r"(?:authorization|api[-_ ]?key|access[-_]?key|secret|token|passw(?:or)?d)"
+_NAMES = (
+    r"(?:authorization|api[-_ ]?key|access[-_ ]?key(?:[-_ ]?id)?|account[-_ ]?key|secret[-_ ]?key"
+    r"|private[-_ ]?key|client[-_ ]?secret|secret|token|passw(?:or)?d|passphrase|credentials?)"
+)
 _SECRET = re.compile(
     r"(?i)(?P<head>"
-    rf"\b{_NAMES}[\"']?\s*[:=]\s*"
-    r"[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)(?P<tail>[^\s\"',;]{6,})"
-    r"|\b(?:sk|pk|rk|ghp|gho|ghs|glpat|xox[abp])[-_][\w-]{8,}"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}\\?[\"']?\s*(?:=>|:=|[:=])\s*"
+    r"\\?[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)"
+    r"(?P<tail>(?!(?:bearer|basic)\s)(?!\*\*\*|-----BEGIN )[^\s\"'\\,;&<>]{6,})"
+    r"|(?P<start>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,64}:)(?P<word>[^\s/@\"']{3,})(?=@)"
+    # the shapes of well-known issuers, whose own documents describe them
+    r"|(?<![a-z0-9])(?:"
+    r"(?-i:sk|pk|rk)[-_][\w-]{8,}|(?-i:gh[oprsu])_\w{16,}|github_pat_\w{20,}"
+    r"|glpat-[\w-]{8,}|xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}|npm_\w{20,}|pypi-[\w-]{20,}|hf_\w{20,}"
+    r"|(?-i:SG)\.[\w-]{16,}\.[\w-]{16,}|(?-i:AIza)[\w-]{30,}|(?-i:ya29)\.[\w-]{20,}"
+    r"|(?-i:AKIA|ASIA)(?-i:[0-9A-Z]{16}))"
+    # its run of letters has to begin here: else many beginnings would share one long run
+    r"|(?<![\w-])(?-i:eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
 )
-_NAME = re.compile(rf"(?i)(?:.*[-_ ])?{_NAMES}")
+_NAME = re.compile(rf"(?i)(?:.*[-_ .]|.*(?-i:[a-z])(?=[A-Z]))?{_NAMES}")
+
+_SIGNS = (
+    "key", "secret", "token", "passw", "passphrase", "credential", "authorization", "bearer",
+    "basic", "://", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "gho_", "ghp_", "ghr_", "ghs_",
+    "ghu_", "github_pat_", "glpat-", "xox", "xapp-", "npm_", "pypi-", "hf_", "sg.", "aiza",
+    "ya29.", "akia", "asia", "eyj",
+)  # fmt: skip
+"""A text without one of them holds no secret; to look for them is cheaper than the pattern."""
+
+_NUMBERS = {int, float, bool, type(None)}
 
 
 def mask_secrets(text: str) -> str:
@@ -31,7 +52,10 @@ def mask_secrets(text: str) -> str:
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
     """
-    return _SECRET.sub(lambda found: (found["head"] or "") + MASK, text)
+    lowered = text.lower()
+    if not any(sign in lowered for sign in _SIGNS):
+        return text
+    return _SECRET.sub(lambda found: (found["head"] or found["start"] or "") + MASK, text)
 
 
 def redacted(value: Any, known: Iterable[str] = ()) -> Any:
@@ -44,18 +68,29 @@ def redacted(value: Any, known: Iterable[str] = ()) -> Any:
         value: Plain JSON, or any other value, of which the `str` is taken.
         known: Secrets that are masked wherever they stand.
     """
-    known = [secret for secret in known if secret]
+    return _redacted(value, [secret for secret in known if secret])
+
+
+def _redacted(value: Any, known: list[str]) -> Any:
     if isinstance(value, str):
         for secret in known:
             value = value.replace(secret, MASK)
         return mask_secrets(value)
     if isinstance(value, dict):
-        return {
-            redacted(str(key), known): MASK
-            if isinstance(item, str) and _NAME.fullmatch(str(key))
-            else redacted(item, known)
-            for key, item in value.items()
-        }
+        return _object(value, known)
     if isinstance(value, list | tuple):
-        return [redacted(item, known) for item in value]
-    return value if isinstance(value, int | float | None) else redacted(str(value), known)
+        if set(map(type, value)) <= _NUMBERS:  # raw data: long and flat
+            return list(value)
+        return [_redacted(item, known) for item in value]
+    return value if isinstance(value, int | float | None) else _redacted(str(value), known)
+
+
+def _object(value: dict[Any, Any], known: list[str]) -> dict[str, Any]:
+    masked: dict[str, Any] = {}
+    for key, item in value.items():
+        name = told = _redacted(str(key), known)
+        while told in masked:  # two keys that are secrets stay two
+            told = f"{name}{len(masked)}"
+        is_secret = isinstance(item, str) and _NAME.fullmatch(str(key))
+        masked[told] = MASK if is_secret else _redacted(item, known)
+    return masked

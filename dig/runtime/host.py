@@ -44,6 +44,7 @@ class Setup:
         means: Which means healing may use.
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
+        redacts: Mask what looks like a secret in all that agents say (see `dig.redaction`).
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
@@ -67,6 +68,7 @@ class Setup:
     means: Collection[Means] = MEANS
     reviewer: Reviewer | None = None
     fail_closed: bool = False
+    redacts: bool = True
     tools: Mapping[str, Tool] = field(default_factory=dict)
     limit_s: float = 120.0
     activation_timeout_s: float = 60.0
@@ -80,6 +82,7 @@ class Setup:
         restricted = {} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}
         return {
             **restricted,
+            **({} if self.redacts else {"redacts": False}),
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
@@ -118,6 +121,7 @@ class Setup:
             sink=sink,
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,
+            redacts=self.redacts,
         )
 
 

@@ -35,7 +35,7 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
         value = (_FINITE if finite else _ANY)(text)
     except json.JSONDecodeError:
         raise
-    except _NotTaken as reason:
+    except RecordError as reason:
         raise RecordError(f"{what} holds {reason}") from None
     except RecursionError:
         raise RecordError(f"{what} is nested too deeply") from None
@@ -45,10 +45,6 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
     if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
         raise RecordError(f"{what} is nested too deeply")
     return value
-
-
-class _NotTaken(Exception):
-    """Something in a text is not taken."""
 
 
 def _is_deep(value: Any) -> bool:
@@ -64,13 +60,13 @@ def _is_deep(value: Any) -> bool:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NotTaken(f"{name}, which is not JSON")
+    raise RecordError(f"{name}, which is not JSON")
 
 
 def _float(text: str) -> float:
     value = float(text)
     if isinf(value):
-        raise _NotTaken(f"the number {text[:20]}, which is too large")
+        raise RecordError(f"the number {text[:20]}, which is too large")
     return value
 
 
@@ -78,7 +74,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _NotTaken(f"an object in which the key {twice[:60]!r} stands twice")
+        raise RecordError(f"an object in which the key {twice[:60]!r} stands twice")
     return row
 
 
