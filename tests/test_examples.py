@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,33 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
 
-@pytest.mark.skipif(not README.exists(), reason="an installed package has no README beside it")
-def test_the_first_python_of_the_readme_runs_as_it_says(
-    capsys: pytest.CaptureFixture[str],
+def in_readme(words: str) -> str:
+    """The block of Python in the README with some words in it."""
+    if not README.exists():
+        pytest.skip("an installed package has no README beside it")
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    return next(block for block in blocks if words in block)
+
+
+def test_the_readme_wraps_a_team_in_three_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
-    exec(compile(code, "README.md", "exec"), {})
-    out = capsys.readouterr().out
-    assert out.startswith("submitted 499500 (Finding(pattern='ET'")
+    """They run as they stand there, and leave a run."""
+    monkeypatch.chdir(tmp_path)
+    body = textwrap.indent(in_readme("dig.wrap("), "    ")
+    space: dict[str, Any] = {}
+    exec(f"async def main(team):\n{body}\n    return answer", space)
+
+    async def planner(question: str) -> str:
+        return f"{question} Lunch."
+
+    assert anyio.run(space["main"], {"planner": planner}) == "What now? Lunch."
+    assert len([*tmp_path.glob("runs/*/result.json")]) == 1
+
+
+def test_the_agents_of_the_readme_run_as_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(in_readme("async def ada"), "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("submitted 499500 (Finding(pattern='ET'")
 
 
 def test_hello_ends_with_the_whole_answer_after_one_early_one(
