@@ -19,6 +19,7 @@ from . import (
     teams,
     traces,
     wrap,
+    wrap_ag2,
     wrap_langgraph,
     wrap_openai_agents,
 )
@@ -49,6 +50,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "pictures": pictures.pictures,
     "drawing": pictures.drawing,
     "wrap": wrap.wrapping,
+    "wrap-ag2": wrap_ag2.wrapping,
     "wrap-langgraph": wrap_langgraph.wrapping,
     "wrap-openai-agents": wrap_openai_agents.wrapping,
 }

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any
 
 import fast_depends.utils
@@ -85,10 +86,14 @@ class Client(LLMClient):  # type: ignore[misc]
         texts = [getattr(part, "content", "") for part in messages[-1].parts]
         async with model.script.turn(model.name, texts) as number:
             does = model.act(texts, number)
+            if isawaitable(does):
+                does = await does
             if isinstance(does, BaseException):
                 raise does
             if isinstance(does, ToolCallEvent):
-                return ModelResponse(tool_calls=ToolCallsEvent([does]))
+                does = [does]
+            if isinstance(does, list):
+                return ModelResponse(tool_calls=ToolCallsEvent(does))
             return await said(context, does)
 
 

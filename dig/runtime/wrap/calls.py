@@ -57,8 +57,9 @@ class Call:
     """One call, from before the callee runs until its result is handed over."""
 
     def __init__(
-        self, session: Session, agent: str, payload: Any, *, tell: Callable[[Any], Any] = as_payload
-    ) -> None:
+        self, session: Session, agent: str, payload: Any, *,
+        tell: Callable[[Any], Any] = as_payload, bounces: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
         """Tell the monitor of the call; it is held and released in here, unless it is kept.
 
         Args:
@@ -66,8 +67,10 @@ class Call:
             agent: Who is called.
             payload: What it is called with, as plain JSON.
             tell: Makes plain JSON of what it returns.
+            bounces: Whether an answer to the outside can come back at this moment.
         """
         self._tell = tell
+        self._bounces = bounces
         self._session = session
         self._agent = agent
         self._payload = payload
@@ -99,7 +102,7 @@ class Call:
         """Hand over what an agent returned; says whether it has to look at that again."""
         payload, caller = self._session.guard(self._tell, result, otherwise=None), self._caller
         if caller is None:
-            self._answer = turn.submit(payload)
+            self._answer = turn.submit(payload, bounces=self._bounces())
             await self._released(self._answer)
             return turn.came_back(self._answer)
         kind = "notice" if payload is None else "message"

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio  # noqa: TID251  the hub runs on it alone
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from ag2.network import AgentClient
 
-from dig.runtime.wrap import as_call, as_payload
+from dig.runtime.wrap import Turn, as_call, as_payload
 from dig.runtime.wrap.calls import Call
 from dig.runtime.wrap.turn import current, inside
 
+from .notes import as_parts, showing
 from .team import Sending, Team, Work
 
-NOTE = "[monitor] {}"
-"""A note, as an agent's model reads it: a part of its own beside the message."""
+_T = TypeVar("_T")
 
 _taps: dict[int, Taps] = {}  # by the id of their hub
 _receive = AgentClient.receive
@@ -49,7 +49,6 @@ class Taps:
         self._hub = hub
         self._team = team
         self._session = team.session
-        self._step = team.session.step
         self._sent: dict[int, Sending] = {}  # by the id of an envelope that is being posted
         self._tapped: list[tuple[Any, str]] = []
         self._clients: dict[str, Any] = {}  # name -> AgentClient
@@ -70,6 +69,18 @@ class Taps:
         if not _taps:
             AgentClient.receive = _receive
         return self._hub
+
+    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Do something in one step; after one that has failed, nothing is healed any more."""
+
+        def whole() -> _T:
+            try:
+                return do(*args)
+            except Exception:
+                self._team.is_lost = True  # what is known of the hub may be wrong from now on
+                raise
+
+        return self._session.step(whole, otherwise=otherwise)
 
     def _tap(self, owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
         whole = getattr(owner, name)
@@ -137,7 +148,6 @@ class Taps:
         try:
             await self._released(event)
         except BaseException as error:
-            self._session.let_go(event)
             self._step(self._give_up, client, envelope, event, error, otherwise=None)
             raise
         if self._step(self._team.takes_up, client, envelope, event, otherwise=False):
@@ -170,7 +180,7 @@ class Taps:
         if not answer:
             return False
         await self._released(answer)
-        return self._step(work.turn.came_back, answer, otherwise=False)
+        return self._step(self._team.has_back, work, answer, otherwise=False)
 
     async def _released(self, event: str) -> None:
         """Wait while something is held; where nothing is, nothing is awaited."""
@@ -182,6 +192,7 @@ class Taps:
 
     def _give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
         """Who waited for a message that is held is cancelled."""
+        self._session.let_go(event)
         work = self._team.begin(client, envelope, event)
         work.turn.fail(error)
         self._team.forget(work)
@@ -190,28 +201,43 @@ class Taps:
         """An agent's model is asked: by its handler, or directly, by anybody."""
         work = self._step(self._team.work_on, client.agent, otherwise=None)
         if work is not None:
-            return await whole(*said, *_parts(work.turn.notes), **how)
+            return await self._show(work.turn, whole, said, how)
         name = client.passport.name
-        beside = self._session.reserve(name)  # what channels bring goes to the agent itself
-        call = Call(self._session, name, as_call(said, {}), tell=_body)
-        self._session.unreserve(beside)
+        # What channels bring meanwhile goes to the agent itself.
+        beside = self._step(self._session.reserve, name, otherwise="")
+        call = Call(
+            self._session, name, as_call(said, {}), tell=_body,
+            bounces=lambda: "stream" not in how and not self._team.is_lost,
+        )  # fmt: skip
+        self._step(self._session.unreserve, beside, otherwise=None)
 
         async def asked(name: str, notes: tuple[str, ...]) -> Any:
             turn = current.get()
             mine = turn and self._step(self._team.adopt, client, None, turn, otherwise=None)
             try:
-                return await whole(*said, *_parts(notes), **how)
+                return await self._show(turn, whole, said, how)
             finally:
                 if mine:
                     self._step(self._team.forget, mine, otherwise=None)
 
         return await call.through(asked)
 
+    async def _show(
+        self, turn: Turn | None, whole: Callable[..., Any], said: Any, how: dict[str, Any]
+    ) -> Any:
+        """Call the model, and show it the notes of its turn."""
+        if turn is None or self._team.only_looks:
+            return await whole(*said, **how)
+        middleware = [*how.pop("middleware", ()), showing(lambda: turn.notes)]
+        return await whole(*said, *as_parts(turn.notes), middleware=middleware, **how)
+
     # --- healing speaks to an agent that nobody speaks to ---
 
     def wake(self, name: str) -> None:
         """Have an agent look again at what its channels wait for; from any thread."""
         client, loop = self._clients.get(name), self._loop
+        if self._team.only_looks:
+            return
         if client is not None and loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._start, client)
 
@@ -231,10 +257,6 @@ class Taps:
 
 def _tell(error: Exception) -> None:
     raise error
-
-
-def _parts(notes: tuple[str, ...]) -> list[str]:
-    return [NOTE.format(note) for note in notes]
 
 
 def _body(reply: Any) -> Any:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dig.runtime.wrap import Session, Turn, as_payload
-from dig.runtime.wrap.calls import calling
+from dig.runtime.wrap.calls import Sent, calling
 
-from .routes import Route, forecast, has_floor
+from .routes import Route, forecast, has_floor, is_here
 
 
 class Work:
@@ -64,7 +64,11 @@ class Sending:
 
 
 class Team:
-    """The agents of a hub, and what is between them."""
+    """The agents of a hub, and what is between them.
+
+    Attributes:
+        is_lost: Whether a step has failed, so that what is known here may be wrong.
+    """
 
     def __init__(
         self, hub: Any, session: Session, handoff: Callable[[Mapping[str, Any]], bool]
@@ -72,10 +76,17 @@ class Team:
         """Begin with nothing on its way."""
         self.session = session
         self.handoff = handoff
+        self.is_lost = False
         self._hub = hub
         self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
         self._works: dict[Turn, Work] = {}
         self._awaiting: dict[str, Turn] = {}  # channel -> who has delegated something over it
+        self._asked: set[str] = set()  # channels over which somebody outside has asked something
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing is shown to agents."""
+        return self.is_lost or self.session.mode == "observe"
 
     # --- a message is sent ---
 
@@ -85,6 +96,10 @@ class Team:
         awaiting = self._awaiting.get(envelope.channel_id)
         awaited = self._works[awaiting].client.agent_id if awaiting in self._works else None
         route = forecast(self._hub, envelope, None if work and work.turn is awaiting else awaited)
+        if route is not None and work is None:
+            self._asked.add(envelope.channel_id)
+        elif route is not None and route.is_answer and not self._is_asked(envelope.channel_id):
+            route = self._to_creator(envelope)
         if route is None or (work is None and not route.agents):
             return None
         is_last = work is not None and self._is_last(envelope, work)
@@ -93,7 +108,7 @@ class Team:
             if not is_last:
                 work.said = sending.payload
             else:
-                sending.answer = work.turn.submit(sending.payload)
+                sending.answer = work.turn.submit(sending.payload, bounces=not self.is_lost)
         return sending
 
     def is_back(self, sending: Sending) -> bool:
@@ -101,8 +116,16 @@ class Team:
         work = sending.work
         if work is None:
             return False
-        work.comes_again = work.turn.came_back(sending.answer)
+        work.comes_again = self.has_back(work, sending.answer)
         return work.comes_again
+
+    def has_back(self, work: Work, answer: str) -> bool:
+        """Whether a turn has its answer back, to look at its message again."""
+        if not work.turn.came_back(answer):
+            return False
+        if self.is_lost:
+            work.turn.end()
+        return not self.is_lost
 
     def deliver(self, sending: Sending) -> None:
         """The hub has accepted a message, and nobody has it yet."""
@@ -117,12 +140,26 @@ class Team:
         elif sending.is_last:
             event = self._end(work, sending, to)
         else:
-            waits = self._is_delegated(work, envelope)
-            event = work.turn.send(sending.payload, to, awaits=waits)
+            event = self._send(work, sending, to)
         for id in route.agents:
             self._events[envelope.envelope_id, id] = event
         if work is not None and self._is_delegated(work, envelope):
             self._awaiting[envelope.channel_id] = work.turn
+
+    def _send(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
+        """A turn says something and goes on; the same to a further agent is the same event."""
+        turn, waits = work.turn, self._is_delegated(work, sending.envelope)
+        sent = turn.sent or Sent("", None)
+        again = sent.again(sending.payload, to[0]) if len(to) == 1 else None
+        if again is not None:
+            turn.wait_for(int(waits))
+            self.session.redirect(again, to, sending.payload)
+            return again
+        event = turn.send(sending.payload, to, awaits=waits)
+        if to:
+            sent.add(event, sending.payload, to[0])
+        turn.sent = sent
+        return event
 
     def _end(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
         """A turn ends with what it says, or hands on what it was given."""
@@ -179,7 +216,7 @@ class Team:
         elif work.said is not None:
             return turn.submit(work.said, bounces=False)
         elif not turn.outputs and self._is_silence(work):
-            return turn.submit(as_payload(work.envelope.event_data))
+            return turn.submit(as_payload(work.envelope.event_data), bounces=not self.is_lost)
         else:
             turn.end()
         return ""
@@ -218,6 +255,15 @@ class Team:
         is_default = client._on_envelope == client._run_default_handler
         return given is not None and is_default and envelope.causation_id == given.envelope_id
 
+    def _is_asked(self, channel_id: str) -> bool:
+        creator = self._hub._channels[channel_id].creator_id
+        return channel_id in self._asked or not is_here(self._hub, creator)
+
+    def _to_creator(self, envelope: Any) -> Route | None:
+        """What ends a channel that an agent has opened for its work is for that agent."""
+        creator = self._hub._channels[envelope.channel_id].creator_id
+        return None if creator == envelope.sender_id else Route((creator,), is_answer=False)
+
     def _is_passed_on(self, work: Work) -> bool:
         """Whether what a turn was given can be handed on: it has come from another agent."""
         graph = self.session.monitor.graph
@@ -234,7 +280,7 @@ class Team:
         if given is None:
             return False
         metadata = self._hub._channels.get(given.channel_id)
-        if metadata is None or metadata.is_terminal():
+        if metadata is None or metadata.is_terminal() or not self._is_asked(given.channel_id):
             return False
         return not has_floor(self._hub, given.channel_id, work.client.agent_id)
 

@@ -1,0 +1,100 @@
+"""What wrapping adds to a message between AG2 agents, beside the message, in CPU time of its thread.
+
+Two agents talk to each other, with models that answer at once, so a message here is nothing but
+its cost: a real one takes a model's seconds. AG2 reads a channel from its beginning for each turn,
+so channels are kept short.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+
+import dig
+from dig.runtime.wrap import Mode
+
+from .measure import Table
+
+TEXT = "Count how often each value occurs in your part, and say where you are not sure."
+LENGTH = 100
+WARM_UP = 10
+
+
+def wrapping(quick: bool) -> Table:
+    """Time from one agent's model to the next one's: a message, and AG2's turn."""
+    channels = 2 if quick else 10
+    ways: dict[str, tuple[Mode | None, bool]] = {
+        "bare": (None, False),
+        "observe": ("observe", False),
+        "heal": ("heal", False),
+        "heal, journal": ("heal", True),
+    }
+    taken: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(channels):
+        for way, (mode, is_kept) in ways.items():
+            taken[way] += anyio.run(_times, mode, is_kept)
+    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
+    bare = figures["bare"]
+    rows = [
+        (way, f"{p50:.0f}", f"{p99:.0f}", f"{p50 - bare[0]:.0f}", f"{p99 - bare[1]:.0f}")
+        for way, (p50, p99) in figures.items()
+    ]
+    return Table(
+        f"A message between wrapped AG2 agents, {channels * LENGTH} turns, microseconds of CPU time",
+        ("hub", "p50", "p99", "added p50", "added p99"),
+        rows,
+        "seven detectors; a bare message is AG2's own cost of one, with its turn",
+    )
+
+
+async def _times(mode: Mode | None, is_kept: bool) -> list[float]:
+    """How long each message took, in microseconds, after some to warm up."""
+    from ag2.knowledge import MemoryKnowledgeStore
+    from ag2.network import Hub
+
+    moments: list[float] = []
+    done = anyio.Event()
+    hub = await Hub.open(MemoryKnowledgeStore())
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            dig.wrap(hub, mode=mode, journal=folder if is_kept else None)
+        first = await hub.register(_agent("ann", moments, done))
+        await hub.register(_agent("bob", moments, done))
+        channel = await first.open(type="conversation", target="bob")
+        await channel.send(TEXT)
+        await done.wait()
+        await hub.close()
+        dig.unwrap(hub)
+    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+
+
+def _agent(name: str, moments: list[float], done: anyio.Event) -> Any:
+    from ag2 import Agent
+    from ag2.config import LLMClient, ModelConfig
+    from ag2.events import ModelMessage, ModelResponse
+
+    class Model(ModelConfig, LLMClient):  # type: ignore[misc]
+        provider, model = None, "none"
+
+        def copy(self) -> Any:
+            return self
+
+        def create(self) -> Any:
+            return self
+
+        def create_files_client(self) -> Any:
+            raise NotImplementedError
+
+        async def __call__(self, messages: Any, context: Any, **more: Any) -> Any:
+            moments.append(time.thread_time())
+            if len(moments) < LENGTH + WARM_UP:
+                return ModelResponse(ModelMessage(f"{len(moments)}: {TEXT}"))
+            done.set()
+            return ModelResponse(ModelMessage(""))
+
+    return Agent(name, config=Model())

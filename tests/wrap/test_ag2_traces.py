@@ -1,0 +1,59 @@
+"""AG2, wrapped: what the docs and the example show."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
+
+from .ag2_teams import CHAIN, PAIR, Team
+from .harness import Script
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_shows_both_failures_and_both_cures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_ag2.py"))
+    round_and_round, paid, silence, text = example["main"](str(tmp_path))
+    assert round_and_round == "none: max_turns"
+    assert paid == "Paid back."
+    assert silence == "none: nobody speaks"
+    assert text == "A text about rain."
+    told = capsys.readouterr().out
+    assert told.count("trace and result: ") == 4
+    assert "found ER" in told and "found MC" in told
+    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
+def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "wrapping-ag2.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    lines = compile(code, "wrapping-ag2.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    acts = {"planner": CHAIN["ann"], "writer": CHAIN["bob"]}
+
+    async def drive() -> None:
+        async with Team(Script(), acts) as team:
+            knobs = {"graph": team.graph(("user", "planner"), ("planner", "writer"))}
+            names: dict[str, Any] = {"hub": team.hub, "user": team.user, "knobs": knobs}
+            await eval(lines, names)
+            assert names["channel"].metadata.knobs == knobs
+            assert len(await team.workflow(*_named(PAIR))) == 3
+
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(drive())
+    assert len([*tmp_path.glob("runs/*/result.json")]) == 1
+
+
+def _named(pairs: Any) -> Any:
+    names = {"user": "user", "ann": "planner", "bob": "writer"}
+    return [(names[first], names[second]) for first, second in pairs]
