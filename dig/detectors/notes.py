@@ -1,6 +1,7 @@
 """How notes speak: of ids and names, quoted and cut, and of what the graph knows about them.
 
-A note never quotes what an agent wrote: what stands in a payload can be anything.
+A note never quotes what an agent wrote: what stands in a payload can be anything. So can a name,
+and the type of an event is an agent's to choose: each stays on its line and in its quotation marks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from dig.graph import InteractionGraph
-from dig.plain import safe_text
+from dig.plain import one_line
 
 MOST_LISTED = 12
 MOST_QUOTED = 3
@@ -18,7 +19,7 @@ MOST_CHARACTERS = 64
 
 def quoted(name: object) -> str:
     """An id or an agent's name as a note shows it."""
-    shown = safe_text(name, MOST_CHARACTERS).replace("`", "'")
+    shown = one_line(name, MOST_CHARACTERS).replace("`", "'")
     return f"`{shown}`"
 
 
