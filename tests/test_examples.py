@@ -26,7 +26,8 @@ def in_readme(words: str) -> str:
     if not README.exists():
         pytest.skip("an installed package has no README beside it")
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    return next(block for block in blocks if words in block)
+    found: str = next(block for block in blocks if words in block)
+    return found
 
 
 def test_the_readme_wraps_a_team_in_three_lines(
