@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-
-class LostTrack(Exception):
-    """Said of a run that the wrapper, having failed, knows nothing of any more."""
+LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
 
 
 class Run:
@@ -145,7 +143,7 @@ class Run:
         except Exception:
             self.is_lost = True
             with suppress(Exception):
-                self._fail(LostTrack("the wrapper failed"))
+                self._fail(LOST_TRACK)
             raise
 
     async def _released(self, events: list[str]) -> None:
