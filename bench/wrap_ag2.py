@@ -1,4 +1,4 @@
-"""What wrapping adds to a message between AG2 agents, beside the message, in CPU time of its thread.
+"""What wrapping adds to a message of AG2, beside the message, in CPU time of its thread.
 
 Two agents talk to each other, with models that answer at once, so a message here is nothing but
 its cost: a real one takes a model's seconds. AG2 reads a channel from its beginning for each turn,
@@ -45,7 +45,7 @@ def wrapping(quick: bool) -> Table:
         for way, (p50, p99) in figures.items()
     ]
     return Table(
-        f"A message between wrapped AG2 agents, {channels * LENGTH} turns, microseconds of CPU time",
+        f"A message between wrapped AG2 agents, {channels * LENGTH} of them, us of CPU time",
         ("hub", "p50", "p99", "added p50", "added p99"),
         rows,
         "seven detectors; a bare message is AG2's own cost of one, with its turn",

@@ -7,12 +7,12 @@ each believe that the other one is responsible. In the second, the model of an a
 is says nothing, and the others wait. The models are scripted; no key, no network.
 """
 
-import asyncio
 import json
 import sys
 import tempfile
 from typing import Any
 
+import anyio
 from ag2 import Agent
 from ag2.config import LLMClient, ModelConfig
 from ag2.events import ModelMessage, ModelRequest, ModelResponse, ToolCallEvent, ToolCallsEvent
@@ -134,22 +134,20 @@ async def ask(models: dict[str, Scripted], mode: Any, runs: str, question: str) 
 async def heard(user: Any, wait_s: float) -> str:
     """What the user hears last before the channel is closed; it gives up after a while."""
     last = ""
-    try:
-        async with asyncio.timeout(wait_s):
-            while True:
-                envelope = await user.next_envelope()
-                if envelope.event_type == EV_CHANNEL_CLOSED:
-                    return last or f"none: {envelope.event_data['reason']}"
-                last = envelope.event_data.get("routing", {}).get("summary", last)
-    except TimeoutError:
-        return "none: nobody speaks"
+    with anyio.move_on_after(wait_s):
+        while True:
+            envelope = await user.next_envelope()
+            if envelope.event_type == EV_CHANNEL_CLOSED:
+                return last or f"none: {envelope.event_data['reason']}"
+            last = envelope.event_data.get("routing", {}).get("summary", last)
+    return "none: nobody speaks"
 
 
 def main(runs: str) -> list[str]:
     """Both teams, observed and healed; returns the four answers."""
     asked = ((SHOP, "I was charged twice."), (WRITERS, "A text about rain, please."))
     return [
-        asyncio.run(ask(models, mode, runs, question))
+        anyio.run(ask, models, mode, runs, question)
         for models, question in asked
         for mode in ("observe", "heal")
     ]
