@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from . import (
     behaviour,
+    entrance,
     evidence,
     flat,
     journal,
@@ -44,6 +45,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "merging": merging.merging,
     "rescans": peers.rescans,
     "peers": peers.peers,
+    "entrance": entrance.entrance,
     "export": otel.hot_path,
     "spans": otel.spans,
     "dead-receiver": otel.dead_receiver,
