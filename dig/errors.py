@@ -15,6 +15,7 @@
     ├── ModelError        a language model gave no usable answer
     ├── StopRunError      an agent found out that the whole run cannot go on
     ├── JournalError      a run directory or its trace cannot be written
+    ├── RefusedError      the local server does not answer a request
     └── SettingsError     a setting, option or team makes no sense
 
 Each message says what is wrong, where, and, if it can be told, what to do.
@@ -22,6 +23,7 @@ Each message says what is wrong, where, and, if it can be told, what to do.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 
 
@@ -110,6 +112,18 @@ class StopRunError(DigError):
 
 class JournalError(DigError):
     """A run directory or its trace cannot be written."""
+
+
+class RefusedError(DigError):
+    """The local server does not answer a request.
+
+    Attributes:
+        status: The HTTP status of its response.
+    """
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        self.status = status
+        super().__init__(why)
 
 
 class SettingsError(DigError):

@@ -27,6 +27,7 @@ from dig.watch import Watch
 MOST_TEXT = 4_000
 MOST_IDS = 400
 MOST_USAGE = 1_000
+LONG = ("payload", "note", "error")  # whose texts are cut where there is much
 
 Row = dict[str, Any]
 
@@ -137,18 +138,18 @@ class Rows:
 
 
 def shortened(rows: list[Row], budget: int) -> int:
-    """Cut payloads further, so that all of them together have at most so many characters.
+    """Cut payloads, notes and errors further, so that all have at most so many characters.
 
     Returns:
-        After how many characters payloads are cut now.
+        After how many characters they are cut now.
     """
-    lengths = [len(row["payload"]) for row in rows if "payload" in row]
+    texts = [(row, key) for row in rows for key in LONG if row.get(key)]
+    lengths = [len(row[key]) for row, key in texts]
     most = MOST_TEXT
     while sum(min(length, most) for length in lengths) > budget and most > 1:
         most = most * 3 // 4
-    for row in rows:
-        if "payload" in row:
-            row["payload"] = row["payload"][:most]
+    for row, key in texts:
+        row[key] = row[key][:most]
     return most
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dig.errors import RuleError, TraceError
 from dig.plain import one_line
@@ -12,11 +13,13 @@ from dig.traces.reader import read_records, trace_path
 
 from .about import head
 from .document import report_page
-from .rows import MOST_TEXT, Rows, shortened
+from .rows import MOST_TEXT, Row, Rows, shortened
 
 NAME = "report.html"
-MOST_PAYLOADS = 3_000_000
-"""Characters of all payloads together in one report."""
+MOST_SAID, LEAST_SAID = 3_000_000, 400_000
+"""Characters of all long texts together in one report; they are not cut below the least."""
+MOST_BYTES = 4_800_000
+"""How large a report should be at most: what can be mailed."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +60,25 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
     records = len(rows)
     if not made.has_findings:
         rows += made.found
-    cut = shortened(rows, MOST_PAYLOADS) if payloads else 0
-    about = {**head(run), "cut": cut}
-    text = report_page(about, rows, f"{one_line(rows[0]['run'], 120)} - dig-monitor")
-    path, data = out or _beside(run), text.encode()
+    data, cut = _fitting(head(run), rows, payloads)
+    path = out or _beside(run)
     try:
         write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
     return Report(path, len(data), records, cut)
+
+
+def _fitting(about: dict[str, Any], rows: list[Row], payloads: bool) -> tuple[bytes, int]:
+    """The page, and after how many characters payloads are cut so that it can be mailed."""
+    title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
+    while True:  # how far texts compress is known only when they are compressed
+        most = shortened(rows, budget)
+        cut = most if payloads else 0
+        data = report_page({**about, "cut": cut}, rows, title).encode()
+        if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
+            return data, cut
+        budget //= 2
 
 
 def _beside(run: Path) -> Path:

@@ -14,6 +14,8 @@ from http import HTTPStatus
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
+from dig.errors import RefusedError
+
 METHODS = ("GET", "HEAD")
 MOST_TARGET = 2000
 ADDRESS = "127.0.0.1"
@@ -26,18 +28,6 @@ class Headers(Protocol):
     def get_all(self, name: str) -> Sequence[str] | None:
         """All values of a field, in order."""
         ...
-
-
-class Refused(Exception):
-    """A request is not answered.
-
-    Attributes:
-        status: The status of the response.
-    """
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        self.status = status
-        super().__init__(why)
 
 
 class Asked(NamedTuple):
@@ -87,26 +77,28 @@ class Guard:
         """Look at a request.
 
         Raises:
-            Refused: It is not to be answered; the message says why.
+            RefusedError: It is not to be answered; the message says why.
         """
         if method not in METHODS:
-            raise Refused(
+            raise RefusedError(
                 HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD; nothing can be changed"
             )
         hosts = headers.get_all("Host") or ()
         if len(hosts) != 1 or hosts[0] not in self._hosts:
-            raise Refused(HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this server")
+            raise RefusedError(
+                HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this server"
+            )
         allowed = [f"http://{host}" for host in self._hosts]
         if any(origin not in allowed for origin in headers.get_all("Origin") or ()):
-            raise Refused(HTTPStatus.FORBIDDEN, "not for pages from elsewhere")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "not for pages from elsewhere")
         if not target.startswith("/") or len(target) > MOST_TARGET:
-            raise Refused(HTTPStatus.BAD_REQUEST, "this is no path")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no path")
         path, _, query = target.partition("?")
         _, token, *rest = path.split("/")
         if not rest and self._is_invited(token):
             return Asked((), "")
         if not hmac.compare_digest(token.encode(), self.token.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
+            raise RefusedError(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
         return Asked(tuple(map(unquote_to_bytes, rest)), query)
 
     def _is_invited(self, ticket: str) -> bool:

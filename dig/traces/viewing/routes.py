@@ -18,11 +18,11 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from dig.errors import TraceError
+from dig.errors import RefusedError, TraceError
 from dig.plain import one_line
 from dig.traces.report.document import live_page, policy
 
-from .guard import Asked, Refused
+from .guard import Asked
 from .shelf import Shelf
 from .stream import TYPE, stream
 
@@ -85,7 +85,7 @@ class Routes:
             last_event: Its `Last-Event-ID`.
 
         Raises:
-            Refused: There is no such thing.
+            RefusedError: There is no such thing.
         """
         match asked.parts:
             case ():
@@ -104,19 +104,19 @@ class Routes:
             case (b"run", name, b"events"):
                 return Answer(TYPE, stream(self._run(name), _number(last_event), self._wait))
             case _:
-                raise Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
+                raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _run(self, name: bytes) -> Path:
         path = self._shelf.find(name)
         if path is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such run")
+            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such run")
         return path
 
     def _list(self) -> bytes:
         try:
             runs = self._shelf.summaries()
         except TraceError as error:
-            raise Refused(HTTPStatus.NOT_FOUND, one_line(error)) from None
+            raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
         names = [Path(run["path"]).name for run in runs]
         told = [
             {**run, "path": name, "address": address(name)}

@@ -19,9 +19,9 @@ from socketserver import TCPServer
 from threading import Condition, Event, Thread
 from typing import Any
 
-from dig.errors import SettingsError
+from dig.errors import RefusedError, SettingsError
 
-from .guard import ADDRESS, METHODS, Guard, Refused
+from .guard import ADDRESS, METHODS, Guard
 from .routes import Answer, Routes
 from .shelf import Shelf
 
@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 asked = self.server.guard.check(self.command, self.path, self.headers)
                 answer = self.server.routes.answer(asked, self.headers.get("Last-Event-ID"))
-            except Refused as refusal:
+            except RefusedError as refusal:
                 self._refuse(refusal.status, str(refusal))
             else:
                 self._send(answer)

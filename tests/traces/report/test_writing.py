@@ -82,6 +82,22 @@ def test_ten_thousand_events_stay_under_five_megabytes(tmp_path: Path) -> None:
     assert inlined(made.path.read_text("utf-8"))["head"]["cut"] == made.cut
 
 
+def test_whatever_is_said_and_goes_wrong_a_report_can_be_mailed(tmp_path: Path) -> None:
+    """Ten thousand events of letters that take much room, and an error with each."""
+    letters = random.Random(1)
+    work = chatty(10_000)
+    for line in work:
+        rare = "".join(chr(letters.randrange(0x20000, 0x2A000)) for _ in range(300))
+        if line["kind"] == "emit":
+            line["payload"] = rare
+        if line["kind"] == "end":
+            line["error"] = rare
+    made = write_report(store(tmp_path / "x.dig.jsonl", work))
+    assert made.bytes < 5_000_000
+    shown = rows(made.path)
+    assert 10 < max(len(one.get("payload", "")) for one in shown) == made.cut
+
+
 def test_only_its_own_script_and_style_may_run(run: Path) -> None:
     """The policy names them by what is in them, and allows no request at all."""
     page = write_report(run).path.read_text("utf-8")
