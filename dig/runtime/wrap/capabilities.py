@@ -89,9 +89,15 @@ class Fitting:
         event = graph.event(wish.event)
         is_held = event.final or bool(event.flight)
         needed = "bounce" if event.final else "reroute" if is_held else "resend"
-        reason = self._veto(wish) if needed in self._can else f"{needed} is not declared"
+        reason = self._why_not(wish) if needed in self._can else f"{needed} is not declared"
         if reason is None:
             return wish, None
         if is_held:
             return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
         return (Create(wish.note, wish.to) if "tell" in self._can and wish.to else None), reason
+
+    def _why_not(self, wish: Reroute) -> str | None:
+        try:
+            return self._veto(wish)
+        except Exception as error:  # an adapter's: what it cannot tell, it cannot do
+            return f"its wrapper raised {error!r}"

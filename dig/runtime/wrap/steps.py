@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dig.errors import DecisionError, PayloadError, RequestError
 from dig.findings import Finding
 from dig.messages import Asked, Effect, Healed, Raised
 from dig.monitor import Monitor
@@ -99,8 +100,6 @@ class Steps:
         if not self.is_on or not self._entrance.enter(patience_s):
             self._counts["missed"] += patience_s < 0
             return otherwise
-        found: list[Finding] = []
-        freed: list[Bell] = []
         try:
             return do(*args)
         except Exception as error:  # whatever fails in here must not reach the team
@@ -109,12 +108,23 @@ class Steps:
                 raise
             return otherwise
         finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End a step, whatever state the monitor is in: who waits to enter must get in."""
+        found: list[Finding] = []
+        said: list[tuple[str, str]] = []
+        freed: list[Bell] = []
+        try:
             self._due = self.monitor.next_deadline()
             freed = self._holding.freed()
             found, self._raised = self._raised, []
             said, self._said = self._said, []
+        except Exception as error:
+            self._own_up(error)
+        finally:
             self._entrance.leave()
-            self._follow_up(found, said, freed)
+        self._follow_up(found, said, freed)
 
     def guard(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
         """Call what a user has handed in; what it raises is counted and written down."""
@@ -128,10 +138,19 @@ class Steps:
             return otherwise
 
     def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
-        """Ask something of the monitor, and take note of what it has done; inside a step."""
+        """Ask something of the monitor, and take note of what it has done; inside a step.
+
+        What it refuses it has not begun. Whatever else it raises has left it in the midst of
+        something that would be held for ever, so monitoring stops.
+        """
         self._is_asking = True
         try:
             effects = request(*args, **kwargs)
+        except (DecisionError, PayloadError, RequestError):
+            raise
+        except Exception as error:
+            self._stop(f"monitoring stopped: {error!r}")
+            raise
         finally:
             self._is_asking = False
         self._tally.count(effects)
@@ -149,10 +168,10 @@ class Steps:
         self._counts["faults"] += 1
         logger.warning("dig: a step of the monitor failed; the team goes on", exc_info=error)
         try:
-            if not self.monitor.is_over:
+            if self.is_on and not self.monitor.is_over:
                 self.ask(self.monitor.tick)
-                detail = {"who": "wrapper", "what": f"raised {error!r}"}
-                self.ask(self.monitor.incident, "failed", detail)
+            detail = {"who": "wrapper", "what": f"raised {error!r}"}
+            self.ask(self.monitor.incident, "failed", detail)
         except Exception as further:
             error = further
         if self.monitor.is_over:
@@ -163,7 +182,7 @@ class Steps:
     ) -> None:
         """After a step, with nothing locked: tell who wants to know."""
         for bell in freed:
-            bell.ring()
+            self.guard(bell.ring, otherwise=None)  # its loop may be closed by now
         if self._timekeeper is not None:
             self._timekeeper.set()
         for seat, note in said:
