@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 from rich.console import Console
 
@@ -88,3 +90,39 @@ def test_texts_are_the_same_for_the_same_seed() -> None:
     assert texts(1000) == texts(1000) != texts(1000, seed=1)
     assert len(set(texts(1000))) > 900
     assert texts(len(ATTACKS)) == list(ATTACKS)
+
+
+@pytest.mark.parametrize("format", ["graphml", "node-link", "dot", "otlp", "jaeger", "perfetto"])
+def test_every_export_is_what_it_says_whatever_is_in_it(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    format: str,
+) -> None:
+    """Half a character, a control character or a piece of markup breaks none of them."""
+    out = tmp_path / "out"
+    alone = store(tmp_path / "t.dig.jsonl", hostile_run(150))
+    code, _, err = digmon(capsys, monkeypatch, "export", alone, "--format", format, "-o", out)
+    assert code == 0, err
+    text = out.read_bytes().decode("utf-8")
+    match format:
+        case "graphml":
+            assert len(nx.parse_graphml(text)) == 2 * 150
+        case "dot":
+            assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+            statements = re.findall(r'^  "(?:[^"\\]|\\.)*"(?: ->| \[label)', text, re.MULTILINE)
+            assert len(statements) == len(text.splitlines()) - 3
+        case "jaeger" | "perfetto":
+            assert json.loads(text)
+        case _:
+            assert [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def test_no_error_prints_what_steers_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path
+) -> None:
+    """A directory can be called anything."""
+    code, _, err = digmon(capsys, monkeypatch, "export", hostile, "--format", "jaeger")
+    assert code == 2
+    assert "side.json" in err
+    assert steering(err) == set()

@@ -27,7 +27,7 @@ def main() -> NoReturn:
     try:
         app(prog_name="digmon")
     except DigError as error:
-        print(f"digmon: {error}", file=sys.stderr)
+        print(f"digmon: {safe_text(error)}", file=sys.stderr)
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:  # standard output on a full disk, a name that is too long, ...
