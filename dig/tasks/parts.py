@@ -214,18 +214,37 @@ def disjoint(partials: Sequence[Partial]) -> list[Partial]:
     Those that overlap one another, directly or by way of others, are weighed together; larger
     groups than `MOST_WEIGHED` are taken from the longest down.
     """
-    left, chosen = list(partials), []
-    while left:
-        group = [left.pop(0)]
+    chosen: list[Partial] = []
+    for first, *left in _apart(partials):
+        group = [first]
         for member in group:  # which grows on the way
-            near = [other for other in left if other.overlaps(member)]
-            group += near
-            left = [other for other in left if other not in near]
-        if len(group) <= MOST_WEIGHED:
-            chosen += _best(group)
-        else:
-            chosen += _longest_first(group)
+            group += [other for other in left if other.overlaps(member)]
+            left = [other for other in left if not other.overlaps(member)]
+        chosen += _best(group) if len(group) <= MOST_WEIGHED else _longest_first(group)
     return chosen
+
+
+def _apart(partials: Sequence[Partial]) -> list[list[Partial]]:
+    """Groups between which nothing overlaps, by a sweep over all ranges: most stand alone."""
+    leader = list(range(len(partials)))  # a member of the same group that came earlier, or itself
+
+    def first(i: int) -> int:
+        while leader[i] != i:
+            leader[i] = leader[leader[i]]
+            i = leader[i]
+        return i
+
+    ranges = sorted((*r, i) for i, partial in enumerate(partials) for r in partial.covers)
+    reach = before = 0
+    for start, stop, i in ranges:
+        if start < reach:
+            low, high = sorted((first(before), first(i)))
+            leader[high] = low
+        reach, before = max(reach, stop), i
+    groups: dict[int, list[Partial]] = {}
+    for i, partial in enumerate(partials):
+        groups.setdefault(first(i), []).append(partial)
+    return list(groups.values())
 
 
 def _best(group: list[Partial]) -> list[Partial]:

@@ -161,11 +161,10 @@ class _Turn:
     def _is_thrown_away(self, event: str, index: int) -> bool:
         """Whether a solution adds nothing to the others, and the agent will not have it."""
         partial = self._partials.get(event)
-        if partial is None:
-            return False
+        if partial is None or not self._has_habit("discard_double", index):
+            return False  # without comparing, which takes long with thousands of solutions
         others = [other for name, other in self._partials.items() if name != event]
-        covers = [r for other in others for r in other.covers]
-        return not partial.adds_to(covers) and self._has_habit("discard_double", index)
+        return not partial.adds_to(r for other in others for r in other.covers)
 
     # --- what it does ---
 

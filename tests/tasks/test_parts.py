@@ -52,6 +52,15 @@ def test_no_element_is_counted_twice(some: list[Partial]) -> None:
     assert together.counts.get("5", 0) == together.covered
 
 
+def test_solutions_that_lie_apart_are_not_compared_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A team that counts millions of numbers keeps thousands of them."""
+    parts = [partial((i, i + 1)) for i in (*range(0, 2000, 2), *range(1, 2000, 2))]
+    monkeypatch.delattr(Partial, "overlaps")
+    assert disjoint(parts) == parts
+
+
 @given(st.lists(partials, max_size=7))
 def test_of_all_ways_to_choose_the_one_that_covers_most_is_taken(some: list[Partial]) -> None:
     ways: list[list[Partial]] = [[]]
