@@ -185,3 +185,19 @@ def test_rsp_the_same_thing_given_to_two_is_found_and_who_asked_is_told() -> Non
     assert play(asked, watched).returned == "'once is enough'"
     assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
     watched.must_be_sound()
+
+
+def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> None:
+    async def ask(team: Team) -> Any:
+        knobs = {"graph": team.graph(*PAIR)}
+        channel = await team.user.open(type="workflow", target=["ann", "bob"], knobs=knobs)
+        await team.clients["bob"]._hub_client.close()
+        await team.user.send(channel.channel_id, "Go")
+        return await team.heard(channel.channel_id, 20)
+
+    asked = scenario("gone", {"ann": says("A part"), "bob": says("x")}, ask)
+    watched = Watched()
+    assert play(ticking(watched, asked), watched).returned == play(asked).returned
+    assert watched.patterns == ["OE"]
+    assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
+    watched.must_be_sound()
