@@ -6,6 +6,7 @@ import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
 from dig.runtime.wrap.adapters import (
     Adapter,
+    Plan,
     Wrapped,
     adapter_of,
     find,
@@ -73,7 +75,9 @@ def wrap(
     """
     if find(team) is not None:
         return team
-    plan = (adapter or adapter_of(team)).plan(team, **options)
+    _check(setup=(setup, Setup), limits=(limits, Limits), adapter=(adapter, Adapter))
+    _check(sink=(sink, Callable), on_finding=(on_finding, Callable))
+    plan = _plan(adapter or adapter_of(team), team, options)
     setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
     setup = fitting(replace(setup, limits=limits) if limits else setup, mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
@@ -92,6 +96,23 @@ def wrap(
     remember(Wrapped(attached, session, files.close))
     result: _T = attached.team
     return result
+
+
+def _check(**given: tuple[Any, Any]) -> None:
+    for name, (value, kind) in given.items():
+        if not (value is None or isinstance(value, kind)):
+            wanted = "function" if kind is Callable else kind.__name__
+            raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
+
+
+def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> Plan:
+    takes = [*signature(adapter.plan).parameters.values()][1:]
+    known = [parameter.name for parameter in takes if parameter.kind != Parameter.VAR_KEYWORD]
+    unknown = sorted(options.keys() - known)
+    if unknown and len(known) == len(takes):
+        listed = ", ".join(known) or "none"
+        raise SettingsError(f"there is no option {unknown[0]!r} for this team; there is: {listed}")
+    return adapter.plan(team, **options)
 
 
 def unwrap(team: _T) -> _T:

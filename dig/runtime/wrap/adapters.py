@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dig.errors import SettingsError
 
@@ -66,6 +66,7 @@ class Plan:
     on_note: Callable[[str, str], object] | None = None
 
 
+@runtime_checkable
 class Adapter(Protocol):
     """What the module of an adapter has: this one function."""
 
@@ -86,9 +87,19 @@ def adapter_of(team: Any) -> Adapter:
     """
     origins = [f"{kind.__module__}." for kind in type(team).__mro__]
     for prefix, module in KINDS:
-        if any(origin.startswith(prefix) for origin in origins):
+        if any(origin.startswith(prefix) for origin in origins) and _is_meant(prefix):
             return _load(module, team)
     return _load(PLAIN, team)
+
+
+def _is_meant(prefix: str) -> bool:
+    """Whether a module is a framework's; users have packages called `agents` of their own."""
+    if not prefix.startswith("agents."):
+        return True
+    try:
+        return bool(version("openai-agents"))
+    except PackageNotFoundError:
+        return False
 
 
 def _load(module: str, team: Any) -> Adapter:

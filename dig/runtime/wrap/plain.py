@@ -58,8 +58,11 @@ def plan(
     if not callables.agents:
         raise SettingsError(
             f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
-            "async methods, or one such object"
+            "async methods, or one such object; another needs an adapter (docs/wrapping.md)"
         )
+    for what, given in (("annotate", annotate), ("deliver", deliver)):
+        if not (given is None or callable(given)):
+            raise SettingsError(f"{what}={given!r:.60} is no function")
     return Plan(
         "a team of plain callables",
         callables.agents,
@@ -96,18 +99,20 @@ class Callables:
     def attach(self, team: Any, session: Session) -> Attached:
         """Put the session between them."""
         self._session = session
+        replaced: list[Place] = []
 
         def restore() -> Any:
-            for place in self._places:
+            for place in replaced:
                 place.restore()
             return team
 
         try:
             for place in self._places:
                 place.put(self.monitored(place, session))
-        except BaseException:
+                replaced.append(place)
+        except Exception as error:  # a container of the user's own may refuse
             restore()
-            raise
+            raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
         return Attached(team, restore)
 
     def monitored(self, place: Place, session: Session) -> Function:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, MutableSequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, MutableSequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import getattr_static, iscoroutinefunction
@@ -39,18 +40,20 @@ def places_of(team: Any) -> Iterable[Place]:
         SettingsError: An agent is not async, or has the name of another.
     """
     if isinstance(team, MutableMapping):
-        for key in tuple(team):
-            yield from _of_item(team, key, str(key))
+        yield from _of_items(team, {key: str(key) for key in team})
     elif isinstance(team, MutableSequence):
-        names = [_name(item) for item in team]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise SettingsError(f"two agents are called {min(twice)}; wrap a dict of names instead")
-        for number, name in enumerate(names):
-            yield from _of_item(team, number, name)
+        yield from _of_items(team, {number: _name(item) for number, item in enumerate(team)})
     else:
         for place in _of_object(team, type(team).__name__):
             yield Place(place.method, place.function, place.put, place.restore)
+
+
+def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[Place]:
+    twice = [name for name, count in Counter(names.values()).items() if count > 1]
+    if twice:
+        raise SettingsError(f"two agents are called {twice[0]}; wrap a dict of different names")
+    for key, name in names.items():
+        yield from _of_item(team, key, name)
 
 
 def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
@@ -67,12 +70,16 @@ def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
 
 def _of_object(item: Any, agent: str) -> Iterable[Place]:
     """The public async methods of an object."""
+    if isinstance(item, type):
+        raise SettingsError(f"{item.__name__} is a class; wrap an object of it")
     for method in dir(item):
         if method.startswith("_") or not is_async(getattr_static(item, method)):
             continue
         if not hasattr(item, "__dict__"):
             kind = type(item).__name__
-            raise SettingsError(f"the methods of a {kind} cannot be replaced; wrap them in a dict")
+            raise SettingsError(
+                f"the methods of a {kind} cannot be replaced; wrap a dict of them, by name"
+            )
         put = partial(vars(item).__setitem__, method)
         own = vars(item).get(method)
         restore = partial(vars(item).pop, method) if own is None else partial(put, own)
@@ -81,10 +88,16 @@ def _of_object(item: Any, agent: str) -> Iterable[Place]:
 
 def is_async(item: Any) -> bool:
     """Whether calling something makes a coroutine."""
+    if isinstance(item, staticmethod | classmethod):
+        item = item.__func__
+    while isinstance(item, partial):
+        item = item.func
     called = getattr_static(type(item), "__call__", None)
     return iscoroutinefunction(item) or iscoroutinefunction(called)
 
 
 def _name(item: Any) -> str:
+    while isinstance(item, partial):
+        item = item.func
     name = getattr(item, "name", None) or getattr(item, "__name__", None)
     return name if isinstance(name, str) else type(item).__name__
