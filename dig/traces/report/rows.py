@@ -27,7 +27,7 @@ from dig.watch import Watch
 MOST_TEXT = 4_000
 MOST_IDS = 400
 MOST_USAGE = 1_000
-LONG = ("payload", "note", "error")  # whose texts are cut where there is much
+LONG = ("payload", "error")  # whose texts are cut where there is much
 
 Row = dict[str, Any]
 
@@ -138,7 +138,7 @@ class Rows:
 
 
 def shortened(rows: list[Row], budget: int) -> int:
-    """Cut payloads, notes and errors further, so that all have at most so many characters.
+    """Cut payloads and errors further, so that all together have at most so many characters.
 
     Returns:
         After how many characters they are cut now.

@@ -16,7 +16,7 @@ from .document import report_page
 from .rows import MOST_TEXT, Row, Rows, shortened
 
 NAME = "report.html"
-MOST_SAID, LEAST_SAID = 3_000_000, 400_000
+MOST_SAID, LEAST_SAID = 6_000_000, 400_000
 """Characters of all long texts together in one report; they are not cut below the least."""
 MOST_BYTES = 4_800_000
 """How large a report should be at most: what can be mailed."""

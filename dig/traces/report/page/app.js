@@ -103,6 +103,16 @@ export class App {
     this._moved((view, end) => view.zoom(factor, x, end));
   }
 
+  /** Zooms around what is selected, if it is in sight; else around the middle. */
+  zoomHere(factor) {
+    const { view, layout } = this,
+      one = view.selected;
+    const place = { event: layout.eventAt, activation: layout.startAt }[one?.kind]?.[one.i];
+    const x = place === undefined ? -1 : view.x(place);
+    const isSeen = x >= view.gutter && x <= view.width;
+    this.zoom(factor, isSeen ? x : view.gutter + view.plot / 2);
+  }
+
   stretch(factor, y) {
     this._moved((view) => view.stretch(factor, y));
   }
@@ -143,7 +153,18 @@ export class App {
     const lane = one.kind === "agent" ? one.i : (nodes[0]?.lane ?? null);
     if (!places.length) places.push(view.from, view.from);
     const [from, to] = [Math.min(...places), Math.max(...places)];
-    this._moved(() => view.reveal(from, to, lane, layout.axis.end));
+    this._moved(() => {
+      if (one.kind === "finding") view.approach(from, to, this._lanesOf(nodes));
+      view.reveal(from, to, lane, layout.axis.end);
+    });
+  }
+
+  /** The positions of the agents' lanes in which some nodes are. */
+  _lanesOf(nodes) {
+    return nodes
+      .filter((node) => node.lane > 0)
+      .map((node) => this.view.position[node.lane])
+      .filter((position) => position >= 0);
   }
 
   // --- choosing ---

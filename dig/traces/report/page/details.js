@@ -212,7 +212,7 @@ export class Details {
       waited: counted(lane.waits, "turn"),
       busy: `${Math.round((100 * lane.busyUs) / total)} % of the time`,
       "in its buffer": number(lane.buffer.size),
-      most: `${Math.max(0, ...lane.load.map((step) => step.n))} at once`,
+      most: `${lane.load.reduce((most, step) => Math.max(most, step.n), 0)} at once`,
       "an event lay": waited.length
         ? `${seconds(waited.reduce((a, b) => a + b, 0) / waited.length)} before it was looked at, on average`
         : null,

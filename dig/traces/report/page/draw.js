@@ -55,13 +55,16 @@ export class Painter {
     this.inSight = this._inSight();
     const area = this.view.plot * Math.max(1, this.view.height - TOP);
     this.isDense = this.inSight.length > Math.min(MOST_EVENTS, area / (SLOT * SLOT * 2.2));
+    this.seated = this.isDense
+      ? this.inSight.filter((i) => this.view.focus?.has(this.model.events[i]))
+      : this.inSight;
     this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
     drawFolds(this);
     drawWaits(this);
     const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
-    else this._events();
+    this._events();
     drawMoment(this);
     Object.assign(this.drawn, {
       ...edges,
@@ -201,8 +204,8 @@ export class Painter {
     const { ctx, view, model, theme } = this,
       looks = new Map(),
       seats = [];
-    const isLabelled = this.inSight.length < 160 && !this.shape.isTight;
-    for (const i of this.inSight) {
+    const isLabelled = this.seated.length < 160 && !this.shape.isTight;
+    for (const i of this.seated) {
       const event = model.events[i],
         seat = this.seat(i);
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
@@ -266,6 +269,7 @@ export class Painter {
     let most = 1;
     for (const row of counts.values()) for (const n of row) if (n > most) most = n;
     ctx.fillStyle = theme.density;
+    ctx.globalAlpha = view.focus ? DIM : 1;
     for (const [lane, row] of counts) {
       const bottom = view.y(lane) + view.laneHeight - 2;
       row.forEach((n, column) => {

@@ -3,7 +3,7 @@
 
 import { ticks } from "./axis.js";
 import { TOP } from "./layout.js";
-import { clock } from "./words.js";
+import { clock, counted } from "./words.js";
 
 export function drawFrame(painter) {
   lanes(painter);
@@ -36,7 +36,7 @@ function lanes({ ctx, view, theme, font, hover }) {
     ctx.globalAlpha = view.focusLanes && !view.focusLanes.has(lane.i) ? 0.45 : 1;
     ctx.font = `${isChosen ? 600 : 400} ${tall < 14 ? 10 : 12}px ${font}`;
     ctx.fillStyle = lane.i === 0 ? theme["ink-2"] : theme.ink;
-    const middle = y + Math.min(tall / 2, 22);
+    const middle = Math.max(y + Math.min(tall / 2, 22), i ? 0 : TOP - view.top + 6);
     const isNamed = tall >= 11 || isChosen || i % Math.ceil(12 / tall) === 0;
     if (isNamed)
       ctx.fillText(
@@ -47,7 +47,7 @@ function lanes({ ctx, view, theme, font, hover }) {
     if (tall >= 44 && lane.i) {
       ctx.font = `10.5px ${font}`;
       ctx.fillStyle = theme["ink-3"];
-      const count = `${lane.activations.length} turns`;
+      const count = counted(lane.activations.length, "turn");
       ctx.fillText(lane.present ? count : `${count}, left`, 14, middle + 15);
     }
     ctx.globalAlpha = 1;

@@ -24,10 +24,9 @@ function flagAt(painter, x, y) {
 }
 
 function eventAt(painter, x, y) {
-  if (painter.isDense) return null;
   let best = null,
     least = NEAR;
-  for (const i of painter.inSight) {
+  for (const i of painter.seated) {
     const seat = painter.seat(i);
     const far = Math.max(Math.abs(seat.x - x), Math.abs(seat.y - y));
     if (far < least) {

@@ -62,16 +62,15 @@ export function startKeys(app, dialog) {
 
 function actions(app, dialog, e) {
   const far = e.shiftKey ? 240 : 60,
-    { view } = app,
-    middle = view.gutter + view.plot / 2;
+    { view } = app;
   return {
     ArrowLeft: () => app.pan(far, 0),
     ArrowRight: () => app.pan(-far, 0),
     ArrowUp: () => app.pan(0, far),
     ArrowDown: () => app.pan(0, -far),
-    "+": () => app.zoom(1.5, middle),
-    "=": () => app.zoom(1.5, middle),
-    "-": () => app.zoom(1 / 1.5, middle),
+    "+": () => app.zoomHere(1.5),
+    "=": () => app.zoomHere(1.5),
+    "-": () => app.zoomHere(1 / 1.5),
     "[": () => app.stretch(1 / 1.25, view.height / 2),
     "]": () => app.stretch(1.25, view.height / 2),
     0: () => app.fit(),

@@ -4,7 +4,8 @@ import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
 import { number, seconds } from "./words.js";
 
-const MOST_CELLS = 9; // agents in a table of cells; beyond, the matrix is a picture
+const MOST_CELLS = 24; // agents in a table of cells; beyond, the matrix is a picture
+const MOST_LARGE = 9; // agents up to which there is room for large ones
 
 export class Overview {
   constructor(app, element) {
@@ -72,7 +73,7 @@ export class Overview {
   }
 
   _table(lanes) {
-    const most = Math.max(1, ...lanes.flatMap((lane) => [...lane.sent.values()]));
+    const most = busiest(lanes);
     const head = h(
       "tr",
       {},
@@ -91,7 +92,10 @@ export class Overview {
     );
     return h(
       "table",
-      { "aria-label": "Events delivered, from each agent (rows) to each agent (columns)" },
+      {
+        class: lanes.length - 1 > MOST_LARGE ? "small" : "",
+        "aria-label": "Events delivered, from each agent (rows) to each agent (columns)",
+      },
       h("thead", {}, head),
       h("tbody", {}, body),
     );
@@ -132,7 +136,7 @@ export class Overview {
     });
     const ctx = canvas.getContext("2d"),
       { theme } = app.painter;
-    const most = Math.max(1, ...lanes.flatMap((lane) => [...lane.sent.values()]));
+    const most = busiest(lanes);
     ctx.fillStyle = theme.ground;
     ctx.fillRect(0, 0, size, size);
     ctx.fillStyle = theme.reroute;
@@ -202,6 +206,11 @@ export class Overview {
       h("tbody", {}, model.lanes.slice(1).map(row)),
     );
   }
+}
+
+/** How many events went from one to another, at most. */
+function busiest(lanes) {
+  return lanes.reduce((most, { sent }) => Math.max(most, ...sent.values()), 1);
 }
 
 function name(lane) {

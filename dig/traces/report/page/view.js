@@ -5,6 +5,8 @@ import { GUTTER, TOP } from "./layout.js";
 
 export const LEAST_LANE = 5; // pixels
 const MOST_LANE = 110;
+const LEGIBLE_LANE = 30; // with place for events, and for what they are called
+const SMALL = 160; // pixels: too short to tell what is there
 
 export class View {
   constructor() {
@@ -87,7 +89,8 @@ export class View {
 
   fitLanes() {
     const each = (this.height - TOP - 6) / Math.max(1, this.order.length);
-    this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, Math.floor(each)));
+    const whole = Math.floor(each > 12 ? each : each * 8) / (each > 12 ? 1 : 8);
+    this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, whole));
     this.top = 0;
   }
 
@@ -114,6 +117,22 @@ export class View {
     this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, this.laneHeight * factor));
     this.top = lane * this.laneHeight - (y - TOP);
     this.bound(null);
+  }
+
+  /** Comes so close to a stretch of places in some lanes that one can tell what is there. */
+  approach(from, to, lanes) {
+    if (to > from && (to - from) * this.scale < SMALL) {
+      this.fitted = false;
+      this.scale = (this.plot * 0.4) / (to - from);
+      this.from = (from + to) / 2 - this.plot / this.scale / 2;
+    }
+    const span = Math.max(...lanes) - Math.min(...lanes) + 1;
+    const each = Math.min(LEGIBLE_LANE, Math.floor((this.height - TOP) / span));
+    if (lanes.length && each > this.laneHeight) {
+      this.fitted = false;
+      this.laneHeight = each;
+      this.top = Math.min(...lanes) * each;
+    }
   }
 
   /** Brings a stretch of places and a lane into sight. */
