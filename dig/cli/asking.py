@@ -33,10 +33,14 @@ class Asking:
         int | None, typer.Option(help="How many requests may be under way at once.")
     ] = None
     max_tokens: Annotated[
-        int | None, typer.Option(help="Stop the run after so many tokens, sent and received.")
+        int | None,
+        typer.Option(
+            help="Stop after so many tokens, sent and received: the run, or the whole experiment."
+        ),
     ] = None
     max_usd: Annotated[
-        float | None, typer.Option(help="Stop the run after so many US dollars.")
+        float | None,
+        typer.Option(help="Stop after so many US dollars: the run, or the whole experiment."),
     ] = None
     price_in: Annotated[
         float | None, typer.Option(help="US dollars for a million tokens sent.")

@@ -77,6 +77,8 @@ def experiment(
         grid = _own(what, {**chosen, "config": config, "model": model})
     if runs is not None:
         grid = replace(grid, seeds=tuple(range(1, runs + 1)))
+    if grid.max_tokens is not None or grid.max_usd is not None:
+        jobs = jobs or 1  # one process keeps the budget
     jobs = jobs or os.cpu_count() or 1
     with _progress() as progress, _resumable(out):
         if what == "traces":
@@ -100,12 +102,15 @@ def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: A
     from dig.tasks.judge import Judging
 
     data = chosen["data"]
+    options = model.get("options", {})
+    budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
     grid = Grid(
         name=what,
         tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
         speed=1.0 if model else None,
         thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
         judging=Judging.of(chosen["judge"] or ()),
+        **budget,
     )
     return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
 

@@ -116,6 +116,8 @@ class Grid:
         judging: How the method `judge` judges.
         profile: The habits of simulated agents.
         speed: How fast real time goes; ``None``: all is in virtual time.
+        max_tokens: Tokens that all of its runs together may take.
+        max_usd: US dollars that all of its runs together may cost.
     """
 
     name: str = "paper"
@@ -129,6 +131,8 @@ class Grid:
     judging: Judging = field(default_factory=Judging)
     profile: Profile = field(default_factory=Profile)
     speed: float | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a grid without runs.

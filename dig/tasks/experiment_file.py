@@ -31,7 +31,8 @@ from .judge import Judging
 from .profile import Profile
 
 _TABLES: Mapping[str, type] = {"judge": Judging, "profile": Profile}
-_PLAIN = ("agents", "methods", "seeds", "limit_s", "to", "speed")
+_NUMBERS = ("limit_s", "speed", "max_tokens", "max_usd")
+_PLAIN = ("agents", "methods", "seeds", "to", *_NUMBERS)
 _KNOWN = ("tasks", "thresholds", *_TABLES, *_PLAIN)
 
 
@@ -60,7 +61,7 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     plain = {key: given[key] for key in _PLAIN if key in given}
     seeds = plain.get("seeds", 10)
     plain["seeds"] = range(1, _whole(seeds, "seeds") + 1) if type(seeds) is int else seeds
-    for key in ("limit_s", "speed"):
+    for key in _NUMBERS:
         if type(plain.get(key, 1)) not in (int, float):
             raise SettingsError(f"`{key}` is {plain[key]!r}; it must be a number")
     if plain.get("to", "one") not in ("one", "all"):

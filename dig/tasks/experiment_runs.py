@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,6 +19,7 @@ from dig.records import Record, Start
 from dig.runtime.result import STALLED, RunResult
 from dig.traces.overview.cost import Costs
 
+from .allowance import Allowance
 from .execute import INTERRUPTED, execute
 from .experiment import Cell, Grid
 from .experiment_results import Row, append_rows, read_rows
@@ -41,10 +42,12 @@ class How:
     Attributes:
         speed: How fast real time goes; ``None``: virtual time.
         traces: Where run directories are made; ``None``: no traces are kept.
+        allowance: What all of them together may cost.
     """
 
     speed: float | None
     traces: Path | None
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,10 @@ def carry_out(
         SettingsError: The grid, a task or the directory makes no sense.
         KeyboardInterrupt: It was interrupted; what is done is kept.
     """
-    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None)
+    allowance = Allowance(grid.max_tokens, grid.max_usd)
+    if allowance.is_limited and jobs > 1:
+        raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
+    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance)
     return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
 
 
@@ -107,6 +113,8 @@ def carry_out_cells(
     results = _made(out) / RESULTS
     names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
+    for row in done.values():
+        how.allowance.spend(row.usage)
     wanted = [cell for cell in cells if cell.run.name not in done]
     failed: list[Failed] = []
     count = len(cells) - len(wanted)
@@ -203,16 +211,17 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     Raises:
         KeyboardInterrupt: It was interrupted.
     """
-    counts = _Counts()
+    counts, run = _Counts(), how.allowance.limited(cell.run)
     if how.speed is None and how.traces is None:
-        result = cell.run.simulation(task, counts).run()
+        result = run.simulation(task, counts).run()
     else:
         traces = how.traces or Path()
-        result = execute(cell.run, traces, how.speed, follow=counts, task=task).result
+        result = execute(run, traces, how.speed, follow=counts, task=task).result
+    how.allowance.spend(counts.sums)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     if result.outcome == "stopped" and result.reason != STALLED:
-        return Failed(cell.run.name, result.reason)
+        return Failed(run.name, how.allowance.used_up or result.reason)
     return _row(cell, task, how, result, counts)
 
 

@@ -77,7 +77,7 @@ def _judge(run: TeamRun, team: Team) -> Agent | Policy:
     if model is None:
         return ModelJudge(Model(ModelSettings(by)))
     if by not in (LIKE_TEAM, model.settings.model):
-        model = Model(replace(model.settings, model=by))
+        model = Model(replace(model.settings, model=by), spending=model.spending)
     return ModelJudge(model)
 
 

@@ -144,12 +144,13 @@ class TeamRun:
         return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
 
     def _settings(self) -> dict[str, Any]:
-        """What the name is made of.
+        """What the name is made of: not what may be spent, which changes nothing until it is gone.
 
         Attributes that were added later are left out as long as they have their default, so that
         what ran before keeps its name.
         """
         settings, usual = asdict(self), asdict(_DEFAULT)
+        settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
         return settings
@@ -256,6 +257,8 @@ class TeamRun:
 
 
 _ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
+MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
+"""Options of a model that say what it may cost."""
 _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
 )  # fmt: skip

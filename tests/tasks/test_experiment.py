@@ -36,6 +36,7 @@ from dig.tasks.tables_directions import directions
 from dig.tasks.tables_intervals import mean
 from dig.tasks.tables_paper import all_tables
 from dig.tasks.tables_paper_figures import FIGURES
+from dig.traces.overview.cost import tokens
 from dig.traces.verify import verify
 from tests.llm.server import Answer, fails, says, serving
 from tests.llm.solver import solve
@@ -338,6 +339,31 @@ def test_what_would_go_wrong_each_time_is_tried_once(
     assert (outcome.rows, len(outcome.failed)) == ((), 1)
     assert why in outcome.failed[0].why
     assert read_rows(tmp_path / RESULTS) == []
+
+
+def test_a_budget_is_for_the_whole_experiment_and_more_of_it_goes_on(tmp_path: Path) -> None:
+    """Several runs share it; the run that it stops is no result, and those before it are kept."""
+    with serving(answers) as server:
+        grid = asking(server.url)
+        first = carry_out(replace(grid, methods=("mas",)), tmp_path)
+        spent = tokens(first.rows[0].usage)
+        assert spent is not None
+        scarce = carry_out(replace(grid, max_tokens=int(spent) + 150), tmp_path)
+        assert scarce.rows == first.rows
+        assert [failed.why.split(",")[0] for failed in scarce.failed] == [
+            "the budget of the experiment is used up"
+        ]
+        asked = len(server.requests)
+        none = carry_out(replace(grid, max_tokens=int(spent)), tmp_path)
+        assert (none.rows, len(server.requests)) == (first.rows, asked)
+        whole = carry_out(replace(grid, max_tokens=10**6), tmp_path)
+    assert [row.method for row in whole.rows] == ["mas", "judge", "dig"]
+    assert whole.rows[0] == first.rows[0]
+
+
+def test_a_budget_is_kept_by_one_process(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="leave --jobs out"):
+        carry_out(replace(SMALL, max_tokens=5), tmp_path, jobs=2)
 
 
 # --- tables ---

@@ -72,6 +72,7 @@ class Model:
         *,
         keep: Keep = lambda exchange: None,
         environment: Mapping[str, str] = environ,
+        spending: Spending | None = None,
     ) -> None:
         """Get ready; nothing is sent yet.
 
@@ -79,12 +80,13 @@ class Model:
             settings: What to ask, and where.
             keep: Is given every exchange, its secrets masked, to write it down for instance.
             environment: Where the key is.
+            spending: What another model has cost, if both have one budget.
 
         Raises:
             SettingsError: There is no key.
         """
         self.settings = settings
-        self.spending = Spending(settings)
+        self.spending = spending or Spending(settings)
         self.keep = keep
         self._key = settings.key(environment)
         self._client: openai.AsyncOpenAI | None = None
@@ -198,7 +200,7 @@ class Model:
             if self._end is not None:
                 raise StopRunError(self._end)
             self.spending.allow()
-            self.spending.sent(usage)
+            self.spending.sent(usage, self.settings.model)
             with exchange.kept(self._kept):
                 try:
                     done: Completion | Fault = await self._post(exchange, request)

@@ -42,10 +42,10 @@ class Spending:
                 f"the budget of ${settings.max_usd:g} is used up: ${self.usd:.4f} for {spent}"
             )
 
-    def sent(self, usage: Usage) -> None:
+    def sent(self, usage: Usage, model: str) -> None:
         """Count a request as soon as it is sent, so that one that is cut off counts too."""
         self.calls += 1
-        usage["model"] = self._settings.model
+        usage["model"] = model
         _add(usage, "model_calls", 1)
 
     def received(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
