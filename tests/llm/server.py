@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(answer.delay_s)
         with server.lock:
             server.under_way -= 1
-        self.send_response(answer.status)
+        self.send_response_only(answer.status)
         for name, value in {"Content-Type": "application/json", **answer.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer.body)))

@@ -184,6 +184,14 @@ async def test_a_retry_after_of_an_hour_is_not_waited_for() -> None:
     assert asked.usage["model_calls"] == 1
 
 
+async def test_a_retry_after_may_be_a_date_by_the_clock_of_the_server() -> None:
+    """What counts is how long that is after the date of the reply, whatever our clock says."""
+    date, later = (f"Wed, 21 Oct 2015 0{hour}:28:00 GMT" for hour in (7, 8))
+    asked = Asked([fails(429, "slow down", Date=date, Retry_After=later)])
+    with pytest.raises(ModelError, match="asks us to wait 3600 s"):
+        await asked()
+
+
 async def test_a_slow_server_is_left_after_the_timeout() -> None:
     """A request has a time limit as a whole."""
     asked = Asked([Answer(RIGHT.body, delay_s=0.4)], timeout_s=0.1)

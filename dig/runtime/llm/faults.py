@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
@@ -76,7 +77,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _wait_s(headers: Any) -> float | None:
-    """How long the server asks us to wait; only seconds, since a date needs clocks that agree."""
+    """How long the server asks us to wait."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -84,4 +85,13 @@ def _wait_s(headers: Any) -> float | None:
             continue
         if 0 <= seconds < 1e9:
             return seconds
-    return None
+    return _until(headers)
+
+
+def _until(headers: Any) -> float | None:
+    """The same from a date, by the clock of the server, which need not agree with ours."""
+    try:
+        wanted, now = (parsedate_to_datetime(headers[name]) for name in ("retry-after", "date"))
+        return max(0.0, (wanted - now).total_seconds())
+    except (KeyError, TypeError, ValueError):
+        return None
