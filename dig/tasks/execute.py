@@ -26,9 +26,8 @@ from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
 from dig.traces.exchanges import exchanges
 from dig.traces.journal import DiskFull, Journal, RunDirectory
-from dig.traces.overview.cost import Costs
 
-from .measures import measures
+from .measures import Counts, measures
 from .runs import TeamRun
 from .task import Score, Task
 from .teams import SIMULATED, Team, check_virtual, models
@@ -58,6 +57,7 @@ class Execution:
         agents_are: Who worked on it; see `dig.tasks.teams`.
         data_are: What the task's data are, in words.
         cost: The sums of what the activations told as usage, by key.
+        judge_calls: How many of the activations were a judge's.
     """
 
     result: RunResult
@@ -69,6 +69,7 @@ class Execution:
     agents_are: str = SIMULATED
     data_are: str | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
+    judge_calls: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """What `result.json` has."""
@@ -81,7 +82,7 @@ class Execution:
             "unreplayable_from": self.unreplayable_from,
             "agents_are": self.agents_are,
             "data_are": self.data_are,
-            "measures": measures(self.result, self.score, self.clock, self.cost),
+            "measures": measures(self.result, self.score, self.clock, self.cost, self.judge_calls),
         }
 
 
@@ -125,9 +126,9 @@ def execute(
         durability=durability,
         disk_full=disk_full,
     )
-    began, costs = time.monotonic(), Costs()
+    began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
-        sink = to_all(journal, costs, follow)
+        sink = to_all(journal, counts, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
@@ -141,7 +142,7 @@ def execute(
     wall_s = time.monotonic() - began
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, wall_s,
-        journal.unreplayable_from, run.agents_are, task.data, costs.sums,
+        journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
     )  # fmt: skip
     _write(execution, directory)
     return execution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -12,17 +12,15 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
-from dig.detectors import JUDGE
 from dig.errors import DigError, SettingsError
 from dig.plain import one_line
-from dig.records import Record, Start
 from dig.runtime.result import STALLED, RunResult
-from dig.traces.overview.cost import Costs
 
 from .allowance import Allowance
 from .execute import INTERRUPTED, execute
 from .experiment import Cell, Grid
 from .experiment_results import Row, append_rows, read_rows
+from .measures import Counts
 from .task import Task
 
 RESULTS = "results.jsonl"
@@ -192,26 +190,13 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
     return measured
 
 
-class _Counts(Costs):
-    """Counts what a row needs of a run's records."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: Counter[bool] = Counter()  # whether it was the judge's
-
-    def __call__(self, record: Record) -> None:
-        super().__call__(record)
-        if isinstance(record, Start):
-            self.calls[record.agent == JUDGE] += 1
-
-
 def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     """One run as a row, unless it was stopped from without: by its budget, for instance.
 
     Raises:
         KeyboardInterrupt: It was interrupted.
     """
-    counts, run = _Counts(), how.allowance.limited(cell.run)
+    counts, run = Counts(), how.allowance.limited(cell.run)
     if how.speed is None and how.traces is None:
         result = run.simulation(task, counts).run()
     else:
@@ -225,7 +210,7 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     return _row(cell, task, how, result, counts)
 
 
-def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: _Counts) -> Row:
+def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: Counts) -> Row:
     run, score = cell.run, task.score(result.answer)
     return Row(
         run=run.name,
@@ -243,8 +228,8 @@ def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: _Counts) -
         valid=score.valid if score else result.outcome == "submitted",
         rmse=score.rmse if score else None,
         seconds=result.seconds,
-        calls=counts.calls[False],
-        judge_calls=counts.calls[True],
+        calls=counts.calls,
+        judge_calls=counts.judge_calls,
         usage=dict(counts.sums),
         findings=result.raised(),
         heals=result.heals,

@@ -15,13 +15,13 @@ from dig.plain import safe_text
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, RunDirectory, read_side
-from dig.traces.overview.cost import Costs
 from dig.traces.reader import trace_path
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
 
 from .catalogue import TASKS
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time, to_all
+from .measures import Counts
 from .named import call, load
 from .runs import TeamRun
 from .task import Score
@@ -80,9 +80,9 @@ def fork(
     clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
-    directory, costs = _directory(header, runs, side, durability), Costs()
+    directory, counts = _directory(header, runs, side, durability), Counts()
     with closing(directory.journal) as journal:
-        sink = to_all(journal, costs)
+        sink = to_all(journal, counts)
         try:
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
         except BaseException:  # Ctrl-C, too
@@ -96,7 +96,8 @@ def fork(
             raise
     execution = Execution(
         result, crew.score(result.answer), directory.path, clock, time.monotonic() - began,
-        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), costs.sums,
+        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts.sums,
+        counts.judge_calls,
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution

@@ -5,17 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dig.detectors import JUDGE
 from dig.plain import safe_text
+from dig.records import Record, Start
 from dig.runtime.result import RunResult
-from dig.traces.overview.cost import tokens
+from dig.traces.overview.cost import Costs, tokens
 from dig.traces.words import Row
 
 from .task import Score
 from .teams import OWN, SIMULATED
 
 
+class Counts(Costs):
+    """Adds up what a run's records tell.
+
+    Attributes:
+        calls: How many activations its agents had.
+        judge_calls: How many its judge had.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = self.judge_calls = 0
+
+    def __call__(self, record: Record) -> None:
+        """Take a record into account."""
+        super().__call__(record)
+        if isinstance(record, Start):
+            self.judge_calls += record.agent == JUDGE
+            self.calls += record.agent != JUDGE
+
+
 def measures(
-    result: RunResult, score: Score | None, clock: str, cost: Mapping[str, float]
+    result: RunResult, score: Score | None, clock: str, cost: Mapping[str, float], judge_calls: int
 ) -> dict[str, Any]:
     """The figures by which runs are compared, as plain JSON.
 
@@ -24,13 +46,15 @@ def measures(
         score: How good its answer is.
         clock: What its seconds are: `virtual`, or how fast a real clock went.
         cost: The sums of what its activations told as usage.
+        judge_calls: How many of its activations were a judge's.
     """
     return {
         "valid": score.valid if score else None,
         "rmse": score.rmse if score else None,
         "seconds": result.seconds,
         "clock": clock,
-        "calls": result.activations,
+        "calls": result.activations - judge_calls,
+        "judge_calls": judge_calls,
         "tokens": tokens(cost),
         "cost": dict(cost),
         "findings": result.raised(),

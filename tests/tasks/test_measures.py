@@ -14,6 +14,7 @@ from dig.runtime.agents import Decision, Plan, View
 from dig.settings import Thresholds
 from dig.tasks.execute import Execution, execute
 from dig.tasks.fork import Crew, fork
+from dig.tasks.judge import Judging
 from dig.tasks.measures import making
 from dig.tasks.runs import TeamRun
 from dig.traces.overview.cost import Costs, tokens
@@ -42,6 +43,15 @@ def test_the_result_tells_all_by_which_runs_are_compared(execution: Execution) -
     assert measured["calls"] == told["activations"] > 3
     assert measured["findings"] == told["raised"]
     assert measured["tokens"] is None, "no language model was called"
+
+
+def test_a_judge_is_counted_apart(tmp_path: Path) -> None:
+    """Else a method that only looks on would seem to make the team work more."""
+    run = TeamRun(task="newsgroups", size=60, agents=3, method="judge", judging=Judging(every=2))
+    judged = execute(run, tmp_path)
+    measured = judged.to_json()["measures"]
+    assert measured["judge_calls"] > 0
+    assert measured["calls"] + measured["judge_calls"] == judged.result.activations
 
 
 def test_tokens_are_added_up_wherever_the_trace_tells_them() -> None:
