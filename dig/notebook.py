@@ -74,6 +74,17 @@ def finding_html(finding: Finding) -> str:
     return table(title, [("what", anything(finding.subject, None)), *rows])
 
 
+def findings_html(findings: Sequence[Finding]) -> str:
+    """Some findings: when each was raised, and what it is about."""
+    rows: list[Sequence[Cell]] = [
+        (name(one.pattern), f"{one.ts:.1f} s", anything(one.subject, one.evidence))
+        for one in findings[:MOST_ROWS]
+    ]
+    if len(findings) > MOST_ROWS:
+        rows.append((f"and {len(findings) - MOST_ROWS:,} more",))
+    return table(counted(len(findings), "finding"), rows)
+
+
 def graph_html(graph: InteractionGraph) -> str:
     """A graph: a row for each agent, with when it was active and what it did with its events."""
     if graph.t < 0:

@@ -11,7 +11,7 @@ from dig.explain import value_text
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.messages import Answered, Effect, Healed, Raised
-from dig.notebook import table
+from dig.notebook import findings_html, table
 from dig.plain import counted, one_line
 from dig.records import Finish
 
@@ -87,7 +87,8 @@ class RunResult:
             ("healing", value_text(self.heals) or "none"),
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),
         ]
-        return table(f"{self.outcome}: {one_line(self.reason)}", rows)
+        summary = table(f"{self.outcome}: {one_line(self.reason)}", rows)
+        return f"<div>{summary}{findings_html(self.findings) if self.findings else ''}</div>"
 
     def to_json(self) -> dict[str, Any]:
         """The result as `result.json` has it."""

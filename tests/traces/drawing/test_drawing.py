@@ -21,6 +21,7 @@ from tests.traces.runs import directory, hasty, solved
 
 from .pictures import scene, texts
 
+PAGE = Path(__file__).parents[3] / "docs" / "drawing.md"
 SVG = "{http://www.w3.org/2000/svg}"
 ALLOWED = {"svg", "title", "desc", "g", "path", "circle", "rect", "text"}
 
@@ -231,3 +232,17 @@ def test_both_back_ends_draw_the_same_shapes() -> None:
     drawn = sum(len(list(root.iter(SVG + tag))) for tag in ("path", "circle", "rect", "text"))
     assert drawn == len(picture.shapes)
     assert any(isinstance(shape, Polygon) for shape in picture.shapes)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
+def test_the_page_shows_how_to_draw_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands there runs, and leaves the picture that it names."""
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    directory(tmp_path / "runs", "20260101-120000-abcdef", solved())
+    names: dict[str, Any] = {}
+    exec(block, names)
+    parsed(Path("run.svg").read_text(encoding="utf-8"))
+    assert "<svg" in names["picture"]._repr_svg_()
