@@ -75,11 +75,10 @@ def wrap(
     """
     if find(team) is not None:
         return team
-    _check(setup=(setup, Setup), limits=(limits, Limits), adapter=(adapter, Adapter))
-    _check(sink=(sink, Callable), on_finding=(on_finding, Callable))
+    kinds = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+    _check(kinds, setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
-    setup = fitting(replace(setup, limits=limits) if limits else setup, mode)
+    setup = fitting(_setup(setup, limits), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
     files = _Files(journal, {"run": setup.run, **about}, setup, sink)
     session = Session(
@@ -98,11 +97,18 @@ def wrap(
     return result
 
 
-def _check(**given: tuple[Any, Any]) -> None:
-    for name, (value, kind) in given.items():
-        if not (value is None or isinstance(value, kind)):
-            wanted = "function" if kind is Callable else kind.__name__
+def _check(kinds: Mapping[str, type], **given: Any) -> None:
+    """Refuse what is not of its kind, or no function, unless it was left out."""
+    for name, value in given.items():
+        kind = kinds.get(name)
+        if not (value is None or (isinstance(value, kind) if kind else callable(value))):
+            wanted = kind.__name__ if kind else "function"
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
+
+
+def _setup(setup: Setup | None, limits: Limits | None) -> Setup:
+    setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
+    return replace(setup, limits=limits) if limits else setup
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> Plan:

@@ -1,8 +1,8 @@
 """The monitor between the agents of a team that exists already.
 
-- `session`: what a wrapper says to the monitor. `turn`: one turn of an agent. `seats`: overlapping
-  turns. `steps`: how nothing that fails reaches the team. `holding`: waiting for what is held.
-  `timekeeper`: who keeps time. `entrance`: the lock.
+- `session`: what a wrapper says to the monitor. `turn`: one turn of an agent; `running`: the turn
+  of the running code. `seats`: overlapping turns. `steps`: how nothing that fails reaches the team.
+  `holding`: waiting for what is held. `timekeeper`: who keeps time. `entrance`: the lock.
 - `capabilities`: what a team can be made to do. `payload`: a host's objects as plain JSON.
 - `adapters`: which one wraps which team. One file a framework, imported when its first team comes:
   `plain` (with `calls`).
@@ -15,8 +15,9 @@ from __future__ import annotations
 from .adapters import Adapter, Attached, Plan, need_version
 from .capabilities import CAPABILITIES
 from .payload import as_call, as_payload
+from .running import notes
 from .session import Mode, Session, Statistics
-from .turn import Turn, notes
+from .turn import Turn
 
 __all__ = [
     "CAPABILITIES",

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .payload import as_payload
+from .running import current, inside
 from .session import Session
-from .turn import Turn, current, inside
+from .turn import Turn
 
 Work = Callable[[str, tuple[str, ...]], Awaitable[Any]]
 """Calls an agent itself, by its name, with the notes that stand beside what it is called with.

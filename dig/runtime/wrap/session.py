@@ -25,9 +25,10 @@ from dig.runtime.result import RunResult
 
 from .capabilities import CAPABILITIES, Fitting, Veto, demand, known
 from .payload import as_payload
+from .running import inside
 from .seats import Seats
 from .steps import NONE, Steps
-from .turn import Turn, inside, seats
+from .turn import Turn, seats
 
 Mode = Literal["observe", "heal"]
 

@@ -8,9 +8,7 @@ by then (docs/wrapping.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,30 +25,6 @@ if TYPE_CHECKING:
 
 MOST_IN_ERROR = 300
 NOTHING: tuple[str, ...] = ("",)
-
-current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
-"""The turn that the running code belongs to."""
-
-
-def notes() -> tuple[str, ...]:
-    """What the monitor has told the turn that this code belongs to, oldest first.
-
-    Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
-    """
-    turn = current.get()
-    return turn.notes if turn is not None else ()
-
-
-@contextmanager
-def inside(turn: Turn) -> Iterator[None]:
-    """While a block lasts, the code in it, and the tasks that it makes, belong to a turn."""
-    turn.outer = current.get()
-    token = current.set(turn)
-    try:
-        yield
-    finally:
-        with suppress(ValueError):  # in another context by now: nothing to restore there
-            current.reset(token)
 
 
 class Turn:

@@ -15,7 +15,7 @@ from ag2.network import AgentClient
 
 from dig.runtime.wrap import Turn, as_call, as_payload
 from dig.runtime.wrap.calls import Call
-from dig.runtime.wrap.turn import current, inside
+from dig.runtime.wrap.running import current, inside
 
 from .notes import as_parts, showing
 from .team import Sending, Team, Work

@@ -12,7 +12,7 @@ from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
 from dig.runtime.wrap import Turn
-from dig.runtime.wrap.turn import inside
+from dig.runtime.wrap.running import inside
 
 from .held import ON_A_THREAD, let_go, released
 from .notes import without_notes

@@ -12,7 +12,7 @@ from agents import Agent, ModelResponse, RunState
 
 from dig.records import SYSTEM
 from dig.runtime.wrap import Session, Turn, as_payload
-from dig.runtime.wrap.turn import current
+from dig.runtime.wrap.running import current
 
 from .again import further, joined
 from .asking import Asking, Question

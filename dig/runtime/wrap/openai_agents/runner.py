@@ -13,7 +13,7 @@ from agents import Agent, RunState
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
 from dig.runtime.wrap import Session
-from dig.runtime.wrap.turn import inside
+from dig.runtime.wrap.running import inside
 
 from .run import Run, running
 from .taps import Annotate, tapped
