@@ -33,6 +33,9 @@ from .records import Limits, Record
 
 _T = TypeVar("_T")
 
+_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+"""What is handed in and is no function."""
+
 
 def wrap(
     team: _T,
@@ -75,8 +78,7 @@ def wrap(
     """
     if find(team) is not None:
         return team
-    kinds = {"setup": Setup, "limits": Limits, "adapter": Adapter}
-    _check(kinds, setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
+    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
@@ -97,10 +99,10 @@ def wrap(
     return result
 
 
-def _check(kinds: Mapping[str, type], **given: Any) -> None:
+def _check(**given: Any) -> None:
     """Refuse what is not of its kind, or no function, unless it was left out."""
     for name, value in given.items():
-        kind = kinds.get(name)
+        kind = _KINDS.get(name)
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
             wanted = kind.__name__ if kind else "function"
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
