@@ -157,3 +157,9 @@ WARNING = (Look("#f0e442", "#6b6400", 1.0), INK)
 def badge(pattern: str) -> tuple[Look, str]:
     """How the label of a finding looks."""
     return ERROR if pattern in words.ERRORS else WARNING
+
+
+def dark(pattern: str) -> str | None:
+    """The colour of a finding for whose label there is no place: that which is dark."""
+    look, _ = badge(pattern)
+    return look.fill if look is ERROR[0] else look.stroke

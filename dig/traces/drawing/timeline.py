@@ -132,6 +132,7 @@ class Timeline:
                 self.used["healing"] = None
                 points = ((x, top + 2), (x, top + SYSTEM_ROW - 2))
                 yield Polygon(points, Look(None, palette.GREEN, 1.6), closed=False)
+        labels: list[Shape] = []  # above the lines of those for which there is no place
         for finding in visible(self._source, self._selection):
             x, pattern = self._x(finding.us), str(finding.pattern)
             label = one_line(pattern, 12)
@@ -140,10 +141,11 @@ class Timeline:
             at = room.place(ways, width + 1, 13)
             self.used[palette.FINDING + pattern] = None
             if at is not None:
-                yield from badge(pattern, label, at, width)
+                labels += badge(pattern, label, at, width)
             else:  # as a line, where labels would lie on each other
-                look = Look(None, palette.badge(pattern)[0].stroke, 1.2)
+                look = Look(None, palette.dark(pattern), 1.2)
                 yield Polygon(((x, top + 2), (x, top + 9)), look, closed=False)
+        yield from labels
 
 
 def _step(span: float, most: int) -> float:

@@ -12,8 +12,9 @@ import pytest
 from dig import InteractionGraph
 from dig.codec import decode
 from dig.errors import JournalError, SettingsError
+from dig.traces.drawing import palette
 from dig.traces.drawing.drawing import Drawing
-from dig.traces.drawing.scene import Circle, Curve, Polygon
+from dig.traces.drawing.scene import Circle, Curve, Polygon, Words
 from dig.traces.drawing.selection import Wanted
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.hostile import ATTACKS, hostile_run
@@ -62,6 +63,24 @@ def test_findings_stand_at_their_place_and_in_the_time_line(tmp_path: Path) -> N
     picture = Drawing.of(directory(tmp_path, "r", hasty())).scene
     assert texts(picture).count("ET") == 3
     assert "early termination" in texts(picture)
+
+
+def test_findings_for_which_there_is_no_place_lie_below_the_labels_of_others(
+    tmp_path: Path,
+) -> None:
+    """In the time line: one sees them, and no line goes through a label."""
+    row_of = {"pattern": "ET", "stage": None, "subject": {"event": "p"}, "evidence": {}}
+    found = [row(1 + n / 1000, "finding", **row_of) for n in range(30)]
+    over = row(90, "finish", outcome="timeout")
+    rows = trace(arrive(0, "p", None, "a"), turn(1, "v", "a", p="delay"), found, over)
+    shapes = Drawing.of(directory(tmp_path, "r", rows)).scene.shapes
+    below = [
+        i for i, one in enumerate(shapes)
+        if isinstance(one, Polygon) and not one.closed and one.look.stroke == palette.dark("ET")
+    ]  # fmt: skip
+    labels = [i for i, one in enumerate(shapes) if isinstance(one, Words) and one.text == "ET"]
+    assert below and not any(below[0] < i < below[-1] for i in labels)
+    assert sum(i > below[-1] for i in labels) == 3, "one above the other, and one in the legend"
 
 
 def test_findings_of_a_trace_without_any_are_looked_for(tmp_path: Path) -> None:
