@@ -132,9 +132,11 @@ def unwrap(team: _T) -> _T:
     wrapped = forget(team)
     if wrapped is None:
         return team
-    original: _T = wrapped.attached.restore()
-    wrapped.session.close("the team was unwrapped")
-    wrapped.close(wrapped.session)
+    try:
+        original: _T = wrapped.attached.restore()
+    finally:
+        wrapped.session.close("the team was unwrapped")
+        wrapped.close(wrapped.session)
     return original
 
 

@@ -102,6 +102,37 @@ def test_methods_of_all_kinds_do_what_they_did() -> None:
     assert vars(boss) == {}
 
 
+def test_what_the_user_has_changed_meanwhile_stays_changed() -> None:
+    """Agents that came, went, moved or were replaced while the team was wrapped."""
+
+    async def bob(question: str) -> str:
+        return question
+
+    async def cyd(question: str) -> str:
+        return question
+
+    team: dict[str, Any] = {"ann": ann, "bob": bob, "gone": cyd, "moves": cyd}
+    dig.wrap(team)
+    team["ann"] = team["new"] = cyd
+    team["moved"] = team.pop("moves")
+    del team["gone"]
+    dig.unwrap(team)
+    assert team == {"ann": cyd, "bob": bob, "new": cyd, "moved": cyd}
+
+    agents = [ann, bob, cyd]
+    dig.wrap(agents)
+    agents.pop(0)
+    dig.unwrap(agents)
+    assert agents == [bob, cyd]
+
+    boss: Any = Worker()
+    dig.wrap(boss)
+    del boss.ask
+    boss.shout = bob
+    dig.unwrap(boss)
+    assert vars(boss) == {"shout": bob}
+
+
 @pytest.mark.parametrize(
     ("team", "options", "words"),
     [

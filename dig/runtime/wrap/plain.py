@@ -99,17 +99,18 @@ class Callables:
     def attach(self, team: Any, session: Session) -> Attached:
         """Put the session between them."""
         self._session = session
-        replaced: list[Place] = []
+        replaced: list[tuple[Place, Function]] = []
 
         def restore() -> Any:
-            for place in replaced:
-                place.restore()
+            for place, monitored in replaced:
+                place.restore(monitored)
             return team
 
         try:
             for place in self._places:
-                place.put(self.monitored(place, session))
-                replaced.append(place)
+                monitored = self.monitored(place, session)
+                place.put(monitored)
+                replaced.append((place, monitored))
         except Exception as error:  # a container of the user's own may refuse
             restore()
             raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error

@@ -22,14 +22,15 @@ class Place:
         agent: The agent.
         function: The callable.
         put: Puts another in its place.
-        restore: Puts it back.
+        restore: Puts it back, wherever that other is still there: the user may have changed the
+            team meanwhile.
         method: Which of several of its agent it is; empty, if it is the only one.
     """
 
     agent: str
     function: Function
     put: Callable[[Any], None]
-    restore: Callable[[], object]
+    restore: Callable[[Any], object]
     method: str = ""
 
 
@@ -59,8 +60,7 @@ def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[Place]:
 def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
     item = team[key]
     if is_async(item):
-        put = partial(team.__setitem__, key)
-        yield Place(name, item, put, partial(put, item))
+        yield Place(name, item, partial(team.__setitem__, key), partial(_exchange, team, item))
         return
     places = list(_of_object(item, name))
     if not places:
@@ -81,9 +81,25 @@ def _of_object(item: Any, agent: str) -> Iterable[Place]:
                 f"the methods of a {kind} cannot be replaced; wrap a dict of them, by name"
             )
         put = partial(vars(item).__setitem__, method)
-        own = vars(item).get(method)
-        restore = partial(vars(item).pop, method) if own is None else partial(put, own)
+        restore = partial(_take_off, vars(item), method, vars(item).get(method))
         yield Place(agent, getattr(item, method), put, restore, method)
+
+
+def _exchange(team: Any, item: Any, other: Any) -> None:
+    """Put an item of a dict or list where another is."""
+    places = team.items() if isinstance(team, MutableMapping) else enumerate(team)
+    for key in [key for key, there in places if there is other]:
+        team[key] = item
+
+
+def _take_off(attributes: dict[str, Any], name: str, own: Any, other: Any) -> None:
+    """Give an object its own attribute back, or none, where it has another."""
+    if attributes.get(name) is not other:
+        return
+    if own is None:
+        del attributes[name]
+    else:
+        attributes[name] = own
 
 
 def is_async(item: Any) -> bool:
