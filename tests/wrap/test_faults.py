@@ -11,6 +11,7 @@ import pytest
 
 from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
 from dig.findings import Detector, Inject
+from dig.ledger import Ledger
 from dig.records import Emit
 from dig.runtime.wrap import Session, plain
 from dig.runtime.wrap.timekeeper import Timekeeper
@@ -198,6 +199,25 @@ async def test_where_the_sink_fails_monitoring_stops_and_the_team_goes_on(
     assert statistics.stopped is not None
     assert repr(error) in statistics.stopped
     assert statistics.missed > 0
+
+
+async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An event that it was about to deliver is not waited for; the trace says what happened."""
+    deliver, count = Ledger.deliver, iter(range(99))
+
+    def fails(ledger: Ledger, event: str, agent: str) -> None:
+        if next(count) == 2:
+            raise Boom
+        deliver(ledger, event, agent)
+
+    monkeypatch.setattr(Ledger, "deliver", fails)
+    trace = Recorder()
+    session = await with_faults({}, sink=trace)
+    assert session.stopped == "monitoring stopped: Boom()"
+    assert [record.kind for record in trace][-2:] == ["incident", "finish"]
+    assert session.result().outcome == "error"
 
 
 async def test_a_function_that_is_told_of_findings_may_raise() -> None:

@@ -172,6 +172,8 @@ class Steps:
                 self.ask(self.monitor.tick)
             detail = {"who": "wrapper", "what": f"raised {error!r}"}
             self.ask(self.monitor.incident, "failed", detail)
+            if not self.is_on:
+                self.ask(self.monitor.finish, "error")
         except Exception as further:
             error = further
         if self.monitor.is_over:
