@@ -63,13 +63,8 @@ def experiment(
     """
     from dig.tasks import ablation, experiment_report, experiment_runs, experiment_traces
 
-    chosen = {
-        "tasks": _split(tasks),
-        "agents": _sizes(agents),
-        "data": data,
-        "judge": judge,
-        "set": given,
-    }
+    chosen = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
+    chosen |= {"judge": judge, "set": given}
     model = asking.of_run(virtual=False, speed=1)
     if what in ("paper", "ablation", "traces"):
         grid = _paper(what, model, config=config, **chosen)

@@ -70,8 +70,7 @@ def fork(
         JournalError: The new directory cannot be written.
     """
     began, path = time.monotonic(), trace_path(parent)
-    header = _header(path)
-    has_side = (path.parent / SIDE).exists()
+    header, has_side = _header(path), (path.parent / SIDE).exists()
     if crew is None and not has_side:
         raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     side = read_side(path.parent) if has_side else {}
