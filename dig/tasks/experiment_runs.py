@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing import get_context
@@ -150,11 +151,12 @@ def _all(batches: Iterable[Batch], how: How, jobs: int) -> Iterator[list[Row | F
     if jobs == 1:
         yield from (measure(batch, how) for batch in batches)
         return
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts_to_parent)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
     waiting: deque[Future[list[Row | Failed]]] = deque()
     try:
         for batch in batches:
-            waiting.append(pool.submit(measure, batch, how))
+            with _interrupts_later():
+                waiting.append(pool.submit(measure, batch, how))
             if len(waiting) > 4 * jobs:
                 yield waiting.popleft().result()
         while waiting:
@@ -168,8 +170,14 @@ def _all(batches: Iterable[Batch], how: How, jobs: int) -> Iterator[list[Row | F
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits; processes that are started meanwhile leave it to this one, from their birth."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def measure(batch: Batch, how: How) -> list[Row | Failed]:
