@@ -152,7 +152,8 @@ class _Gate(_Wrapped):
         hold = self.inner.hold(graph, event)
         if hold is not None:
             now, decides_s = graph.now, self.inner.plan(event)[0]
-            is_now = event.payload != {"policy": True}  # else it comes when a policy says so
+            # What a policy delays, and an answer that is put off, are looked at later than now.
+            is_now = event.payload != {"policy": True} and not event.final
             deadline = now + max(1, micros(hold.seconds))
             self.faults.kept[event.id] = Kept(deadline, now + micros(decides_s), is_now)
         return hold
