@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from statistics import median, quantiles
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import anyio
 
 import dig
 from dig.runtime.wrap import Mode
 
 from .measure import Table
+from .wrapped import TEXT, compared
 
-TEXT = "Count how often each value occurs in your part, and say where you are not sure."
 WORKERS = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 200
 
@@ -29,29 +27,12 @@ Team = dict[str, Callable[[str], Awaitable[Any]]]
 def wrapping(quick: bool) -> Table:
     """Time from a call to its answer, of which each message is a half."""
     calls, rounds = (1_000, 3) if quick else (10_000, 5)
-    ways: dict[str, tuple[Mode | None, bool]] = {
-        "bare": (None, False),
-        "observe": ("observe", False),
-        "heal": ("heal", False),
-        "heal, journal": ("heal", True),
-    }
-    taken: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, (mode, is_kept) in ways.items():
-            taken[way] += anyio.run(_times, mode, is_kept, calls // rounds)
-    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
-    bare = figures["bare"]
-    rows = [
-        (way, *(f"{us / 2:.1f}" for us in both), *(f"{(us - b) / 2:.1f}" for us, b in added))
-        for way, both in figures.items()
-        for added in [list(zip(both, bare, strict=True))]
-    ]
-    return Table(
+    return compared(
         f"A message between wrapped agents, {calls} calls, microseconds of CPU time",
-        ("team", "p50", "p99", "added p50", "added p99"),
-        rows,
+        "team", partial(_times, calls=calls // rounds), rounds,
         "seven detectors; a call and its answer are two messages and a continuation",
-    )
+        messages=2, digits=1,
+    )  # fmt: skip
 
 
 async def _times(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:

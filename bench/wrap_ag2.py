@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
-from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,8 +18,8 @@ import dig
 from dig.runtime.wrap import Mode
 
 from .measure import Table
+from .wrapped import TEXT, compared
 
-TEXT = "Count how often each value occurs in your part, and say where you are not sure."
 LENGTH = 100
 WARM_UP = 10
 
@@ -28,28 +27,11 @@ WARM_UP = 10
 def wrapping(quick: bool) -> Table:
     """Time from one agent's model to the next one's: a message, and AG2's turn."""
     channels = 2 if quick else 10
-    ways: dict[str, tuple[Mode | None, bool]] = {
-        "bare": (None, False),
-        "observe": ("observe", False),
-        "heal": ("heal", False),
-        "heal, journal": ("heal", True),
-    }
-    taken: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(channels):
-        for way, (mode, is_kept) in ways.items():
-            taken[way] += anyio.run(_times, mode, is_kept)
-    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
-    bare = figures["bare"]
-    rows = [
-        (way, f"{p50:.0f}", f"{p99:.0f}", f"{p50 - bare[0]:.0f}", f"{p99 - bare[1]:.0f}")
-        for way, (p50, p99) in figures.items()
-    ]
-    return Table(
+    return compared(
         f"A message between wrapped AG2 agents, {channels * LENGTH} of them, us of CPU time",
-        ("hub", "p50", "p99", "added p50", "added p99"),
-        rows,
+        "hub", _times, channels,
         "seven detectors; a bare message is AG2's own cost of one, with its turn",
-    )
+    )  # fmt: skip
 
 
 async def _times(mode: Mode | None, is_kept: bool) -> list[float]:

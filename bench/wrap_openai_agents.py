@@ -7,19 +7,17 @@ nothing but its cost: a real one takes a model's seconds.
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import pairwise
-from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import anyio
 
 import dig
 from dig.runtime.wrap import Mode
 
 from .measure import Table
+from .wrapped import TEXT, compared
 
-TEXT = "Count how often each value occurs in your part, and say where you are not sure."
 AGENTS = tuple(f"worker_{i}" for i in range(20))
 WARM_UP = 2  # runs
 
@@ -27,28 +25,11 @@ WARM_UP = 2  # runs
 def wrapping(quick: bool) -> Table:
     """Time from one agent's model to the next one's: a message, and the SDK's turn."""
     runs, rounds = (20, 2) if quick else (60, 5)
-    ways: dict[str, tuple[Mode | None, bool]] = {
-        "bare": (None, False),
-        "observe": ("observe", False),
-        "heal": ("heal", False),
-        "heal, journal": ("heal", True),
-    }
-    taken: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, (mode, is_kept) in ways.items():
-            taken[way] += anyio.run(_times, mode, is_kept, runs // rounds)
-    figures = {way: (median(us), quantiles(us, n=100)[98]) for way, us in taken.items()}
-    bare = figures["bare"]
-    rows = [
-        (way, f"{p50:.0f}", f"{p99:.0f}", f"{p50 - bare[0]:.0f}", f"{p99 - bare[1]:.0f}")
-        for way, (p50, p99) in figures.items()
-    ]
-    return Table(
+    return compared(
         f"A message between wrapped OpenAI agents, {runs} runs, microseconds of CPU time",
-        ("team", "p50", "p99", "added p50", "added p99"),
-        rows,
+        "team", partial(_times, runs=runs // rounds), rounds,
         "seven detectors; a bare handoff is the SDK's own cost of a message, tracing off",
-    )
+    )  # fmt: skip
 
 
 async def _times(mode: Mode | None, is_kept: bool, runs: int) -> list[float]:
