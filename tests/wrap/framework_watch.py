@@ -45,11 +45,16 @@ class Watched:
         self.records = Recorder()
         self.session = Session(
             plan.agents, self.setup, mode=self.mode, capabilities=plan.capabilities,
-            veto=plan.veto, clock=self.clock, keeps_time=False, strict=self.strict,
-            **{"sink": self.records, **self.more},
+            veto=plan.veto, on_note=plan.on_note, clock=self.clock, keeps_time=False,
+            strict=self.strict, **{"sink": self.records, **self.more},
         )  # fmt: skip
         self.attached = plan.attach(self.session)
         return self.attached.team
+
+    def detach(self) -> None:
+        """Give the team back what is its own."""
+        if self.attached is not None:
+            self.attached.restore()
 
     def clock(self) -> float:
         """The loop's time; when there is no loop any more, the last there was."""
@@ -81,3 +86,18 @@ class Watched:
             and set(monitored.agents) >= set(monitored.run.agents)
             and not any("#" in name for name in monitored.agents)
         )
+
+
+class Broken:
+    """A detector, a healer, a gate, a sink, a listener: all of them broken."""
+
+    pattern = "BROKEN"
+    name = "broken"
+
+    def __call__(self, *args: Any) -> Any:
+        raise RuntimeError("planted")
+
+    detect = heal = hold = __call__
+
+    async def decide(self, *args: Any) -> Any:
+        raise RuntimeError("planted")

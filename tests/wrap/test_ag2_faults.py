@@ -23,6 +23,7 @@ from tests.helpers import Recorder
 
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
+from .framework_watch import Broken
 from .harness import Outcome, play
 
 SCENARIO = {one.name: one for one in SCENARIOS}
@@ -92,24 +93,6 @@ def test_a_fault_at_a_call_site_changes_nothing_for_the_host(
                 mine = play(SCENARIO[scenario], watched)
             watched.detach()
             assert mine == bare(scenario), f"{site}, {scenario}, from call {at} on"
-
-
-class Broken:
-    """A detector, a healer, a gate, a sink: all of them broken."""
-
-    pattern = "BROKEN"
-    name = "broken"
-
-    def __call__(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
-
-    def detect(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
-
-    heal = hold = detect
-
-    async def decide(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
 
 
 @pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])

@@ -20,6 +20,7 @@ from dig.runtime.wrap.langgraph.notes import as_messages
 from dig.runtime.wrap.langgraph.routes import is_handoff
 from tests.helpers import Recorder
 
+from .framework_watch import Broken
 from .harness import play
 from .langgraph_asked import SCENARIOS
 from .langgraph_watch import Watched
@@ -101,24 +102,6 @@ def test_a_fault_at_a_call_site_changes_nothing_for_the_host(
                 breaking(patch, watched, site, at)
                 mine = play(SCENARIO[name], watched)
             assert mine == play(SCENARIO[name]), f"{site} raised in {name} from call {at} on"
-
-
-class Broken:
-    """A detector, a healer, a gate, a sink: all of them broken."""
-
-    pattern = "BROKEN"
-    name = "broken"
-
-    def __call__(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
-
-    def detect(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
-
-    heal = hold = detect
-
-    async def decide(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
 
 
 @pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])

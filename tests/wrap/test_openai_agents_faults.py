@@ -19,6 +19,7 @@ from dig.runtime.wrap import openai_agents as adapter
 from dig.runtime.wrap.openai_agents.taps import as_message
 from tests.helpers import Recorder
 
+from .framework_watch import Broken
 from .harness import play
 from .openai_agents_asked import SCENARIOS
 from .openai_agents_teams import Watched, ask, scenario, stream
@@ -112,21 +113,6 @@ def test_an_annotate_that_raises_changes_nothing_for_the_host(drive: Any) -> Non
     watched = Watched("heal", strict=False, annotate=raising(as_message, "annotate", 1))
     assert play(asked, watched) == play(asked)
     assert watched.session.statistics().faults > 0
-
-
-class Broken:
-    """A detector, a healer, a gate, a listener: all of them broken."""
-
-    pattern = "BROKEN"
-    name = "broken"
-
-    def __call__(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
-
-    detect = heal = hold = __call__
-
-    async def decide(self, *args: Any) -> Any:
-        raise RuntimeError("planted")
 
 
 @pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])
