@@ -1,0 +1,1 @@
+"""Faults that are known: injected, followed to their consequences, and scored against."""
