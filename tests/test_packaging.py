@@ -86,7 +86,13 @@ def test_the_sdist_holds_the_package(sdist: Path, source_files: set[str]) -> Non
     names = in_sdist(sdist)
 
     assert below_dig(names) == source_files
-    assert not {name.split("/")[0] for name in names} & {"detectors", "runtime", "tasks", "traces"}
+    assert not {name.split("/")[0] for name in names} & {
+        "detectors",
+        "faults",
+        "runtime",
+        "tasks",
+        "traces",
+    }
     assert {"LICENSE", "PKG-INFO", "README.md", "pyproject.toml"} <= names
 
 

@@ -1,0 +1,184 @@
+"""What a kind of fault is made of: a class with hooks, its parameters, and the moment they act at.
+
+A kind changes what an agent is shown (`seen`) or what it has decided (`decided`); neither the
+agent nor the monitor knows of it. Random numbers come from `Moment` alone, under a purpose of
+their own, so that a fault changes no other draw of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeVar
+
+from dig.runtime.agents import Decision, NewEvent, Plan, View
+from dig.runtime.draws import Draws
+
+from .payloads import Payloads
+
+_T = TypeVar("_T")
+
+Change = Literal["leave", "join"]
+"""What can become of an agent's place in the team."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a kind of fault.
+
+    Attributes:
+        meaning: What it says, with its unit.
+        default: The value that it has unless told; its type is the parameter's.
+        null: The value with which the fault has no effect at all, if there is one.
+        least: The smallest value.
+        most: The largest value.
+        choices: All values, if they are names.
+    """
+
+    meaning: str
+    default: float | int | str
+    null: float | int | None = None
+    least: float = 0
+    most: float = float("inf")
+    choices: tuple[str, ...] = ()
+
+
+PROBABILITY = Parameter(
+    meaning="Probability that it acts, each time it could.", default=1.0, null=0, most=1
+)
+AT_MOST = Parameter(meaning="How many times it acts at most.", default=1_000_000, null=0)
+
+
+@dataclass(slots=True)
+class Touch:
+    """One act of a fault, before its place in the trace is known.
+
+    Attributes:
+        fault: The fault's place in the list of faults.
+        agent: Whose activation, or who came or went.
+        turn: Which activation of the agent, counted from 1; 0 if it is about none.
+        what: What was done, in words.
+        since_start: Whether the start of the activation is the first that is different.
+        output: The event that was changed, if it is one of those that the agent generates.
+        place: Where that event is among the outputs that were decided in the end.
+    """
+
+    fault: int
+    agent: str
+    turn: int
+    what: str
+    since_start: bool = False
+    output: NewEvent | None = field(default=None, repr=False, compare=False)
+    place: int | None = None
+
+
+class Moment:
+    """One activation of the target while a fault is on: its random numbers, and what is told.
+
+    Attributes:
+        payloads: What the payloads of the run's task mean.
+    """
+
+    def __init__(
+        self, fault: int, kind: str, draws: Draws, payloads: Payloads,
+        told: Callable[[str, bool, NewEvent | None], None],
+    ) -> None:  # fmt: skip
+        """Begin; `told` is given what `tell` is."""
+        self.payloads = payloads
+        self._purpose = f"fault {fault} {kind}"
+        self._draws = draws
+        self._told = told
+
+    def chance(self, probability: float, what: str = "", index: int = 0) -> bool:
+        """Whether something of this probability happens."""
+        return self._draws.chance(probability, f"{self._purpose} {what}", index)
+
+    def choice(self, items: Sequence[_T], what: str = "", index: int = 0) -> _T:
+        """One of some items, which must not be empty."""
+        return self._draws.choice([*items], f"{self._purpose} {what}", index)
+
+    def tell(self, what: str, *, since_start: bool = False, output: NewEvent | None = None) -> None:
+        """Write down that the fault has acted.
+
+        Args:
+            what: What was done, in words.
+            since_start: The activation is another one from its start on, not only at its end.
+            output: Which generated event is another one.
+        """
+        self._told(what, since_start, output)
+
+
+class Injector:
+    """The base of all kinds: it does nothing.
+
+    An object of it belongs to one fault in one run, and may keep what it has seen of its target.
+
+    Attributes:
+        parameters: What the kind can be told, by name, besides `probability` and `at_most`.
+    """
+
+    parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+
+    def __init__(self, chosen: Mapping[str, Any]) -> None:
+        """Begin, with a value for each parameter."""
+        self.chosen = chosen
+        self.acted = 0  # how often `Moment.tell` was called
+
+    def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
+        """Whether it acts now: by its probability, and by how often it has."""
+        if self.acted >= self.chosen["at_most"]:
+            return False
+        return moment.chance(self.chosen["probability"], what, index)
+
+    def watch(self, view: View, decision: Decision) -> None:
+        """Every decision of the target, inside and outside the window, before it is changed."""
+
+    def seen(self, view: View, moment: Moment) -> View:
+        """What the target is shown instead, in an activation that starts in the window."""
+        return view
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """What counts as decided instead, in an activation that starts in the window."""
+        return plan
+
+    def script(
+        self, moment: Moment, start_s: float, end_s: float | None
+    ) -> Sequence[tuple[float, Change]]:
+        """When the target leaves and joins the team, in seconds since the run began."""
+        return ()
+
+
+class OnTurn(Injector):
+    """A kind that acts on the decision of an activation as a whole."""
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """Have it decide something else, unless it has failed."""
+        if isinstance(plan.decision, str) or not self.happens(moment):
+            return plan
+        return Plan(plan.think_s, self.instead(view, plan.decision, moment))
+
+    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+        """What counts as decided instead of a decision."""
+        return decision
+
+
+class OnMessage(Injector):
+    """A kind that acts on each message of the target by itself.
+
+    Final events go to the environment and not to an agent, so they are no messages.
+    """
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """Have other messages sent."""
+        if isinstance(plan.decision, str):
+            return plan
+        outputs: list[NewEvent] = []
+        for i, message in enumerate(plan.decision.outputs):
+            acts = not message.final and self.happens(moment, "message", i)
+            outputs += self.sent(view, message, moment, i) if acts else [message]
+        return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """What is sent instead of a message, which was the `index`-th of its activation."""
+        return [message]

@@ -1,0 +1,24 @@
+"""An agent hangs: its activations take very long."""
+
+from __future__ import annotations
+
+from dig.faults.injector import Injector, Moment, Parameter
+from dig.runtime.agents import Plan, View
+
+
+class Stall(Injector):
+    """Adds to the think time; its host may cut the activation off, as any that takes too long."""
+
+    parameters = {  # noqa: RUF012 (read-only by its declaration in the base)
+        "seconds": Parameter(
+            meaning="Seconds that each activation takes longer.", default=600.0, null=0
+        )
+    }
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """The same decision, much later."""
+        seconds = self.chosen["seconds"]
+        if not seconds or not self.happens(moment):
+            return plan
+        moment.tell(f"took {seconds:g} s longer", since_start=True)
+        return Plan(plan.think_s + seconds, plan.decision)
