@@ -9,11 +9,28 @@ from typing import Any, Literal
 
 from dig.errors import SettingsError
 
-from .injector import AT_MOST, PROBABILITY, Injector, Parameter
+from .injector import COMMON, Injector, Parameter
+from .kinds.address_nobody import AddressNobody
+from .kinds.corrupt import Corrupt
 from .kinds.crash import Crash
+from .kinds.delay import Delay
+from .kinds.discard_needed import DiscardNeeded
 from .kinds.drop import Drop
+from .kinds.duplicate import Duplicate
+from .kinds.hoard import Hoard
+from .kinds.ignore_notes import IgnoreNotes
 from .kinds.leave import Leave
+from .kinds.merge_across_lineages import MergeAcrossLineages
+from .kinds.misaddress import Misaddress
+from .kinds.never_submit import NeverSubmit
+from .kinds.pass_on import PassOn
+from .kinds.replay_stale import ReplayStale
+from .kinds.silent import Silent
+from .kinds.slow import Slow
+from .kinds.split_twice import SplitTwice
 from .kinds.stall import Stall
+from .kinds.submit_early import SubmitEarly
+from .kinds.work_on_others_part import WorkOnOthersPart
 
 Family = Literal["messages", "agents", "coordination"]
 """What a kind acts on: what is sent, an agent by itself, or how agents share the work."""
@@ -42,9 +59,8 @@ class Kind:
     @property
     def parameters(self) -> dict[str, Parameter]:
         """What it can be told, by name."""
-        return {
-            **self.injector.parameters, "probability": PROBABILITY, "at_most": AT_MOST
-        }  # fmt: skip
+        own = self.injector.parameters
+        return {**own, **{name: p for name, p in COMMON.items() if name not in own}}
 
     @property
     def nulls(self) -> dict[str, Any]:
@@ -60,6 +76,49 @@ _ROWS = (
         injector=Drop,
         raises=("OE",),
         may_raise=("ET", "DL", "MC"),
+    ),
+    Kind(
+        name="delay",
+        family="messages",
+        meaning="What it sends arrives late.",
+        injector=Delay,
+        may_raise=("ET",),
+    ),
+    Kind(
+        name="duplicate",
+        family="messages",
+        meaning="What it sends arrives more than once.",
+        injector=Duplicate,
+        may_raise=("ET", "RSP"),
+    ),
+    Kind(
+        name="misaddress",
+        family="messages",
+        meaning="What it sends goes to the wrong agents.",
+        injector=Misaddress,
+        may_raise=("ET", "DL", "ER"),
+    ),
+    Kind(
+        name="address_nobody",
+        family="messages",
+        meaning="What it sends is addressed to nobody who exists.",
+        injector=AddressNobody,
+        raises=("OE",),
+        may_raise=("ET", "DL", "MC"),
+    ),
+    Kind(
+        name="corrupt",
+        family="messages",
+        meaning="What it sends carries something else than was meant.",
+        injector=Corrupt,
+        may_raise=("OE", "ET", "DL", "MC", "RSP"),
+    ),
+    Kind(
+        name="replay_stale",
+        family="messages",
+        meaning="It sends an old message again instead of a new one.",
+        injector=ReplayStale,
+        may_raise=("ET", "DL", "OE"),
     ),
     Kind(
         name="stall",
@@ -83,6 +142,90 @@ _ROWS = (
         injector=Leave,
         raises=("OE",),
         may_raise=("ET", "DL", "MC"),
+    ),
+    Kind(
+        name="slow",
+        family="agents",
+        meaning="It takes several times as long to decide.",
+        injector=Slow,
+        may_raise=("ET", "DL"),
+    ),
+    Kind(
+        name="silent",
+        family="agents",
+        meaning="It takes everything in and generates nothing.",
+        injector=Silent,
+        raises=("MC",),
+        may_raise=("DL",),
+    ),
+    Kind(
+        name="hoard",
+        family="agents",
+        meaning="It keeps everything in front of it and waits.",
+        injector=Hoard,
+        raises=("DL",),
+        may_raise=("ET",),
+    ),
+    Kind(
+        name="pass_on",
+        family="agents",
+        meaning="It passes all work on to others and does none.",
+        injector=PassOn,
+        raises=("ER",),
+        may_raise=("ET", "DL"),
+    ),
+    Kind(
+        name="submit_early",
+        family="agents",
+        meaning="It submits what it has, although it is not everything.",
+        injector=SubmitEarly,
+        raises=("ET",),
+    ),
+    Kind(
+        name="never_submit",
+        family="agents",
+        meaning="It has the answer and keeps it to itself.",
+        injector=NeverSubmit,
+        raises=("MC",),
+        may_raise=("DL",),
+    ),
+    Kind(
+        name="discard_needed",
+        family="agents",
+        meaning="It throws work away that is needed.",
+        injector=DiscardNeeded,
+        raises=("OE",),
+        may_raise=("ET", "DL", "MC"),
+    ),
+    Kind(
+        name="ignore_notes",
+        family="agents",
+        meaning="It does not read what the system says.",
+        injector=IgnoreNotes,
+        may_raise=("ET", "DL", "MC"),
+    ),
+    Kind(
+        name="split_twice",
+        family="coordination",
+        meaning="It hands the parts of a problem out twice.",
+        injector=SplitTwice,
+        may_raise=("ET", "DL"),
+    ),
+    Kind(
+        name="work_on_others_part",
+        family="coordination",
+        meaning="It does work itself that it has given to others.",
+        injector=WorkOnOthersPart,
+        raises=("RSP",),
+        may_raise=("ET",),
+    ),
+    Kind(
+        name="merge_across_lineages",
+        family="coordination",
+        meaning="It puts solutions together that belong to different problems.",
+        injector=MergeAcrossLineages,
+        raises=("CLA",),
+        may_raise=("ET", "DL"),
     ),
 )
 

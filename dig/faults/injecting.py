@@ -31,7 +31,7 @@ from dig.runtime.simulation import Happening
 
 from .fault import Fault
 from .injector import Change, Injector, Moment, Touch
-from .payloads import ANY, Payloads
+from .payloads import UNKNOWN, Payloads
 
 Member = Agent | AgentFunction | Policy
 
@@ -46,7 +46,7 @@ class Injected:
 
     def __init__(
         self, team: Mapping[str, Member], faults: Sequence[Fault], seed: int,
-        payloads: Payloads = ANY, speed: float = 1.0,
+        payloads: Payloads = UNKNOWN, speed: float = 1.0,
     ) -> None:  # fmt: skip
         """Put them round it.
 

@@ -8,10 +8,12 @@ their own, so that a fault changes no other draw of the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
+from dig.messages import Pending
+from dig.records import SYSTEM
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.draws import Draws
 
@@ -44,10 +46,16 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
 
+Parameters = Mapping[str, Parameter]
+"""The parameters of a kind, by name."""
+
 PROBABILITY = Parameter(
     meaning="Probability that it acts, each time it could.", default=1.0, null=0, most=1
 )
 AT_MOST = Parameter(meaning="How many times it acts at most.", default=1_000_000, null=0)
+ONCE = replace(AT_MOST, default=1)
+COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
+"""What every kind can be told."""
 
 
 @dataclass(slots=True)
@@ -118,7 +126,7 @@ class Injector:
         parameters: What the kind can be told, by name, besides `probability` and `at_most`.
     """
 
-    parameters: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
+    parameters: ClassVar[Parameters] = MappingProxyType({})
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         """Begin, with a value for each parameter."""
@@ -166,8 +174,11 @@ class OnTurn(Injector):
 class OnMessage(Injector):
     """A kind that acts on each message of the target by itself.
 
-    Final events go to the environment and not to an agent, so they are no messages.
+    Attributes:
+        takes_final: Whether it acts on answers too, which go to nobody in the team.
     """
+
+    takes_final: ClassVar[bool] = False
 
     def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
         """Have other messages sent."""
@@ -175,10 +186,33 @@ class OnMessage(Injector):
             return plan
         outputs: list[NewEvent] = []
         for i, message in enumerate(plan.decision.outputs):
-            acts = not message.final and self.happens(moment, "message", i)
+            acts = self.takes_final or not message.final
+            acts = acts and self.happens(moment, "message", i)
             outputs += self.sent(view, message, moment, i) if acts else [message]
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """What is sent instead of a message, which was the `index`-th of its activation."""
         return [message]
+
+
+def is_work(event: Pending) -> bool:
+    """Whether an event is work: no note of the system's, no answer that came back, no notice."""
+    return not (event.final or event.sender == SYSTEM or event.type == "notice")
+
+
+def is_solution(event: Pending) -> bool:
+    """Whether an event is work that carries a solution."""
+    return is_work(event) and event.type == "solution"
+
+
+def solutions(view: View, decision: Decision) -> list[Any]:
+    """The payloads of all solutions that lie in front of an agent, and that it has made itself."""
+    there = [event.payload for event in view.events if is_solution(event)]
+    return there + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
+
+
+def pieces(decision: Decision) -> list[NewEvent]:
+    """The parts that a problem is split into: several problems at once; else none."""
+    parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
+    return parts if len(parts) > 1 else []

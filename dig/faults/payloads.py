@@ -1,4 +1,4 @@
-"""What the payloads of a task mean, for faults that damage, join or exchange them."""
+"""What the payloads of a task mean, for faults that damage them or put them together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,27 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from dig.tasks.classifying import Posts
+from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
+from dig.tasks.counting import Numbers
+from dig.tasks.newsgroups import TASK as NEWSGROUPS
+from dig.tasks.parts import Job, Partial, disjoint, join
+from dig.tasks.reading import Reading
+
 Transform = Callable[[Any], Any]
-"""A payload that is damaged; ``None``, if it is not one that can be damaged so."""
+"""Makes a damaged payload of one; ``None``, if it is not one that can be damaged so."""
+
+TRANSFORMS: Mapping[str, str] = MappingProxyType(
+    {
+        "garbled": "nothing is left of it that can be read",
+        "counts": "each count of a solution is ten times as high, as by a slip of a digit",
+        "covers": "a solution says that it covers everything",
+        "part": "a problem is about the part after its own, or before it",
+    }
+)
+"""All ways to damage a payload, and what becomes of it; not each is there for each task."""
+
+_FACTOR = 10
 
 
 @dataclass(frozen=True)
@@ -17,15 +36,77 @@ class Payloads:
 
     Attributes:
         transforms: How one can be damaged, by name.
-        joined: Several solutions as one; ``None`` where they cannot be joined.
-        elsewhere: A problem, about the part of the task next to its own; ``None`` where there
-            is none.
+        joined: Several solutions as one, for an agent that goes on with it.
     """
 
     transforms: Mapping[str, Transform]
-    joined: Callable[[Sequence[Any], str], Any] = lambda payloads, agent: None
-    elsewhere: Transform = lambda payload: None
+    joined: Callable[[Sequence[Any], str], Any]
 
 
-ANY = Payloads(MappingProxyType({}))
+def _garbled(payload: Any) -> Any:
+    return "\ufffd" * 8
+
+
+def _listed(solutions: Sequence[Any], agent: str) -> Any:
+    return solutions[0] if len(solutions) == 1 else {"solutions": [*solutions]}
+
+
+UNKNOWN = Payloads(MappingProxyType({"garbled": _garbled}), _listed)
 """Payloads of which nothing is known."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Payloads of tasks whose data are counted in parts."""
+
+    reading: Reading
+
+    def payloads(self) -> Payloads:
+        transforms: dict[str, Transform] = {
+            "garbled": _garbled,
+            "counts": self.counts,
+            "covers": self.covers,
+            "part": self.part,
+        }
+        return Payloads(MappingProxyType(transforms), self.joined)
+
+    def counts(self, payload: Any) -> Any:
+        partial = Partial.read(payload, self.reading)
+        if partial is None:
+            return None
+        return {**payload, "counts": {v: n * _FACTOR for v, n in payload["counts"].items()}}
+
+    def covers(self, payload: Any) -> Any:
+        partial = Partial.read(payload, self.reading)
+        return None if partial is None else {**payload, "covers": [list(partial.job.whole)]}
+
+    def part(self, payload: Any) -> Any:
+        job = Job.read(payload, self.reading)
+        if job is None or job.part == job.whole or "data" in payload:
+            return None
+        start, stop = job.part
+        if stop + job.length <= job.whole[1]:
+            return {**payload, "part": [stop, stop + job.length]}
+        return {**payload, "part": [max(job.whole[0], start - job.length), start]}
+
+    def joined(self, solutions: Sequence[Any], agent: str) -> Any:
+        read = [Partial.read(payload, self.reading) for payload in solutions]
+        partials = [partial for partial in read if partial is not None]
+        if not partials:
+            return _listed(solutions, agent)
+        job = partials[0].job
+        one = join(disjoint(partials), Job(job.task, job.part, job.whole, job.most, agent))
+        return one.payload()
+
+
+_KNOWN: Mapping[str, Payloads] = MappingProxyType(
+    {
+        COUNT_FREQUENCY: _Counted(Numbers()).payloads(),
+        NEWSGROUPS: _Counted(Posts()).payloads(),
+    }
+)
+
+
+def payloads_of(task: str) -> Payloads:
+    """What the payloads of a task mean; of a user's own nothing is known."""
+    return _KNOWN.get(task, UNKNOWN)

@@ -19,7 +19,7 @@ from dig.tasks.task import Score
 from .fault import Fault
 from .injecting import Injected
 from .injector import Touch
-from .payloads_by_task import payloads_of
+from .payloads import payloads_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dig.faults.injector import Injector, Moment, Parameter
+from typing import ClassVar
+
+from dig.faults.injector import Injector, Moment, Parameter, Parameters
 from dig.runtime.agents import Plan, View
 
 
 class Stall(Injector):
     """Adds to the think time; its host may cut the activation off, as any that takes too long."""
 
-    parameters = {  # noqa: RUF012 (read-only by its declaration in the base)
+    parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
             meaning="Seconds that each activation takes longer.", default=600.0, null=0
         )

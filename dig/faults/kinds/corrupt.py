@@ -1,0 +1,40 @@
+"""A message carries something else than was meant."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dig.faults.injector import Moment, OnMessage, Parameter, Parameters
+from dig.faults.payloads import TRANSFORMS
+from dig.runtime.agents import NewEvent, View
+
+ANY = "any"
+
+
+class Corrupt(OnMessage):
+    """One of the transforms that are known for the payloads of the task; answers too."""
+
+    parameters: ClassVar[Parameters] = {
+        "how": Parameter(
+            meaning="The transform; `any` draws one that fits the payload.",
+            default=ANY,
+            choices=(ANY, *TRANSFORMS),
+        )
+    }
+    takes_final = True
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """The same message with a damaged payload, if it can be damaged so."""
+        damaged = self._damaged(message.payload, moment)
+        if not damaged:
+            return [message]
+        how = moment.choice(sorted(damaged), "how", index)
+        other = message.model_copy(update={"payload": damaged[how]})
+        moment.tell(f"a payload was damaged: {how}", output=other)
+        return [other]
+
+    def _damaged(self, payload: Any, moment: Moment) -> dict[str, Any]:
+        transforms = moment.payloads.transforms
+        hows = transforms if self.chosen["how"] == ANY else [self.chosen["how"]]
+        made = {how: transforms[how](payload) for how in hows if how in transforms}
+        return {how: one for how, one in made.items() if one is not None and one != payload}

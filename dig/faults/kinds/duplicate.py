@@ -1,0 +1,23 @@
+"""A message arrives more than once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dig.faults.injector import Moment, OnMessage, Parameter, Parameters
+from dig.runtime.agents import NewEvent, View
+
+
+class Duplicate(OnMessage):
+    """Further events with the same payload, to the same agents."""
+
+    parameters: ClassVar[Parameters] = {
+        "copies": Parameter(meaning="Copies besides the message.", default=1, null=0, most=100)
+    }
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """The message, and its copies."""
+        copies = [message.model_copy() for _ in range(self.chosen["copies"])]
+        if copies:
+            moment.tell(f"a message was sent {1 + len(copies)} times", output=copies[0])
+        return [message, *copies]

@@ -1,0 +1,22 @@
+"""A message goes to the wrong agents."""
+
+from __future__ import annotations
+
+from dig.faults.injector import Moment, OnMessage
+from dig.runtime.agents import NewEvent, View
+
+
+class Misaddress(OnMessage):
+    """To as many others, chosen at random, as it was meant for."""
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """The same message, to others."""
+        others = [name for name in view.others if name not in message.to]
+        if not others or not message.to:
+            return [message]
+        wrong = [
+            moment.choice(others, f"message {index}, recipient", i) for i in range(len(message.to))
+        ]
+        astray = message.model_copy(update={"to": list(dict.fromkeys(wrong))})
+        moment.tell("a message went to the wrong agent", output=astray)
+        return [astray]

@@ -1,0 +1,24 @@
+"""An agent passes all work on to others."""
+
+from __future__ import annotations
+
+from dig.faults.injector import Moment, OnTurn, is_work
+from dig.runtime.agents import Decision, EventFate, View
+
+
+class PassOn(OnTurn):
+    """Reroutes each event to another agent, chosen at random, and generates nothing."""
+
+    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+        """To pass on what is work; the rest stays."""
+        work = [event for event in view.events if is_work(event)]
+        if not work or not view.others:
+            return decision
+        moment.tell("passed all work on")
+        to = [moment.choice(view.others, "to", i) for i in range(len(work))]
+        return Decision(
+            fates=[
+                EventFate(event=event.id, fate="reroute", to=[name])
+                for event, name in zip(work, to, strict=True)
+            ]
+        )

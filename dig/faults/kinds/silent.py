@@ -1,0 +1,15 @@
+"""An agent takes everything in and says nothing."""
+
+from __future__ import annotations
+
+from dig.faults.injector import Moment, OnTurn
+from dig.runtime.agents import Decision, View
+
+
+class Silent(OnTurn):
+    """Consumes all that is in front of it, and generates nothing."""
+
+    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+        """To consume, and no more."""
+        moment.tell("consumed everything and generated nothing")
+        return Decision.respond(view)

@@ -1,0 +1,26 @@
+"""An agent is slow."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dig.faults.injector import Injector, Moment, Parameter, Parameters
+from dig.runtime.agents import Plan, View
+
+
+class Slow(Injector):
+    """Takes several times as long to decide the same."""
+
+    parameters: ClassVar[Parameters] = {
+        "factor": Parameter(
+            meaning="How many times as long each activation takes.", default=8.0, null=1, least=1
+        )
+    }
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """The same decision, later."""
+        factor = self.chosen["factor"]
+        if factor == 1 or not self.happens(moment):
+            return plan
+        moment.tell(f"took {factor:g} times as long", since_start=True)
+        return Plan(plan.think_s * factor, plan.decision)
