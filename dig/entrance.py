@@ -20,7 +20,8 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_IN_ERROR = 20_000
 """Characters of an error that are kept: it may quote all that a model has said."""
 
-_PER_CHARACTER = 12  # what half the characters there are take, escaped
+PER_CHARACTER = 12
+"""The most bytes that a character takes: half of what there are have two escapes of six."""
 
 
 class Entrance:
@@ -39,7 +40,7 @@ class Entrance:
         copy = plain(value, where)
         kind = type(copy)
         if kind is str:
-            if len(copy) * _PER_CHARACTER > MOST_BYTES:
+            if len(copy) * PER_CHARACTER > MOST_BYTES:
                 _measure(copy, where)
             return mask_secrets(copy) if self._redacts else copy
         if kind is dict or kind is list:

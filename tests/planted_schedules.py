@@ -349,13 +349,13 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-not-held", "runtime/wrap/calls.py",
-        "            await self._released(self.event)\n            turn = self._begin()",
+        "            await self._session.released(self.event)\n            turn = self._begin()",
         "            turn = self._begin()",
         "a callee runs while its message is held", WRAPPED,
     ),
     Mutant(
         "wrap-answer-not-held", "runtime/wrap/calls.py",
-        "        await self._released(self._answer)\n        caller.receive(self._answer)",
+        "        await self._session.released(self._answer)\n        caller.receive(self._answer)",
         "        caller.receive(self._answer)",
         "a caller goes on while its answer is held", WRAPPED,
     ),

@@ -174,10 +174,18 @@ async def by_hand(watching: Session) -> None:
     watching.unreserve(watching.reserve("dan"))
     watching.redirect(third, "cyd", "again")
     watching.seats_of(third)
+    watching.is_held(third)
     watching.incident("said", "something")
     watching.tick()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching._holding, "released", broken)
+        await watching.released(third)
     watching.guard(lambda: None, otherwise=None)
     watching._say("ann", "said by healing")
+
+
+async def broken(event: str) -> None:
+    raise Boom
 
 
 def run(failing: Failing, mode: str) -> None:

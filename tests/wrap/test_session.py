@@ -101,6 +101,19 @@ def test_what_is_no_json_is_told_by_its_type() -> None:
     assert it.rows("end")[0]["usage"] == {"tokens": [3]}
 
 
+def test_what_is_too_large_for_an_event_is_told_by_its_size() -> None:
+    """A request, a message and an answer of 17 MiB keep their places in the graph."""
+    large = "x" * 17 * 1024 * 1024
+    it = session_of("ann", "bob")
+    turn = it.session.begin("ann", [it.session.request(large, "ann")])
+    bob = it.session.begin("bob", [turn.send(large, "bob")])
+    turn.receive(bob.end(large, "ann"))
+    assert not turn.came_back(turn.submit(large))
+    sizes = [row["payload"] for row in it.rows("emit") if row["type"] != "notice"]
+    assert sizes == [{"$too_large": len(large) + 2}] * 4
+    it.must_be_sound()
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_wrong_fate_is_a_fault_of_the_adapter(strict: bool) -> None:
     """For its tests it raises; in a team at work it is counted, and the turn ends all the same."""

@@ -83,7 +83,7 @@ class Call:
     async def through(self, work: Work) -> Any:
         """Have the agent work, and hand over what it returns or raises."""
         try:
-            await self._released(self.event)
+            await self._session.released(self.event)
             turn = self._begin()
             with inside(turn):
                 result = await work(self._agent, turn.notes)
@@ -94,21 +94,16 @@ class Call:
             raise
         return result
 
-    async def _released(self, event: str) -> None:
-        """Wait while something is held; where nothing is, nobody else gets a turn here."""
-        if self._session.is_held(event):
-            await self._session.released(event)
-
     async def _is_handed_back(self, turn: Turn, result: Any) -> bool:
         """Hand over what an agent returned; says whether it has to look at that again."""
         payload, caller = self._session.guard(self._tell, result, otherwise=None), self._caller
         if caller is None:
             self._answer = turn.submit(payload, bounces=self._bounces())
-            await self._released(self._answer)
+            await self._session.released(self._answer)
             return turn.came_back(self._answer)
         kind = "notice" if payload is None else "message"
         self._answer = turn.end(payload, _seats(caller), kind)
-        await self._released(self._answer)
+        await self._session.released(self._answer)
         caller.receive(self._answer)
         return False
 

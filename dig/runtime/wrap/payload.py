@@ -11,6 +11,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from dig.codec import dumps
+from dig.entrance import MOST_BYTES, PER_CHARACTER
 from dig.plain import MOST_DIGITS
 
 MOST_DEPTH = 24
@@ -29,6 +31,15 @@ def as_payload(value: Any, depth: int = 0) -> Any:
         return _plain(value, depth)
     except Exception:  # a host's object may raise whatever it likes
         return _untold(value)
+
+
+def as_small_payload(value: Any) -> Any:
+    """Any value as `as_payload` has it; what no event can carry becomes `{"$too_large": BYTES}`."""
+    payload = as_payload(value)
+    if type(payload) is str and len(payload) < MOST_BYTES // PER_CHARACTER:
+        return payload
+    size = len(dumps(payload))
+    return payload if size <= MOST_BYTES else {"$too_large": size}
 
 
 def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

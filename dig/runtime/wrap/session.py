@@ -24,7 +24,7 @@ from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
 
 from .capabilities import CAPABILITIES, Fitting, Veto, demand, known
-from .payload import as_payload
+from .payload import as_small_payload
 from .running import inside
 from .seats import Seats
 from .steps import NONE, Steps
@@ -137,7 +137,8 @@ class Session(Steps):
         Returns:
             The event's id; empty, if monitoring has stopped.
         """
-        return self.step(self._request, Output(as_payload(payload), seats(to), type), otherwise="")
+        output = Output(as_small_payload(payload), seats(to), type)
+        return self.step(self._request, output, otherwise="")
 
     def reserve(self, agent: str) -> str:
         """The seat of an agent's next turn: its name, or `NAME#2` while that is taken.
@@ -175,8 +176,7 @@ class Session(Steps):
         """
         events = None if events is None else tuple(events)
         for event in events or ():
-            if self.is_held(event):
-                await self.released(event)
+            await self.released(event)
         turn = self.begin(agent, events)
         try:
             with inside(turn):
@@ -185,8 +185,7 @@ class Session(Steps):
             turn.fail(error, retried=retried)
             raise
         if turn.submitted:
-            if self.is_held(turn.submitted):
-                await self.released(turn.submitted)
+            await self.released(turn.submitted)
             turn.came_back(turn.submitted)
         turn.end()
 
@@ -195,8 +194,14 @@ class Session(Steps):
         return self.step(self._holding.is_held, event, otherwise=False)
 
     async def released(self, event: str) -> None:
-        """Wait until an event is not held any more; gates that keep it decide meanwhile."""
-        await self._holding.released(event)
+        """Wait until an event is not held any more; gates that keep it decide meanwhile.
+
+        If it is not held, nothing is awaited. A wait that fails is none.
+        """
+        try:
+            await self._holding.released(event)
+        except Exception as error:
+            self.step(_tell, error, otherwise=None)
 
     def let_go(self, event: str) -> None:
         """Release an event now, because who waited for it was cancelled; nobody gets it back."""
@@ -288,6 +293,10 @@ class Session(Steps):
         if tuple(wish.to) != (graph.history.sender(event.n),):
             return "an answer goes back to who submitted it"
         return None if self.may_bounce else "this answer cannot be taken back"
+
+
+def _tell(error: Exception) -> None:
+    raise error
 
 
 def fitting(setup: Setup, mode: Mode) -> Setup:

@@ -17,7 +17,7 @@ from dig.messages import Output, Pending, Started
 from dig.plain import one_line
 from dig.records import SYSTEM, Fate
 
-from .payload import as_payload
+from .payload import as_small_payload
 
 if TYPE_CHECKING:
     from .calls import Sent
@@ -238,9 +238,10 @@ class Turn:
         self._activation, self._inputs, self._queue = None, {}, []
         try:
             ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
-        except PayloadError:  # what an adapter should have used `as_payload` for
-            outputs = [replace(output, payload=as_payload(output.payload)) for output in outputs]
-            ask(monitor.end, activation, fates, outputs, usage=as_payload(usage), error=error)
+        except PayloadError:  # too large, or what an adapter should have used `as_payload` for
+            outputs = [replace(out, payload=as_small_payload(out.payload)) for out in outputs]
+            usage = as_small_payload(usage)
+            ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
         except DecisionError as wrong:
             ask(monitor.end, activation, fates, error=str(wrong))
             raise

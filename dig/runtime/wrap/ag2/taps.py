@@ -115,7 +115,7 @@ class Taps:
         if sending is None:
             return await whole(envelope)
         if sending.answer:
-            await self._released(sending.answer)
+            await self._session.released(sending.answer)
             if self._step(self._team.is_back, sending, otherwise=False):
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = sending
@@ -146,7 +146,7 @@ class Taps:
             await self._run(again, partial(_receive, client, envelope))
             return
         try:
-            await self._released(event)
+            await self._session.released(event)
         except BaseException as error:
             self._step(self._give_up, client, envelope, event, error, otherwise=None)
             raise
@@ -179,16 +179,8 @@ class Taps:
         answer = self._step(self._team.finish, work, otherwise="")
         if not answer:
             return False
-        await self._released(answer)
+        await self._session.released(answer)
         return self._step(self._team.has_back, work, answer, otherwise=False)
-
-    async def _released(self, event: str) -> None:
-        """Wait while something is held; where nothing is, nothing is awaited."""
-        if self._step(self._session.is_held, event, otherwise=False):
-            try:
-                await self._session.released(event)
-            except Exception as error:  # a wait that fails is none
-                self._step(_tell, error, otherwise=None)
 
     def _give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
         """Who waited for a message that is held is cancelled."""
@@ -253,10 +245,6 @@ class Taps:
                     work = self._step(self._team.look_again, client, envelope, otherwise=None)
                     if work is not None:  # else it is busy, and reads the note with its next turn
                         await self._run(work, partial(client._on_envelope, envelope))
-
-
-def _tell(error: Exception) -> None:
-    raise error
 
 
 def _body(reply: Any) -> Any:

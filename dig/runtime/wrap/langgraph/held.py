@@ -12,11 +12,7 @@ ON_A_THREAD = "the graph is called on a thread, where nobody can wait for a gate
 async def released(session: Session, events: Iterable[str]) -> None:
     """Wait until events are not held any more; where none is, nothing is awaited."""
     for event in events:
-        if session.step(session.is_held, event, otherwise=False):
-            try:
-                await session.released(event)
-            except Exception as error:  # a wait that fails is none
-                session.step(_tell, error, otherwise=None)
+        await session.released(event)
 
 
 def let_go(session: Session, events: Iterable[str], why: str = "") -> None:
@@ -28,7 +24,3 @@ def let_go(session: Session, events: Iterable[str], why: str = "") -> None:
                     session.incident, "not held", {"event": event, "why": why}, otherwise=None
                 )
             session.step(session.let_go, event, otherwise=None)
-
-
-def _tell(error: Exception) -> None:
-    raise error

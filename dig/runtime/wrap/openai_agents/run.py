@@ -89,7 +89,8 @@ class Run:
     async def begun(self) -> None:
         """Have the agent begin, once what it is given is not held any more; twice does no harm."""
         if self.turn is None:
-            await self._released(self._mail)
+            for event in self._mail:
+                await self.session.released(event)
             self._step(self._begin, otherwise=None)
 
     def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
@@ -107,7 +108,7 @@ class Run:
     async def is_handed_back(self, result: Any) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
         self._step(self._hand, result, otherwise=None)
-        await self._released([self._answer])
+        await self.session.released(self._answer)
         return self._step(self._came_back, otherwise=False)
 
     async def once_more(self, runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
@@ -145,16 +146,6 @@ class Run:
             with suppress(Exception):
                 self._fail(LOST_TRACK)
             raise
-
-    async def _released(self, events: list[str]) -> None:
-        """Wait while something is held; where nothing is, nobody else gets a turn here."""
-        for event in events:
-            if self._step(self.session.is_held, event, otherwise=False):
-                try:
-                    await self.session.released(event)
-                except Exception as error:  # a wait that fails is none
-                    detail = {"who": "wrapper", "what": f"raised {error!r}"}
-                    self._step(self.session.incident, "failed", detail, otherwise=None)
 
     def _place(self) -> None:
         """Make the event of the call: a problem, or a message of who calls."""
