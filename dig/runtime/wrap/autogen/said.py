@@ -1,0 +1,61 @@
+"""What the participants of a group chat say, as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from autogen_agentchat.messages import HandoffMessage, ToolCallRequestEvent
+
+from dig.runtime.wrap import as_payload
+
+
+def payload_of(message: Any) -> Any:
+    """A chat message: its text, to whom it hands over, or its type with what it has."""
+    content = message.content
+    if isinstance(message, HandoffMessage):
+        return {"handoff": message.target, "said": content}
+    if isinstance(content, str):
+        return content
+    return {"type": message.type, "content": as_payload(content)}
+
+
+def task_of(messages: Sequence[Any] | None, team: str) -> Any:
+    """What a team is asked; without a task it goes on where it has stopped."""
+    if messages is None:
+        return {"$resumed": team}
+    told = [payload_of(message) for message in messages]
+    return told[0] if len(told) == 1 else told
+
+
+def answer_of(message: Any) -> Any:
+    """What a participant's response comes to; that of a team: what was said in it last."""
+    result = getattr(message, "result", None)
+    if result is None:
+        return message.response.chat_message
+    return result.messages[-1] if result.messages else None
+
+
+def is_handoff(message: Any) -> bool:
+    """Whether a handoff only says who is next: nothing came of the turn besides."""
+    return not message.context
+
+
+def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[Any]:
+    """The handoffs of a response that are not carried out: AutoGen takes the first, and no more.
+
+    Args:
+        message: The response.
+        handoffs: Those that the agent can make, by the names of their tools.
+    """
+    response = getattr(message, "response", None)
+    if response is None or not isinstance(response.chat_message, HandoffMessage):
+        return []
+    calls = _handoffs_in(response.inner_messages or (), handoffs)
+    return [{"handoff": target} for target in calls[1:]]
+
+
+def _handoffs_in(messages: Iterable[Any], handoffs: Mapping[str, Any]) -> list[str]:
+    """To whom the last request for tools wanted to hand over."""
+    requests = [one.content for one in messages if isinstance(one, ToolCallRequestEvent)]
+    return [handoffs[call.name].target for call in (requests or [()])[-1] if call.name in handoffs]
