@@ -1,0 +1,250 @@
+"""What a session is told of one chat: who has the floor, and what becomes of what was said last.
+
+In a chat one agent speaks at a time. Whom its words are for is known when the next one has the
+floor, or when the chat is over; so that is when its turn ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from dig.runtime.wrap import Session, Turn
+from dig.runtime.wrap.calls import Sent
+from dig.runtime.wrap.running import inside
+
+from .talk import as_message, handoffs, words
+
+_T = TypeVar("_T")
+
+LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
+
+Handoff = Callable[[Mapping[str, Any]], bool]
+
+
+class Chat:
+    """One chat, from its beginning to its last word.
+
+    Attributes:
+        speaker: The agent whose code runs, if one has the floor.
+        mail: The events that are in front of the agent that is next.
+        answer: The event that its latest answer has become.
+        is_answered: Whether its answer has been accepted; who goes on then speaks from outside.
+        is_lost: Whether the wrapper has failed, so that nothing more is told of it.
+    """
+
+    def __init__(
+        self, session: Session, handoff: Handoff, caller: Turn | None, *, is_direct: bool
+    ) -> None:
+        """Begin with nothing said.
+
+        Args:
+            session: The session of its team.
+            handoff: Whether a message only hands over.
+            caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
+            is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
+        """
+        self.speaker: Any = None
+        self.mail: list[str] = []
+        self.is_answered = False
+        self.is_lost = False
+        self._session = session
+        self._handoff = handoff
+        self._caller = caller
+        self._is_asked = False  # whether the caller awaits an answer
+        self._is_direct = is_direct
+        self._turn: Turn | None = None  # of who has spoken last, or is next
+        self._seat = ""
+        self._name = ""
+        self._said: Any = None
+        self._reply: Mapping[str, Any] = {}
+        self._error: BaseException | None = None
+        self.answer = ""
+
+    # --- one turn, in the order in which it happens ---
+
+    def give(self, name: str, message: Any) -> None:
+        """An agent is to have the floor: what was said last is for it."""
+        self._step(self._give, name, words(message), otherwise=None)
+
+    def begin(self) -> None:
+        """It begins, once what it is given is not held any more."""
+        self._step(self._begin, otherwise=None)
+
+    @contextmanager
+    def floor(self, agent: Any) -> Iterator[None]:
+        """While a block lasts, the agent's code runs."""
+        self.speaker, turn = agent, self._turn
+        try:
+            if turn is None:
+                yield
+            else:
+                with inside(turn):
+                    yield
+        finally:
+            self.speaker = None
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn of who has the floor."""
+        return None if self.is_lost else self._turn
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be shown to who has the floor."""
+        if self.is_lost or self._turn is None or self._session.mode == "observe":
+            return ()
+        return self._turn.notes
+
+    def answers(self, reply: Any, is_end: bool) -> str:
+        """What an agent says is submitted, if it ends a chat that somebody outside has begun.
+
+        Returns:
+            The answer; empty, if it is none.
+        """
+        if self._caller is not None or reply is None or not (is_end or self._is_direct):
+            return ""
+        return self._step(self._submit, words(reply), otherwise="")
+
+    def has_back(self) -> bool:
+        """Whether the answer was sent back, so that its agent has the floor once more."""
+        return self._step(self._has_back, otherwise=False)
+
+    def say(self, reply: Any, name: str) -> None:
+        """An agent has spoken; ``None``: it has let the last word stand."""
+        if reply is not None:
+            self._said, self._reply = words(reply), as_message(reply, name)
+
+    def fail(self, error: BaseException) -> None:
+        """An agent has raised, or was cancelled before it could begin."""
+        self._step(self._fail, error, otherwise=None)
+
+    # --- the end ---
+
+    def close(self, error: BaseException | None = None) -> str:
+        """The chat is over; gives the event that its last word has become, if it has."""
+        return self._step(self._close, error, otherwise="")
+
+    def hand(self) -> None:
+        """Its last word is handed over: nobody keeps it any more."""
+        self._step(self._hand, otherwise=None)
+
+    def go_on(self) -> None:
+        """Somebody has gone on after the answer: what is said next comes from outside."""
+        self.is_answered, self._turn = False, None
+
+    def held(self, events: list[str]) -> list[str]:
+        """Those of some events that are on their way still."""
+        return [one for one in events if self._step(self._session.is_held, one, otherwise=False)]
+
+    # --- steps ---
+
+    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Do something in one step; once that has failed, nothing more is told of this chat."""
+        if self.is_lost:
+            return otherwise
+        return self._session.step(self._surely, do, args, otherwise=otherwise)
+
+    def _surely(self, do: Callable[..., _T], args: tuple[Any, ...]) -> _T:
+        try:
+            return do(*args)
+        except Exception:
+            self.is_lost = True
+            with suppress(Exception):
+                self._fail(LOST_TRACK)
+                self._close(LOST_TRACK)
+                self._hand()
+            raise
+
+    def _give(self, name: str, payload: Any) -> None:
+        turn, session = self._turn, self._session
+        if turn is not None and self._name == name and self._error is None:
+            self.mail = [turn.send(payload, (turn.seat,))]  # it has the floor again
+            return
+        seat = session.reserve(name)
+        if turn is None:
+            self.mail = [self._first(name, seat, payload)]
+        elif self._error is not None:
+            self.mail = [turn.fail(self._error, (seat,))]
+        else:
+            self.mail = self._handed(turn, seat, payload)
+        self._seat, self._name, self._turn, self._error = seat, name, None, None
+
+    def _first(self, name: str, seat: str, payload: Any) -> str:
+        """What somebody outside, or the turn that has begun this chat, says to an agent."""
+        caller, session = self._caller, self._session
+        if caller is None or not caller.is_open or self._is_asked:
+            return session.request(payload, (seat,))
+        self._is_asked = True
+        sent = caller.sent = caller.sent or Sent("", None)
+        again = sent.again(payload, name)
+        if again is not None:
+            caller.wait_for()
+            session.redirect(again, (seat,), payload)
+            return again
+        event = caller.send(payload, (seat,))
+        sent.add(event, payload, name)
+        return event
+
+    def _handed(self, turn: Turn, seat: str, payload: Any) -> list[str]:
+        """A turn ends: what it was given goes on if it has only handed over, else its words do."""
+        before, given = len(turn.outputs), [one.id for one in turn.events if turn.holds(one.id)]
+        is_silent = self._session.guard(self._handoff, self._reply, otherwise=False)
+        if is_silent and given and not before:
+            for event in given:
+                turn.pass_on(event, (seat,))
+            turn.end()
+            return given
+        turn.emit(payload, (seat,))
+        for lost in handoffs(self._reply)[:-1]:
+            turn.emit(words(lost), (), "handoff")
+        turn.end()
+        return [turn.outputs[before]]
+
+    def _begin(self) -> None:
+        if self._turn is None:
+            self._turn = self._session.begin(self._seat, self.mail)
+        else:
+            for event in self.mail:
+                self._turn.receive(event)
+        self.mail = []
+
+    def _submit(self, payload: Any) -> str:
+        turn = self._turn
+        self.answer = turn.submit(payload) if turn is not None else ""
+        return self.answer
+
+    def _has_back(self) -> bool:
+        turn = self._turn
+        if turn is not None and turn.came_back(self.answer):
+            return True
+        self.is_answered, self._turn = True, None
+        return False
+
+    def _fail(self, error: BaseException) -> None:
+        for event in (*self.mail, self.answer):
+            self._session.let_go(event)
+        if self.mail:
+            self._begin()
+        self._error = error
+
+    def _close(self, error: BaseException | None) -> str:
+        turn, caller, error = self._turn, self._caller, error or self._error
+        if turn is None or not turn.is_open:
+            return ""
+        to = (caller.seat,) if caller is not None and caller.is_open else ()
+        if error is not None:
+            self.answer = turn.fail(error, to, submits=caller is None)
+        elif caller is None:
+            self.answer = turn.submit(self._said, bounces=False)
+        else:
+            kind = "notice" if self._said is None else "message"
+            self.answer = turn.end(self._said, to, kind)
+        return self.answer
+
+    def _hand(self) -> None:
+        if self._turn is not None and self._caller is None:
+            self._turn.came_back(self.answer)
+        if self._caller is not None and self._is_asked:
+            self._caller.receive(self.answer)
+        self._turn = None

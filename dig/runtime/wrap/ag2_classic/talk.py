@@ -1,0 +1,46 @@
+"""What agents say: messages as payloads, and those that only say who is next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dig.runtime.wrap import as_payload
+
+BY_CODE = "[Handing off to "
+"""What AG2 has an agent say that hands over because of a condition, without asking its model."""
+
+BY_TOOL = "transfer_to_"
+"""How AG2 calls the functions by which a model hands over."""
+
+
+def as_message(reply: Any, name: str) -> dict[str, Any]:
+    """A reply, as whom it is sent to will look at it."""
+    said = dict(reply) if isinstance(reply, Mapping) else {"content": reply}
+    return {"role": "user", "name": name, **said}
+
+
+def words(message: Any) -> Any:
+    """What a message says, without what only says who says it: a text, if it is nothing else."""
+    if not isinstance(message, Mapping):
+        return as_payload(message)
+    said = {key: value for key, value in message.items() if key not in ("role", "name")}
+    return as_payload(said["content"] if said.keys() == {"content"} else said)
+
+
+def handoffs(message: Mapping[str, Any]) -> list[Any]:
+    """The calls by which a message hands over; AG2 carries out the last one."""
+    return [call for call in message.get("tool_calls") or () if _name(call).startswith(BY_TOOL)]
+
+
+def is_handoff(message: Mapping[str, Any]) -> bool:
+    """Whether a message only says who is next."""
+    content, calls = message.get("content"), message.get("tool_calls") or ()
+    if calls:
+        return not content and len(handoffs(message)) == len(calls) == 1
+    return isinstance(content, str) and content.startswith(BY_CODE)
+
+
+def _name(call: Any) -> str:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    return str(function.get("name", "")) if isinstance(function, Mapping) else ""

@@ -1,0 +1,114 @@
+"""What stands in place of the methods that messages come through, while a team is wrapped.
+
+They are attributes of the agents themselves, since AG2 looks all of them up there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from typing import Any
+
+from autogen import ConversableAgent
+
+from dig.runtime.wrap import Session
+
+from .chat import Handoff
+from .members import ASKS_MODEL, is_agent, with_members
+from .notes import showing
+from .play import Script, play, play_now
+from .scripts import Scripts
+
+Play = Callable[[Script, Callable[[Mapping[str, Any]], Any], Session], Any]
+
+PLAYS: tuple[tuple[str, Play], ...] = (("", play_now), ("a_", play))
+"""AG2 has each method twice, and the one that is awaited begins with `a_`."""
+
+
+class Taps:
+    """The taps of one team."""
+
+    def __init__(self, session: Session, handoff: Handoff) -> None:
+        """Begin without agents."""
+        self._session = session
+        self._scripts = Scripts(session, handoff)
+        self._tapped: list[tuple[Any, str, Any]] = []
+        self._known: dict[int, Any] = {}  # by id; kept alive in here
+
+    def restore(self) -> None:
+        """Take them away again, where nobody has put anything else."""
+        for owner, name, tap in reversed(self._tapped):
+            if vars(owner).get(name) is tap:
+                delattr(owner, name)
+        self._tapped.clear()
+        self._known.clear()
+
+    def follow(self, team: Any) -> None:
+        """Know the agents that a pattern makes for each of its chats."""
+        whole = getattr(team, "prepare_group_chat", None)
+        if whole is None:
+            return
+
+        @wraps(whole)
+        def prepare(*args: Any, **kwargs: Any) -> Any:
+            made = whole(*args, **kwargs)
+            for part in made:
+                self.know(part)
+            return made
+
+        self._put(team, "prepare_group_chat", prepare)
+
+    def know(self, agent: Any) -> None:
+        """An agent is seen, perhaps for the first time, with those of its group chat."""
+        if not isinstance(agent, ConversableAgent) or id(agent) in self._known:
+            return
+        self._known[id(agent)] = agent
+        for prefix, plays in PLAYS:
+            for name in ("initiate_chat", "receive"):
+                self._tap(agent, prefix + name, partial(self._talk, plays))
+            if is_agent(agent):
+                self._tap(agent, prefix + "generate_reply", partial(self._speak, plays, agent))
+        if self._session.mode == "heal":
+            self._tap(agent, ASKS_MODEL, showing)
+        for member in with_members(agent):
+            self.know(member)
+
+    def _tap(self, owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
+        whole = getattr(owner, name)
+
+        @wraps(whole)
+        def tap(*args: Any, **kwargs: Any) -> Any:
+            return stand_in(whole, *args, **kwargs)
+
+        self._put(owner, name, tap)
+
+    def _put(self, owner: Any, name: str, tap: Any) -> None:
+        setattr(owner, name, tap)
+        self._tapped.append((owner, name, tap))
+
+    def _talk(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Somebody begins a chat, or says something; whoever it is, it is known from now on."""
+        for one in (*args[:2], kwargs.get("recipient"), kwargs.get("sender")):
+            self.know(one)
+        if not self._scripts.opens():
+            return whole(*args, **kwargs)
+        return plays(
+            self._scripts.chatting(), lambda changes: whole(*args, **kwargs), self._session
+        )
+
+    def _speak(
+        self, plays: Play, agent: Any, whole: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """An agent is asked for a reply."""
+        chat = self._scripts.chat
+        if chat is not None and chat.speaker is agent:
+            return whole(*args, **kwargs)  # by itself, in the midst of its turn
+        messages, sender = (*args, None, None)[:2]
+        messages, sender = kwargs.get("messages", messages), kwargs.get("sender", sender)
+
+        def call(changes: Mapping[str, Any]) -> Any:
+            if args and changes:
+                return whole(changes["messages"], *args[1:], **kwargs)
+            return whole(*args, **{**kwargs, **changes})
+
+        return plays(self._scripts.speaking(agent, messages, sender), call, self._session)
