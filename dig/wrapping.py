@@ -24,7 +24,7 @@ from dig.runtime.wrap.adapters import (
 )
 from dig.runtime.wrap.session import Mode, Session, fitting
 from dig.runtime.wrap.steps import logger
-from dig.traces.journal import RunDirectory
+from dig.traces.journal import SEGMENT_BYTES, RunDirectory
 
 from .errors import JournalError, SettingsError
 from .findings import Finding
@@ -42,6 +42,7 @@ def wrap(
     *,
     mode: Mode = "observe",
     journal: str | Path | None = None,
+    segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     setup: Setup | None = None,
     require: Iterable[str] = (),
@@ -60,6 +61,8 @@ def wrap(
             (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
+        segment_bytes: How large a file of the trace becomes before the journal goes on in a next
+            one; ``None``: it stays one file.
         limits: The thresholds of the patterns.
         setup: Detectors, healers, gates, budget, the name of the run; by default the standard
             detectors and healers.
@@ -82,7 +85,7 @@ def wrap(
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
-    files = _Files(journal, {"run": setup.run, **about}, setup, sink)
+    files = _Files(journal, {"run": setup.run, **about}, setup, sink, segment_bytes)
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
         who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
@@ -179,18 +182,22 @@ class _Files:
         about: Mapping[str, Any],
         setup: Setup,
         further: Sink | None,
+        segment_bytes: int | None,
     ) -> None:
         self._parent = None if parent is None else Path(parent)
         self._about = about
         self._setup = setup
         self._further = further
+        self._segment_bytes = segment_bytes
         self._directory: RunDirectory | None = None
 
     def __call__(self, record: Record) -> None:
         if self._parent is not None:
             if self._directory is None:
-                header = self._setup.described()
-                self._directory = RunDirectory(self._parent, self._about, header=header)
+                self._directory = RunDirectory(
+                    self._parent, self._about, header=self._setup.described(),
+                    segment_bytes=self._segment_bytes,
+                )  # fmt: skip
             self._directory.journal(record)
         if self._further is not None:
             self._further(record)

@@ -240,8 +240,8 @@ def cuts(rng: random.Random, count: int, folder: Path) -> Counter[str]:
         aside = recover(path)
         assert path.read_bytes() == data[: ends[complete]]
         if aside is not None:
-            assert aside.file.read_bytes() == data[ends[complete] : cut]
-            aside.file.unlink()
+            assert aside.files[0].read_bytes() == data[ends[complete] : cut]
+            aside.files[0].unlink()
         seen["cuts"] += 1
     return seen
 

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dig.errors import SettingsError
+
 
 class Level(StrEnum):
     """A level of durability."""
@@ -36,3 +38,27 @@ class Keeping:
     disk_full: Annotated[
         DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
     ] = DiskFull.stop
+    segment_size: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How large the trace's file becomes before a next one is begun: 64MiB; 0: never.",
+        ),
+    ] = "256MiB"
+
+    @property
+    def segment_bytes(self) -> int | None:
+        """How many bytes a segment may have; ``None``: as many as it likes.
+
+        Raises:
+            SettingsError: It is no size.
+        """
+        from pydantic import ByteSize, TypeAdapter, ValidationError
+
+        try:
+            size = int(TypeAdapter(ByteSize).validate_python(self.segment_size))
+        except ValidationError:
+            raise SettingsError(
+                f"--segment-size: {self.segment_size!r} is no size; try 64MiB, 1GiB or 0"
+            ) from None
+        return size or None

@@ -40,9 +40,9 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     except ValueError as error:
         raise TraceError(path, None, str(error)) from None
     if aside is not None:
-        what = "a torn last record" if aside.line is None else "the line is damaged"
-        moved = f"{what}; {aside.bytes} bytes were set aside in {aside.file.name}"
-        report.add(aside.line or aside.records + 1, moved)
+        what = "the line is damaged" if aside.line else aside.what
+        moved = f"{what}; {aside.bytes} bytes were set aside in {aside.where}"
+        report.add(aside.records + 1, moved)
     if as_json:
         torn = report.torn_bytes or (aside.bytes if aside else 0)
         print(json.dumps({**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)}))

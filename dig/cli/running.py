@@ -49,7 +49,7 @@ def run(
     """
     from dig.tasks.execute import execute
 
-    clock = pacing.clock
+    clock, segment_bytes = pacing.clock, keeping.segment_bytes
     asked = asking.of_run(virtual=pacing.virtual, speed=pacing.speed)
     spec = choosing.of_task(task, asked)
     problem = spec.make_task()
@@ -67,6 +67,7 @@ def run(
                 export=export,
                 durability=keeping.durability.value,
                 disk_full=keeping.disk_full.value,
+                segment_bytes=segment_bytes,
                 task=problem,
                 made=show,
             )

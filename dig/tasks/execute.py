@@ -25,7 +25,7 @@ from dig.runtime.result import RunResult
 from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
 from dig.traces.exchanges import exchanges
-from dig.traces.journal import DiskFull, Journal, RunDirectory
+from dig.traces.journal import SEGMENT_BYTES, DiskFull, Journal, RunDirectory
 
 from .measures import Counts, measures
 from .runs import TeamRun
@@ -94,6 +94,7 @@ def execute(
     export: Callable[[Path], Attached] | None = None,
     durability: Durability = "process",
     disk_full: DiskFull = "stop",
+    segment_bytes: int | None = SEGMENT_BYTES,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
 ) -> Execution:
@@ -107,6 +108,7 @@ def execute(
         export: Makes, from the run's directory, what is attached to the bus or the monitor.
         durability: What is synced before it takes effect.
         disk_full: Whether the run goes on when a record does not fit on the disk.
+        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         task: Its task, if that has been made already.
         made: Is told the run's directory before anything happens in it.
 
@@ -125,6 +127,7 @@ def execute(
         header=arranged.setup.described(),
         durability=durability,
         disk_full=disk_full,
+        segment_bytes=segment_bytes,
     )
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:

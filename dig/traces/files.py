@@ -6,6 +6,7 @@ They, and the directories made for them, are synced for whoever asks for it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from dig.errors import JournalError
@@ -52,15 +53,19 @@ def make_directory(path: Path, *, synced: bool = False) -> None:
             sync_file(folder.parent)
 
 
-def sync_file(path: Path) -> None:
+def sync_file(path: Path, sync: Callable[[int], None] | None = None) -> None:
     """Block until a file or directory is on the disk.
+
+    Args:
+        path: Which.
+        sync: What does it, to an open file; `os.fsync`, if it is left out.
 
     Raises:
         OSError: The disk has failed.
     """
     file = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(file)
+        (sync or os.fsync)(file)
     finally:
         os.close(file)
 

@@ -2,6 +2,7 @@
 
     runs/<execution id>/
         trace.dig.jsonl       the trace, one record a line, with a hash chain; the truth
+        trace.dig.jsonl.000002    goes on after it, once it is full (see `dig.traces.segments`)
         blobs/<sha256>.json   payloads of more than 64 KiB, which the trace names
         trace.dig.jsonl.unreplayable   is there if the run went on although the disk was full
         side.json             what is no part of the trace: when, where and with what it ran
@@ -20,21 +21,21 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections import deque
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
 import dig
-from dig.errors import JournalError, SettingsError
+from dig.errors import SettingsError
 from dig.records import Record
 from dig.runtime.commit import Durability
 
+from .appending import Appending, Write
 from .chain import BLOBS, Lines
 from .files import MODE, cannot, make_directory, sync_file, write_file
-from .locking import lock
 from .reader import TRACE
 
 DiskFull = Literal["stop", "continue"]
@@ -42,6 +43,9 @@ DiskFull = Literal["stop", "continue"]
 SIDE = "side.json"
 RESULT = "result.json"
 UNREPLAYABLE = ".unreplayable"
+
+SEGMENT_BYTES = 256 * 1024 * 1024
+"""How large a trace's file in a run directory becomes: about a million records."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -54,7 +58,7 @@ class Journal:
     a `Durable`: hand it to a bus, too, if what was written is to be synced before its effect.
 
     Attributes:
-        path: The file.
+        path: The file; the first one, if there are several.
         durability: What it survives before its effect happens.
         unreplayable_from: The first record that did not fit on the disk, if the run went on.
     """
@@ -66,7 +70,8 @@ class Journal:
         header: Mapping[str, Any] | None = None,
         durability: Durability = "process",
         disk_full: DiskFull = "stop",
-        write: Callable[[int, memoryview], int] = os.write,
+        segment_bytes: int | None = None,
+        write: Write = os.write,
     ) -> None:
         """Make the file.
 
@@ -77,29 +82,30 @@ class Journal:
             durability: `process`, `effects` or `power`.
             disk_full: What happens when a record does not fit: `stop` the run, or `continue` it
                 without a journal.
+            segment_bytes: How large the file may become before the journal goes on in a next one;
+                ``None``: it stays one file.
             write: Writes some bytes to a file descriptor, and says how many.
 
         Raises:
             JournalError: It cannot be made, is there already, or is locked by another process.
+            SettingsError: No file is so small.
         """
+        if segment_bytes is not None and segment_bytes < 1:
+            raise SettingsError(f"no file has at most {segment_bytes} bytes; `None`: no limit")
         self.path = path
         self.durability = durability
         self.unreplayable_from: int | None = None
         self._disk_full = disk_full
-        self._put = write
         self._lines = Lines(header or {})
-        self._written = 0  # bytes
         self._records = 0
         self._synced = -1  # records that are on the disk; -1: nor is the file's name
-        self._blobs: list[Path] = []  # not synced yet
+        self._blobs: deque[Path] = deque()  # not synced yet
         self._syncing = Lock()
         self._broken: OSError | None = None
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
+            self._files = Appending(path, segment_bytes, write)
         except OSError as error:
             raise cannot("make", path, error) from None
-        if not lock(self._file):
-            raise JournalError(f"cannot write {path}: another process has locked it")
 
     def __call__(self, record: Record) -> None:
         """Write one record.
@@ -113,14 +119,12 @@ class Journal:
         try:
             for name, data in self._lines.blobs.items():
                 self._keep(name, data)
-            self._write(line)
+            self._files.append(line)
         except OSError as error:
-            self._take_back()
             if self._disk_full == "stop" or error.errno not in _FULL:
-                raise cannot("write", self.path, error) from None
+                raise cannot("write", self._files.current, error) from None
             self._go_on_without(record.t)
             return
-        self._written += len(line)
         self._records += 1
 
     def sync(self) -> None:
@@ -136,14 +140,7 @@ class Journal:
             if written == self._synced:
                 return
             try:
-                blobs, self._blobs = self._blobs, []
-                for blob in blobs:
-                    sync_file(blob)
-                _sync(self._file)
-                if blobs:
-                    sync_file(self.path.parent / BLOBS)
-                if blobs or self._synced < 0:
-                    sync_file(self.path.parent)
+                self._sync_files()
             except OSError as error:
                 self._broken = error
                 raise cannot("sync", self.path, error) from None
@@ -151,14 +148,19 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; twice does no harm."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._files.close()
 
-    def _write(self, line: bytes) -> None:
-        left = memoryview(line)
-        while left:  # a write may be cut short, by a signal or a disk that is almost full
-            left = left[self._put(self._file, left) :]
+    def _sync_files(self) -> None:
+        """Sync what is new, by name: another thread may be going on to the next file."""
+        current = self._files.current  # first: if it is full by now, it is synced twice
+        blobs, full = _taken(self._blobs), _taken(self._files.full)
+        for path in (*blobs, *full):
+            sync_file(path)
+        sync_file(current, _sync)
+        if blobs:
+            sync_file(self.path.parent / BLOBS)
+        if blobs or full or self._synced < 0:
+            sync_file(self.path.parent)
 
     def _keep(self, name: str, data: bytes) -> None:
         """Write a payload beside the trace, unless an equal one is there already."""
@@ -168,11 +170,6 @@ class Journal:
         if not path.exists():
             write_file(path, data)
             self._blobs.append(path)
-
-    def _take_back(self) -> None:
-        """Leave no part of a line behind; if that fails too, it is a torn tail."""
-        with suppress(OSError):
-            os.ftruncate(self._file, self._written)
 
     def _go_on_without(self, t: int) -> None:
         """Mark the trace: the run goes on after its last record, and nobody can replay that.
@@ -203,6 +200,7 @@ class RunDirectory:
         header: Mapping[str, Any] | None = None,
         durability: Durability = "process",
         disk_full: DiskFull = "stop",
+        segment_bytes: int | None = SEGMENT_BYTES,
     ) -> None:
         """Make a directory for a new execution below `parent`, with its side file.
 
@@ -213,6 +211,7 @@ class RunDirectory:
             durability: As for `Journal`; all but `process` is for the directory, and the files
                 beside the trace, too.
             disk_full: As for `Journal`.
+            segment_bytes: As for `Journal`.
 
         Raises:
             JournalError: It cannot be made.
@@ -227,8 +226,9 @@ class RunDirectory:
             raise cannot("make", self.path, error) from None
         self._write(SIDE, {"execution": execution, "began": now.isoformat(), **about, **_machine()})
         self.journal = Journal(
-            self.path / TRACE, header=header, durability=durability, disk_full=disk_full
-        )
+            self.path / TRACE, header=header, durability=durability, disk_full=disk_full,
+            segment_bytes=segment_bytes,
+        )  # fmt: skip
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
         """Write `result.json`, whole or not at all; returns its path.
@@ -246,6 +246,11 @@ class RunDirectory:
         except OSError as error:
             raise cannot("write", path, error) from None
         return path
+
+
+def _taken(paths: deque[Path]) -> list[Path]:
+    """What is in a queue, taken out of it, while others may be putting more into it."""
+    return [paths.popleft() for _ in range(len(paths))]
 
 
 def read_side(run: Path) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from typing import Any, NoReturn
 from dig.errors import RecordError
 from dig.plain import MOST_DEPTH
 
+MOST_BYTES = 17 * 1024 * 1024
+"""The longest line that is read: an event of 16 MiB and what stands around it."""
+
 MOST_LEVELS = MOST_DEPTH + 4
 """How deep what is read may be nested: the deepest payload, and what stands around it."""
 

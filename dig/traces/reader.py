@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,20 +13,16 @@ from dig.codec import decode
 from dig.errors import DamageError, RecordError, RuleError, TraceError
 from dig.findings import Finding
 from dig.graph import InteractionGraph
-from dig.records import Limits, Record, Run
+from dig.records import Finish, Limits, Record, Run
 from dig.watch import Watch
 
+from .blobs import read_blobs
 from .chain import BLOBS, CHAIN, Chain, is_journal
+from .json_text import MOST_BYTES as MOST_BYTES
 from .json_text import parse
-
-MOST_BYTES = 17 * 1024 * 1024
-"""The longest line that is read: an event of 16 MiB and what stands around it."""
+from .segments import fault, first_segment, later_segments, segment_path
 
 TRACE = "trace.dig.jsonl"
-
-_BLOB = re.compile("[0-9a-f]{64}")
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file
 
 
 def trace_path(path: Path) -> Path:
@@ -36,8 +30,13 @@ def trace_path(path: Path) -> Path:
     return path / TRACE if path.is_dir() else path
 
 
+def is_run(path: Path) -> bool:
+    """Whether a directory is that of a run, be it one whose first segments are gone."""
+    return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
+
+
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
-    """Read the records of a trace file (or run directory), one a line.
+    """Read the records of a trace (file or run directory), one a line, over all of its segments.
 
     The hash chain of a journal is checked on the way. A part of a line at its end, which a crash
     or a writer at work leaves there, is not read.
@@ -48,28 +47,31 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
             ``None``, and may be missing.
 
     Raises:
-        TraceError: The file cannot be read, or a line is no record, or damaged; the line is named.
+        TraceError: A file is missing or cannot be read, or a line is no record, or damaged; file
+            and line are named.
     """
     for line in read_lines(path):
-        yield record_of(trace_path(path), line, payloads=payloads)
+        yield record_of(line, payloads=payloads)
 
 
 class Line(NamedTuple):
     """One line of a trace.
 
     Attributes:
-        number: Its number, counted from 1.
         text: The line, with its newline.
         row: The JSON object in it.
+        file: The file in which it stands.
+        number: Its number there, counted from 1.
     """
 
-    number: int
     text: bytes
     row: dict[str, Any]
+    file: Path
+    number: int
 
 
-def record_of(path: Path, line: Line, *, payloads: bool = True) -> Record:
-    """The record in a line of a trace file; see `read_records`.
+def record_of(line: Line, *, payloads: bool = True) -> Record:
+    """The record in a line of a trace; see `read_records`.
 
     Raises:
         TraceError: There is none in it.
@@ -77,17 +79,17 @@ def record_of(path: Path, line: Line, *, payloads: bool = True) -> Record:
     try:
         row = line.row
         if payloads and BLOBS in row:
-            row = {**row, **read_blobs(path.parent, row[BLOBS])}
+            row = {**row, **read_blobs(line.file.parent, row[BLOBS])}
         return decode(row)
     except RecordError as error:
-        raise TraceError(path, line.number, str(error)) from None
+        raise TraceError(line.file, line.number, str(error)) from None
 
 
 def read_lines(path: Path) -> Iterator[Line]:
     """Read the lines of a trace; see `read_records`.
 
     Raises:
-        TraceError: The file cannot be read, or a line is no JSON object, or damaged.
+        TraceError: A file is missing or cannot be read, or a line is no JSON object, or damaged.
     """
     tail = Tail(path)
     yield from tail.read()
@@ -99,7 +101,7 @@ class Tail:
     """The lines of a trace that may still be growing, each read once.
 
     Attributes:
-        path: The trace file.
+        path: The trace file; the first one, if there are several.
         number: How many lines were read.
         is_journal: Whether the first of them begins a journal.
     """
@@ -114,6 +116,13 @@ class Tail:
         self.number = 0
         self.is_journal = False
         self._chain = Chain()
+        self._is_finished = False
+        self._segment = 1
+        self._begin(self.path)
+
+    def _begin(self, file: Path) -> None:
+        self._file = file
+        self._before = self.number  # lines in the files before this one
         self._at = 0  # the first byte that was not read
         self._is_open = False  # the latest line had no newline
 
@@ -125,41 +134,92 @@ class Tail:
                 for the next time. If not, only a journal may have one.
 
         Raises:
-            TraceError: The file cannot be read, is shorter than what was read of it, or a line
-                is no JSON object, or damaged.
+            TraceError: A file is missing, cannot be read, or is shorter than what was read of it,
+                or a line is no JSON object, or damaged.
         """
+        while True:
+            following = segment_path(self.path, self._segment + 1)
+            is_full = following.exists()  # seen before the end is: nothing comes after that
+            yield from self._read_file(is_growing, is_full)
+            if is_full:
+                self._segment += 1
+                self._begin(following)
+            elif not self._goes_on(following):
+                return
+
+    def _goes_on(self, following: Path) -> bool:
+        """Whether a next segment has come meanwhile.
+
+        Raises:
+            TraceError: It is missing, since later ones are there.
+        """
+        strays = [] if self._is_finished else later_segments(self.path, self._segment)
+        if not strays or following.exists():
+            return bool(strays)
+        reason = f"is missing: {strays[0].name} is there, and goes on after it; put it back"
+        if self.is_journal:
+            reason += f" (--salvage keeps the {self.number} records before it)"
+        raise TraceError(following, None, reason)
+
+    def _read_file(self, is_growing: bool, is_full: bool) -> Iterator[Line]:
         try:
-            with self.path.open("rb") as file:
+            with self._file.open("rb") as file:
                 if os.fstat(file.fileno()).st_size < self._at:
-                    raise TraceError(self.path, None, "has become shorter: it is another trace now")
+                    reason = "has become shorter: it is another trace now"
+                    raise TraceError(self._file, None, reason)
                 file.seek(self._at)
                 while text := file.readline(MOST_BYTES + 1):
                     if self._is_open and not text.strip():  # the rest of a line that was taken
                         self._at += len(text)
                         continue
-                    is_part = not text.endswith(b"\n") and len(text) <= MOST_BYTES
+                    is_part = not is_full and not text.endswith(b"\n") and len(text) <= MOST_BYTES
                     if is_part and (self.is_journal or (is_growing and not _is_whole(text))):
                         return
                     yield self._take(text)
         except OSError as error:
-            raise TraceError(
-                self.path, None, f"cannot be read: {error.strerror or error}"
-            ) from None
+            raise TraceError(self._file, None, self._unreadable(error)) from None
+
+    def _unreadable(self, error: OSError) -> str:
+        strays = later_segments(self.path, 1) if self._segment == 1 else []
+        if strays and isinstance(error, FileNotFoundError):
+            return f"is missing: {strays[0].name} is there, and goes on after it; put it back"
+        return f"cannot be read: {error.strerror or error}"
 
     def _take(self, text: bytes) -> Line:
-        number = self.number + 1
+        number = self.number + 1 - self._before
         if self.is_journal:
-            _check_chain(self._chain, self.path, number, text)
-        row = _parse(self.path, number, text)
-        if number == 1 and is_journal(row):
-            self.is_journal = True
-            _check_chain(self._chain, self.path, 1, text)
+            self._check_chain(number, text)
+        row = _parse(self._file, number, text)
+        if self.number == 0:
+            self._check_first(row, text)
         elif CHAIN in row and not self.is_journal:
             raise TraceError(self.path, 1, "is damaged: the lines after it are a journal's")
-        self.number = number
+        self.number += 1
         self._at += len(text)
         self._is_open = not text.endswith(b"\n")
-        return Line(number, text, row)
+        self._is_finished = row.get("kind") == Finish.kind
+        return Line(text, row, self._file, number)
+
+    def _check_first(self, row: dict[str, Any], text: bytes) -> None:
+        first = first_segment(self.path)
+        if first is not None and row.get("kind") != Run.kind:
+            reason = f"is only a part of a trace: name the file it begins with, {first.name}"
+            raise TraceError(self.path, None, reason)
+        if is_journal(row):
+            self.is_journal = True
+            self._check_chain(1, text)
+
+    def _check_chain(self, number: int, text: bytes) -> None:
+        if self._chain.fits(text):
+            return
+        reason = "the line is damaged"
+        if number == 1 and self._segment > 1:
+            before = segment_path(self.path, self._segment - 1).name
+            reason += f", or does not go on where {before} ends"
+        reason += ": its checksum does not fit"
+        if self.number:
+            reason += f" (--salvage keeps the {self.number} before it)"
+        raise DamageError(self._file, number, reason)
 
 
 def _is_whole(text: bytes) -> bool:
@@ -173,47 +233,11 @@ def _is_whole(text: bytes) -> bool:
         return False
 
 
-def _check_chain(chain: Chain, path: Path, number: int, text: bytes) -> None:
-    if not chain.fits(text):
-        reason = "the line is damaged: its checksum does not fit"
-        if number > 1:
-            reason += f" (--salvage keeps the {number - 1} before it)"
-        raise DamageError(path, number, reason)
-
-
 def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
     try:
         return parse_row(text)
     except RecordError as error:
         raise TraceError(path, number, str(error)) from None
-
-
-def read_blobs(folder: Path, names: object) -> dict[str, Any]:
-    """The payloads that lie beside a trace, by their keys in a record.
-
-    Raises:
-        RecordError: One is missing or damaged.
-    """
-    if type(names) is not dict:
-        raise RecordError("`blobs` must be an object of checksums")
-    return {key: _read_blob(folder, name) for key, name in names.items()}
-
-
-def _read_blob(folder: Path, name: object) -> Any:
-    if type(name) is not str or not _BLOB.fullmatch(name):
-        raise RecordError("`blobs` names what is no checksum")
-    try:
-        file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS | _NO_WAITING)
-        with open(file, "rb") as blob:
-            data = blob.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise RecordError(f"the payload {name} cannot be read: {error.strerror}") from None
-    if sha256(data).hexdigest() != name:
-        raise RecordError(f"the payload {name} is damaged")
-    try:
-        return parse(data.decode("utf-8"), "it")
-    except (ValueError, RecordError) as error:
-        raise RecordError(f"the payload {name} is no JSON that can be read: {error}") from None
 
 
 def parse_row(line: bytes) -> dict[str, Any]:
@@ -266,4 +290,4 @@ def check_trace(
         try:
             yield from watch.feed(record)
         except RuleError as error:
-            raise TraceError(trace_path(path), number, str(error)) from None
+            raise fault(trace_path(path), number, str(error)) from None

@@ -1,22 +1,28 @@
 """After a crash: the end of a journal that is no whole record is set aside, and reported.
 
-What a crash leaves is a torn tail: part of a line, without its newline. It is moved to a file
-beside the trace, so nothing is lost and the trace is what a reader wants. Damage in the middle is
-not touched unless that is asked for (`salvage`); then all from the damaged line on is moved.
+What a crash leaves is a torn tail: part of a line, without its newline, at the end of the last
+segment. It is moved to a file beside it, so nothing is lost and the trace is what a reader wants.
+Damage in the middle is not touched unless that is asked for (`salvage`); then all from the damaged
+line on is moved, later segments as a whole.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from dig.errors import RecordError, TraceError
+from dig.plain import counted
 
 from .chain import Chain, is_journal
 from .files import MODE, cannot, sync_file
 from .locking import is_abandoned, is_being_written
 from .reader import MOST_BYTES, parse_row, trace_path
+from .segments import later_segments, segments
 
 
 @dataclass(frozen=True)
@@ -24,24 +30,31 @@ class SetAside:
     """What was moved out of a journal.
 
     Attributes:
-        path: The journal.
-        file: Where it is now.
+        path: The file from whose end it was taken, or after which it was.
+        files: Where it is now, in order.
         bytes: How much it is.
-        line: The damaged line with which it begins; ``None`` for a torn tail.
+        line: The damaged line with which it begins, in `path`; ``None``: it begins with none.
         records: How many records the journal has now.
+        what: What it is, in words.
     """
 
     path: Path
-    file: Path
+    files: tuple[Path, ...]
     bytes: int
     line: int | None
     records: int
+    what: str
+
+    @property
+    def where(self) -> str:
+        """The names of the files in which it is now."""
+        further = len(self.files) - 1
+        return self.files[0].name + (f" and {counted(further, 'further file')}" if further else "")
 
     def __str__(self) -> str:
         """In a sentence."""
-        what = "a torn last record" if self.line is None else f"line {self.line} and what follows"
         return (
-            f"{self.path}: {what} ({self.bytes} bytes) was set aside in {self.file.name}; "
+            f"{self.path}: {self.what} ({self.bytes} bytes) was set aside in {self.where}; "
             f"{self.records} whole records are left"
         )
 
@@ -53,7 +66,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
 
     Args:
         path: The journal or its run directory.
-        salvage: Give up what follows a damaged line, too.
+        salvage: Give up what follows a damaged line or a missing segment, too.
 
     Raises:
         TraceError: Not even the first line is whole.
@@ -63,15 +76,20 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     try:
         if not _needs_care(path, salvage) or is_being_written(path):
             return None
-        end, records, line = _whole(path)
-        left = path.stat().st_size - end
+        whole = _whole(path)
+        left = whole.file.stat().st_size - whole.end
+        size = left + sum(file.stat().st_size for file in whole.later)
     except OSError:
         return None  # whoever reads it will say what is wrong with it
-    if not left or (line is not None and not salvage):
+    is_torn = left > 0 and not (whole.is_damaged or whole.later)
+    if not (is_torn or (salvage and (left or whole.later))):
         return None
-    if line is not None and not records:
-        raise TraceError(path, line, "there is nothing to salvage: the first line is damaged")
-    return SetAside(path, _move(path, end), left, line, records)
+    if not whole.records:
+        raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
+    line = whole.lines + 1 if left and not is_torn else None
+    what = "a torn last record" if is_torn else "what follows a missing file"
+    what = f"line {line} and what follows" if line else what
+    return SetAside(whole.file, _set_aside(whole, left), size, line, whole.records, what)
 
 
 def is_cut_off(path: Path) -> bool:
@@ -88,53 +106,109 @@ def is_cut_off(path: Path) -> bool:
     return is_journal(first) and is_abandoned(path)
 
 
-def _needs_care(path: Path, salvage: bool) -> bool:
+def _needs_care(first: Path, salvage: bool) -> bool:
     """Whether it is a journal, and does not end with the end of a line (or may be damaged)."""
-    with path.open("rb") as file:
+    with first.open("rb") as file:
         try:
-            first = parse_row(file.readline(MOST_BYTES + 1))
+            row = parse_row(file.readline(MOST_BYTES + 1))
         except RecordError:
             return False
+    *_, last = segments(first)
+    return is_journal(row) and (salvage or _is_torn(last))
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):  # the next segment was made, and nothing written to it
+            return False
         file.seek(-1, os.SEEK_END)
-        return is_journal(first) and (salvage or file.read(1) != b"\n")
+        return file.read(1) != b"\n"
 
 
-def _whole(path: Path) -> tuple[int, int, int | None]:
-    """The length of the longest valid prefix, its records, and the line that is damaged."""
-    chain, end, records = Chain(), 0, 0
+class _Whole(NamedTuple):
+    """The longest valid prefix of a journal.
+
+    Attributes:
+        file: The segment in which it ends.
+        end: After how many bytes of it.
+        lines: After how many lines of it.
+        records: How many records the prefix has, over all segments.
+        is_damaged: Whether a whole line follows, in the same segment, that is damaged.
+        later: The segments after that one.
+    """
+
+    file: Path
+    end: int
+    lines: int
+    records: int
+    is_damaged: bool
+    later: list[Path]
+
+
+def _whole(first: Path) -> _Whole:
+    chain, whole = Chain(), _Whole(first, 0, 0, 0, False, [])
+    for number, path in enumerate(segments(first), 1):
+        end, lines, is_damaged = _whole_lines(path, chain)
+        later = later_segments(first, number)
+        whole = _Whole(path, end, lines, whole.records + lines, is_damaged, later)
+        if end < path.stat().st_size:
+            break
+    return whole
+
+
+def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
+    """How many bytes and lines of a segment are whole, and whether a damaged line follows."""
+    end = lines = 0
     with path.open("rb") as file:
         while text := file.readline(MOST_BYTES + 1):
             if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
                 break
             if not chain.fits(text):
-                return end, records, records + 1
+                return end, lines, True
             end += len(text)
-            records += 1
-    return end, records, None
+            lines += 1
+    return end, lines, False
 
 
-def _move(path: Path, end: int) -> Path:
-    """Move all from a byte on to a new file; a crash in between leaves it in both."""
-    number = 0
-    while True:
-        suffix = f".torn{f'.{number}' if number else ''}"
-        aside = path.with_name(path.name + suffix)
+def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
+    """Move what is not whole; the last file first, so that it can be gone on with after a crash."""
+    moved: list[Path] = []
+    for path in reversed(whole.later):
+        aside, file = _beside(path)
+        os.close(file)
         try:
-            copy = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-            break
-        except FileExistsError:
-            number += 1
+            path.replace(aside)
         except OSError as error:
-            raise cannot("make", aside, error) from None
+            raise cannot("move", path, error) from None
+        moved.insert(0, aside)
+    return (_cut(whole.file, whole.end), *moved) if left else tuple(moved)
+
+
+def _cut(path: Path, end: int) -> Path:
+    """Move all from a byte on to a new file; a crash in between leaves it in both."""
+    aside, copy = _beside(path)
     try:
         with path.open("r+b") as file, open(copy, "wb") as torn:
             file.seek(end)
-            while part := file.read(1 << 20):
-                torn.write(part)
+            shutil.copyfileobj(file, torn, 1 << 20)
             torn.flush()
             os.fsync(torn.fileno())
+            sync_file(path.parent)
             file.truncate(end)
         sync_file(path)
     except OSError as error:
         raise cannot("write", path, error) from None
     return aside
+
+
+def _beside(path: Path) -> tuple[Path, int]:
+    """A new file beside another one, for what is moved out of it; open for writing."""
+    for number in count():
+        aside = path.with_name(f"{path.name}.torn{f'.{number}' if number else ''}")
+        try:
+            return aside, os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise cannot("make", aside, error) from None
+    raise AssertionError("there is always a next number")

@@ -30,7 +30,7 @@ def test_a_cut_at_every_byte_leaves_the_longest_valid_prefix(tmp_path: Path) -> 
             assert aside is None
         else:
             assert aside is not None
-            assert aside.file.read_bytes() == whole[end:cut]
+            assert aside.files[0].read_bytes() == whole[end:cut]
             assert (aside.bytes, aside.records, aside.line) == (cut - end, complete, None)
 
 
@@ -50,7 +50,7 @@ def test_a_second_torn_tail_does_not_replace_the_first(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:-3])
         aside = recover(path)
         assert aside is not None
-        files.append(aside.file.name)
+        files.append(aside.files[0].name)
     assert files == [f"{TRACE}.torn", f"{TRACE}.torn.1", f"{TRACE}.torn.2"]
 
 
@@ -65,7 +65,7 @@ def test_damage_in_the_middle_stays_until_it_is_salvaged(tmp_path: Path) -> None
     aside = recover(path, salvage=True)
     assert aside is not None
     assert (aside.line, aside.records) == (4, 3)
-    assert path.read_bytes() + aside.file.read_bytes() == broken
+    assert path.read_bytes() + aside.files[0].read_bytes() == broken
     assert list(read_records(path)) == story()[:3]
     assert recover(path, salvage=True) is None
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors import standard
-from dig.errors import RuleError, SettingsError, TraceError
+from dig.errors import RuleError, SettingsError
 from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.records import Deliver, End, FindingRow, HealRow, Record
 from dig.traces.journal import SIDE, read_side
 from dig.traces.reader import read_records, trace_path
+from dig.traces.segments import fault
 from dig.watch import Watch
 
 
@@ -56,7 +57,7 @@ class Source:
             try:
                 taken.take(record)
             except RuleError as error:
-                raise TraceError(trace_path(run), number, str(error)) from None
+                raise fault(trace_path(run), number, str(error)) from None
         about = _side(run)
         method = about.get("method")
         return cls(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from dig.errors import RuleError, TraceError
 from dig.traces.journal import SIDE
 from dig.traces.reader import TRACE, read_records, trace_path
+from dig.traces.segments import fault, segments
 
 from .content import Content
 from .ids import Origin
@@ -48,8 +50,7 @@ def origin_of(path: Path) -> Origin:
     side = trace.parent / SIDE
     try:
         if trace.name != TRACE or not side.exists():
-            digest = blake2b(trace.read_bytes(), digest_size=8).hexdigest()
-            return Origin(f"trace-{digest}", trace.stat().st_mtime_ns)
+            return _alone([*segments(trace)])
         about = json.loads(side.read_text("utf-8"))
         began = datetime.fromisoformat(about["began"]) - _1970
         return Origin(str(about["execution"]), began // timedelta(microseconds=1) * 1000)
@@ -58,6 +59,15 @@ def origin_of(path: Path) -> Origin:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise TraceError(side, None, "does not say which run it is of, and when it began") from None
+
+
+def _alone(files: list[Path]) -> Origin:
+    digest = blake2b(digest_size=8)
+    for path in files:
+        with path.open("rb") as file:
+            for part in iter(partial(file.read, 1 << 20), b""):
+                digest.update(part)
+    return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
 
 
 def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
@@ -71,7 +81,7 @@ def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
         try:
             yield mapping.feed(record)
         except RuleError as error:
-            raise TraceError(trace_path(path), number, str(error)) from None
+            raise fault(trace_path(path), number, str(error)) from None
     yield mapping.close()
 
 

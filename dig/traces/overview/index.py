@@ -19,13 +19,14 @@ from pathlib import Path
 import dig
 from dig.errors import TraceError
 from dig.traces.journal import RESULT, SIDE
-from dig.traces.reader import TRACE
+from dig.traces.reader import TRACE, is_run
+from dig.traces.segments import segments
 
 from .summary import RunSummary, standing, summarise
 
 INDEX = ".index.sqlite"
 _SUFFIX = ".dig.jsonl"
-_VERSION = 3
+_VERSION = 4
 _WAIT_S = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS runs
     (key TEXT PRIMARY KEY, stamp TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL)"""
@@ -43,7 +44,7 @@ def overview(folder: Path) -> list[RunSummary]:
     Raises:
         TraceError: There is no such directory.
     """
-    if (folder / TRACE).is_file():
+    if is_run(folder):
         return [summarise(folder)]
     paths = run_paths(folder)
     known = _load(folder / INDEX)
@@ -82,12 +83,14 @@ def run_paths(folder: Path) -> list[Path]:
 def _is_run(path: Path) -> bool:
     if path.name.endswith(_SUFFIX):
         return path.is_file()
-    return (path / TRACE).is_file()
+    return is_run(path)
 
 
 def _stamp(path: Path) -> str:
     """What changes when a run, or what reads it, does."""
-    files = [path] if path.is_file() else [path / name for name in (TRACE, RESULT, SIDE)]
+    first = path if path.is_file() else path / TRACE
+    files = [*segments(first)]
+    files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
     sizes = []
     for file in files:
         try:

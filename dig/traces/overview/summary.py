@@ -15,6 +15,7 @@ from dig.records import OUTCOMES, FindingRow, HealRow, Record
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.recovery import is_cut_off
+from dig.traces.segments import fault, segment_path
 from dig.watch import Watch
 
 from .cost import Costs, is_number
@@ -100,8 +101,7 @@ def summarise(path: Path) -> RunSummary:
         if not _is_torn(trace_path(path), count.records):
             state, problem = "broken", str(error)
     except RuleError as error:
-        place = TraceError(trace_path(path), count.records + 1, str(error))
-        state, problem = "broken", str(place)
+        state, problem = "broken", str(fault(trace_path(path), count.records + 1, str(error)))
     graph = count.watch.graph
     finish = graph.finished
     first = graph.run if graph.t >= 0 else None
@@ -184,6 +184,8 @@ def beside(path: Path, name: str) -> dict[str, Any]:
 
 def _is_torn(path: Path, whole: int) -> bool:
     """Whether a trace stops within the line after its first `whole` ones: it is being written."""
+    if segment_path(path, 2).exists():  # then it is a journal, in which this is damage
+        return False
     try:
         with path.open("rb") as file:
             for _ in range(whole):

@@ -19,6 +19,7 @@ from dig.graph import InteractionGraph
 from dig.plain import safe_text
 from dig.records import FindingRow, Run
 from dig.runtime.host import Setup
+from dig.traces.segments import fault
 from dig.watch import Watch
 
 from .drive import Driver
@@ -88,7 +89,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
         try:
             found += watch.feed(record)
         except RuleError as error:
-            raise TraceError(tape.path, watch.graph.t + 2, str(error)) from None
+            raise fault(tape.path, watch.graph.t + 2, str(error)) from None
         if isinstance(record, FindingRow):
             told.append(_body(record))
         if record.t == at:

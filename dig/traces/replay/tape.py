@@ -83,4 +83,4 @@ class Tape:
         return self._sent_again.get(event)
 
     def _recorded(self, line: Line) -> Recorded:
-        return Recorded(line.text, record_of(self.path, line, payloads=self._payloads))
+        return Recorded(line.text, record_of(line, payloads=self._payloads))

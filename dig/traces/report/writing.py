@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dig.errors import RuleError, TraceError
+from dig.errors import RuleError
 from dig.plain import one_line
 from dig.traces.files import cannot, write_file
 from dig.traces.reader import read_records, trace_path
+from dig.traces.segments import fault
 
 from .about import head
 from .document import report_page
@@ -56,7 +57,7 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
         for record in read_records(run, payloads=payloads):
             rows.append(made.of(record))
     except RuleError as error:
-        raise TraceError(trace_path(run), len(rows) + 1, str(error)) from None
+        raise fault(trace_path(run), len(rows) + 1, str(error)) from None
     records = len(rows)
     if not made.has_findings:
         rows += made.found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors import standard
-from dig.errors import RuleError, TraceError
+from dig.errors import RuleError
 from dig.explain import Explanation
 from dig.findings import Finding
 from dig.history import History
@@ -31,6 +31,7 @@ from dig.records import (
     micros,
 )
 from dig.traces.reader import read_records, trace_path
+from dig.traces.segments import fault
 from dig.traces.words import told
 from dig.watch import Watch
 
@@ -73,7 +74,7 @@ class Reading:
             try:
                 self.found += watch.feed(record)
             except RuleError as error:
-                raise TraceError(trace_path(path), number, str(error)) from None
+                raise fault(trace_path(path), number, str(error)) from None
             self._keep(record, name)
         self.agents = dict.fromkeys((*self.graph.run.agents, *self.agents))
 

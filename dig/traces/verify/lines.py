@@ -1,8 +1,9 @@
-"""The lines of a trace file: whole, undamaged, JSON."""
+"""The lines of a trace, over all of its files: whole, undamaged, JSON."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from hashlib import blake2b
 from math import isinf
@@ -19,36 +20,76 @@ _SEAL = len(b',"chain":"') + 32 + len(b'"}\n')
 
 
 def rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number and the JSON object of each line; tells the report what the file is."""
+    """The number and the JSON object of each line; tells the report what the files are."""
     number, last = 0, b""
-    with path.open("rb") as file:
-        while text := file.readline(MOST_BYTES + 1):
+    files, missing = _files(path)
+    report.files = dict.fromkeys(file.name for file in files)
+    for file in files:
+        begin = report.files[file.name] = number + 1
+        for text in _texts(file):
             number += 1
             if number == 1:
                 if not any(sign in text for sign in _SIGNS):
                     raise ValueError("it is no trace: its first line is no record")
                 row = _row(text, number, strict=True)
                 report.is_journal = "chain" in row or "journal" in row
+                _check_first(path, row)
             if report.is_journal:
-                if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
+                is_cut = not text.endswith(b"\n") and len(text) <= MOST_BYTES
+                if is_cut and file == files[-1] and not missing:
                     report.torn_bytes = len(text)
                     report.add(number, f"a torn last record of {len(text)} bytes")
                     return
-                last = _next_seal(last, text, number)
+                last = _next_seal(last, text, number, begins=number == begin > 1)
             if number > 1:
                 row = _row(text, number, strict=not report.is_journal)
             if "chain" in row and not report.is_journal:
                 raise Broken("the first line is no journal's, but later lines are", 1)
             yield number, row
+    if missing:
+        raise Broken(missing)
     if number == 0:
         raise ValueError("it is empty")
 
 
-def _next_seal(last: bytes, text: bytes, number: int) -> bytes:
+def _files(path: Path) -> tuple[list[Path], str | None]:
+    """The files of a trace, in order, up to the first that is missing; and which one that is.
+
+    After NAME come NAME.000002, NAME.000003, and so on.
+    """
+    prefix = f"{path.name}."
+    ends = [name[len(prefix) :] for name in os.listdir(path.parent) if name.startswith(prefix)]
+    numbers = [int(end) for end in ends if end.isascii() and end.isdecimal()]
+    later = sorted(n for n in numbers if n > 1 and f"{n:06}" in ends)
+    if later and not path.exists():
+        raise ValueError(f"it is missing; {path.name}.{later[0]:06} is there, and goes on after it")
+    files = [path]
+    for number in later:
+        name = f"{path.name}.{number:06}"
+        if number != len(files) + 1:
+            return files, f"{path.name}.{len(files) + 1:06} is missing; {name} goes on after it"
+        files.append(path.with_name(name))
+    return files, None
+
+
+def _texts(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while text := file.readline(MOST_BYTES + 1):
+            yield text
+
+
+def _check_first(path: Path, row: dict[str, Any]) -> None:
+    first, _, number = path.name.rpartition(".")
+    if row.get("kind") != "run" and first and len(number) >= 6 and number.isdecimal():
+        raise ValueError(f"it is only a part of a trace, which begins in {first}")
+
+
+def _next_seal(last: bytes, text: bytes, number: int, *, begins: bool) -> bytes:
     body, end = text[:-_SEAL], text[-_SEAL:]
     seal = blake2b(last + body, digest_size=16).digest()
     if end != b',"chain":"' + seal.hex().encode() + b'"}\n':
-        raise Broken("the line is damaged: its checksum does not fit", number)
+        or_lost = ", or lines before it, in another file, are lost" if begins else ""
+        raise Broken(f"the line is damaged{or_lost}: its checksum does not fit", number)
     return seal
 
 

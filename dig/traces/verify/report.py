@@ -10,14 +10,22 @@ MOST_PROBLEMS = 100
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that must not be: where (a line counted from 1, or none), and what."""
+    """Something that must not be.
+
+    Attributes:
+        line: Where, counted from 1; or nowhere.
+        what: What.
+        file: In which file, if the trace has several.
+    """
 
     line: int | None
     what: str
+    file: str | None = None
 
     def __str__(self) -> str:
         """In a line of text."""
-        return self.what if self.line is None else f"line {self.line}: {self.what}"
+        line = None if self.line is None else f"line {self.line}"
+        return ": ".join([*filter(None, (self.file, line)), self.what])
 
 
 @dataclass
@@ -32,6 +40,8 @@ class Report:
         events: How many events there are. activations: how many activations.
         work: How many pieces of work are `open`, `consumed` and `orphaned` at the end.
         problems: What must not be; none in a sound trace.
+        files: The files of the trace, in order, and with which of its lines each begins;
+            ``None``: it was not read.
     """
 
     records: int = 0
@@ -42,11 +52,23 @@ class Report:
     activations: int = 0
     work: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    files: dict[str, int | None] = field(default_factory=dict)
 
     def add(self, line: int | None, what: str) -> None:
-        """One more problem, unless there are too many to read."""
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(line, what))
+        """One more problem, unless there are too many to read.
+
+        Args:
+            line: Where, counted from the beginning of the trace; or nowhere.
+            what: What.
+        """
+        if len(self.problems) >= MOST_PROBLEMS:
+            return
+        file = None
+        if line is not None and len(self.files) > 1:
+            begun = {first: name for name, first in self.files.items() if first and first <= line}
+            first = max(begun)
+            file, line = begun[first], line - first + 1
+        self.problems.append(Problem(line, what, file))
 
 
 class Broken(Exception):

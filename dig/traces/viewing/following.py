@@ -93,7 +93,7 @@ class Follower:
         try:
             row = self._made.of(record)
         except RuleError as error:
-            raise TraceError(self._tail.path, line.number, str(error)) from None
+            raise TraceError(line.file, line.number, str(error)) from None
         if isinstance(record, Finish):
             self.state = "ended"
         if record.t > self._after:
@@ -114,6 +114,6 @@ class Follower:
 
     def _record(self, line: Line) -> Record:
         try:
-            return record_of(self._tail.path, line)
+            return record_of(line)
         except TraceError:  # a payload that lies beside the trace is missing: all else is there
-            return record_of(self._tail.path, line, payloads=False)
+            return record_of(line, payloads=False)

@@ -12,7 +12,7 @@ from typing import Any
 from dig.errors import TraceError
 from dig.traces.overview.index import overview, run_paths
 from dig.traces.overview.summary import RunSummary
-from dig.traces.reader import trace_path
+from dig.traces.reader import is_run
 
 LEAST_AGE_S = 1.0
 PATIENCE = 10
@@ -38,7 +38,7 @@ class Shelf:
             TraceError: There is no such thing.
         """
         self.path = path.absolute()
-        self.is_one = trace_path(path).is_file()
+        self.is_one = path.is_file() or is_run(path)
         self._clock = clock
         self._lock = Lock()
         self._listed: list[RunSummary] = []

@@ -1,0 +1,94 @@
+"""Writing the files of a journal: whole lines, one after the other, from one file to the next."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from dig.errors import JournalError
+
+from .files import MODE
+from .locking import lock
+from .segments import segment_path
+
+Write = Callable[[int, memoryview], int]
+"""Writes some bytes to a file descriptor, and says how many."""
+
+
+class Appending:
+    """The segments of one journal, open for writing.
+
+    The first file stays open as long as any is written: its lock is that of the whole journal.
+
+    Attributes:
+        path: The first file.
+        current: The one that is written to.
+        full: Those that are written to no more, until somebody has taken them from here.
+    """
+
+    def __init__(self, path: Path, most_bytes: int | None, write: Write) -> None:
+        """Make the first file.
+
+        Args:
+            path: Where.
+            most_bytes: How large a file may become; a line that is longer has one of its own.
+                ``None``: as large as it likes.
+            write: Writes to it.
+
+        Raises:
+            OSError: It cannot be made.
+            JournalError: It is locked by another process, or what is there would go on after it.
+        """
+        if (later := segment_path(path, 2)).exists():
+            raise JournalError(f"cannot make {path}: {later.name} is there, and goes on after it")
+        self.path = self.current = path
+        self.full: deque[Path] = deque()
+        self._most_bytes = most_bytes
+        self._put = write
+        self._number = 1
+        self._bytes = 0  # of whole lines in the current file
+        self._first = self._file = _new(path)
+        if not lock(self._first):
+            raise JournalError(f"cannot write {path}: another process has locked it")
+
+    def append(self, line: bytes) -> None:
+        """Write a line, in a next file if there is no room for it in this one.
+
+        Raises:
+            OSError: It cannot be written; then no part of it is left in the file, if possible.
+        """
+        try:
+            if self._most_bytes and self._bytes and self._bytes + len(line) > self._most_bytes:
+                self._go_on()
+            left = memoryview(line)
+            while left:  # a write may be cut short, by a signal or a disk that is almost full
+                left = left[self._put(self._file, left) :]
+        except OSError:
+            with suppress(OSError):  # if that fails too, it is a torn tail
+                os.ftruncate(self._file, self._bytes)
+            raise
+        self._bytes += len(line)
+
+    def close(self) -> None:
+        """Close the files, which lets go of the lock; twice does no harm."""
+        for file in {self._file, self._first} - {-1}:
+            os.close(file)
+        self._file = self._first = -1
+
+    def _go_on(self) -> None:
+        """Begin the next file; if it cannot be made, nothing has changed."""
+        path = segment_path(self.path, self._number + 1)
+        file = _new(path)
+        if self._file != self._first:
+            os.close(self._file)
+        self.full.append(self.current)  # before it is another: a thread may be syncing
+        self.current, self._file = path, file
+        self._number += 1
+        self._bytes = 0
+
+
+def _new(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
