@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING
 
 from .findings import Gate, Hold, Intervention
@@ -29,6 +30,7 @@ class Gates:
         self._treatment = treatment
         self._gates = tuple(gates)
         self._asked: set[str] = set()
+        self._order = count()
         self._late: list[tuple[int, int, str, int]] = []  # when, an order, event, a gate's place
         self.deciding: dict[str, dict[int, Hold]] = {}
 
@@ -49,7 +51,7 @@ class Gates:
         self.deciding[event] = wishes
         for place, hold in wishes.items():
             due = self._ledger.now + max(1, micros(hold.seconds))
-            heappush(self._late, (due, len(self._asked), event, place))
+            heappush(self._late, (due, next(self._order), event, place))
             self._ledger.effect(Asked(self._gates[place], self._ledger.post.pending(event)))
         return True
 

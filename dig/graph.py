@@ -63,6 +63,11 @@ class InteractionGraph(Rewrites):
         """The activations in progress by id, in order of their start."""
         return MappingProxyType(self._activations)
 
+    @property
+    def latest_source(self) -> str:
+        """The event that came from outside last."""
+        return self.history.event_ids[self.history.source_events[-1]]
+
     def open_events(self) -> list[Event]:
         """R(t): work that nobody consumed and that somebody can still reach, as generated."""
         return sorted(self._open.values(), key=by_number)

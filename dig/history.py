@@ -10,7 +10,7 @@ inputs, and so do the events it generated.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .ranges import RangeSet
@@ -83,6 +83,8 @@ class History:
         self.t_gen = array("i")
         self.type_of = array("i")
         self.flags = bytearray()
+        self.first_solver = array("i")  # the first activation that solved it, or -1
+        self.further_solvers: dict[int, list[int]] = {}  # the others, where there are any
         self.root_activations = array("i")  # root number -> activation
         self.source_events = array("i")  # source number -> environment event
         # Activations; the delivery edges of number v are at first_edge[v] : first_edge[v + 1].
@@ -129,6 +131,7 @@ class History:
         self.generator.append(generator)
         self.t_gen.append(record.t)
         self.type_of.append(self._type(record.type))
+        self.first_solver.append(-1)
         self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
         return n
 
@@ -156,6 +159,14 @@ class History:
         self.first_output[v] = len(self.generator)
         self.output_count[v] = outputs
         self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
+
+    def solve(self, v: int, events: Iterable[int]) -> None:
+        """Write down that activation `v` reduced the problem, with an output, from some events."""
+        for n in events:
+            if self.first_solver[n] < 0:
+                self.first_solver[n] = v
+            else:
+                self.further_solvers.setdefault(n, []).append(v)
 
     def _type(self, name: str) -> int:
         code = self.types.get(name)
@@ -200,6 +211,11 @@ class History:
         span, generator = slice(self.first_edge[v], self.first_edge[v + 1]), self.generator
         edges = zip(self.edge_event[span], self.edge_fate[span], strict=True)
         return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
+
+    def solvers(self, n: int) -> list[int]:
+        """The problem-reducing activations with an output that consumed event `n`, as they ended."""
+        first = self.first_solver[n]
+        return [] if first < 0 else [first, *self.further_solvers.get(n, ())]
 
     def sightings(self, n: int) -> Sequence[int]:
         """The activations that had event `n` in front of them, in order of their start."""

@@ -78,11 +78,11 @@ class Rewrites:
         self.ended = None
         if self.t >= 0:
             self.problems.touched = {}
+        self.now = record.us
         rewrite = _REWRITES.get(type(record))
         if rewrite is not None:
             rewrite(self, record)
         self.t = record.t
-        self.now = record.us
 
     # --- one method a kind ---
 
@@ -157,6 +157,8 @@ class Rewrites:
         codes = [FATES.index(fate.fate) for fate in fates]
         h.end_activation(activation.n, record.t, codes, len(record.outputs))
         self._inherit(activation, fates)
+        if 0 < len(record.outputs) <= len(activation.consumed):
+            h.solve(activation.n, (event.n for event in activation.consumed))
         for event, fate in zip(activation.inputs, fates, strict=True):
             if fate.fate != "delay":
                 self._take(agent, event, fate)
@@ -254,6 +256,7 @@ class Rewrites:
                 self._open[event.id] = event
             elif event.cause is None:
                 event.cause = cause
+                event.us_lost = self.now
         if place != event.place:
             self.problems.move(event, place)
         if not place:

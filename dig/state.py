@@ -29,6 +29,7 @@ class Event:
         flight: The agents to whom it is on its way.
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
+        us_lost: Since when, in microseconds; set with the cause.
         reroutes: The agents that rerouted it, in order, while it was not consumed.
         discarded_by: The agents that discarded it.
         place: BUFFERED and FLYING, if it is open.
@@ -38,11 +39,12 @@ class Event:
 
     __slots__ = (
         "_history", "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id",
-        "n", "place", "problems", "reroutes", "roots", "sources", "type", "work",
+        "n", "place", "problems", "reroutes", "roots", "sources", "type", "us_lost", "work",
     )  # fmt: skip
 
     roots: RangeSet
     sources: RangeSet
+    us_lost: int
 
     def __init__(
         self, history: History, name: str, n: int, lineage: tuple[RangeSet, RangeSet] | None = None

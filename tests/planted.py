@@ -519,30 +519,30 @@ MUTANTS = [
     ),
     # -- RSP ---
     Mutant(
-        "rsp-as-many", RSP,
-        "<= len(inputs):", "< len(inputs):",
+        "rsp-as-many", "rewrites.py",
+        "<= len(activation.consumed):", "< len(activation.consumed):",
         "an activation with as many outputs as inputs does not reduce",
     ),
     Mutant(
-        "rsp-no-output", RSP,
-        "if not 0 < len(record.outputs) <=", "if not 0 <= len(record.outputs) <=",
+        "rsp-no-output", "rewrites.py",
+        "if 0 < len(record.outputs) <=", "if 0 <= len(record.outputs) <=",
         "an activation without an output repeats something",
     ),
     Mutant(
         "rsp-first-only", RSP,
-        "[first, *self._further.get(n, ())]", "[first]",
+        "for w in earlier]", "for w in earlier[:1]]",
         "only the first that solved it is named",
     ),
     Mutant(
         "rsp-order", RSP,
-        "inputs = sorted(event.n for event in graph.ended.consumed)",
-        "inputs = [event.n for event in graph.ended.consumed]",
+        "in sorted(event.n for event in graph.ended.consumed):",
+        "in [event.n for event in graph.ended.consumed]:",
         "events stand in the order of the buffer",
     ),
     Mutant(
-        "rsp-forgets", RSP,
-        "        for n in inputs:\n            self._remember(n, v)",
-        "        for n in inputs if not shared else ():\n            self._remember(n, v)",
+        "rsp-forgets", "history.py",
+        "self.further_solvers.setdefault(n, []).append(v)",
+        "self.further_solvers.setdefault(n, [v])",
         "who repeats something is not remembered as one that solved it",
     ),
     # -- watch ---

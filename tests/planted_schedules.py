@@ -162,7 +162,7 @@ SCHEDULED = [
     # -- gates ---
     Mutant(
         "gates-deadline-lost", GATES,
-        "            heappush(self._late, (due, len(self._asked), event, place))\n", "",
+        "            heappush(self._late, (due, next(self._order), event, place))\n", "",
         "the deadline of a gate is not set", SIMULATOR,
     ),
     Mutant(

@@ -5,7 +5,6 @@ Paper, section 5 (7).
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,49 +14,28 @@ from dig.graph import InteractionGraph
 from dig.plain import cut, name, names
 from dig.records import End, Record
 
+NOBODY = -1
+
 
 class RepeatedSolving:
-    """Remembers for every event which problem-reducing activations with an output consumed it."""
+    """Asks of every input who solved it before; the graph's history knows."""
 
     pattern = "RSP"
     kinds = (End,)
 
-    def __init__(self) -> None:
-        """Begin with nothing solved."""
-        self._first = array("i")  # event -> the first activation that solved it, or -1
-        self._further: dict[int, list[int]] = {}  # event -> the others, where there are any
-
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise RSP for an activation that ended, if an earlier one has had an input of it."""
-        assert isinstance(record, End)
         assert graph.ended is not None
         h, v = graph.history, graph.ended.n
-        inputs = sorted(event.n for event in graph.ended.consumed)
-        if not 0 < len(record.outputs) <= len(inputs):
-            return
-        missing = len(h.generator) - len(self._first)
-        self._first.extend([-1] * missing)
-        names = h.activation_ids
-        shared = [
-            {"event": h.event_ids[n], "activations": [names[w] for w in earlier]}
-            for n in inputs
-            if (earlier := self._solvers(n))
-        ]
-        for n in inputs:
-            self._remember(n, v)
+        shared = []
+        for n in sorted(event.n for event in graph.ended.consumed):
+            *earlier, latest = h.solvers(n) or [NOBODY]
+            if earlier and latest == v:
+                names = [h.activation_ids[w] for w in earlier]
+                shared.append({"event": h.event_ids[n], "activations": names})
         if shared:
-            subject, evidence = {"activation": record.activation}, {"shared": shared}
+            subject, evidence = {"activation": graph.ended.id}, {"shared": shared}
             yield Finding("RSP", record.t, record.us, subject, evidence, why=explain)
-
-    def _solvers(self, n: int) -> list[int]:
-        first = self._first[n]
-        return [] if first < 0 else [first, *self._further.get(n, ())]
-
-    def _remember(self, n: int, v: int) -> None:
-        if self._first[n] < 0:
-            self._first[n] = v
-        else:
-            self._further.setdefault(n, []).append(v)
 
 
 def tell(subject: Any, evidence: Any) -> str:

@@ -150,16 +150,12 @@ class Bus:
     def inject(self, problem: Any, to: Sequence[str] = ()) -> str:
         """An event comes from outside; returns its id."""
         graph = self._host.monitor.graph
-        history = graph.history
         if not isinstance(problem, Output):
             if isinstance(to, str):
                 raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
             problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
-        before = len(history.event_ids)
         self._demand(lambda: self._host.inject(problem))
-        # Healing that is due may speak before it, and after it too.
-        new = range(before, len(history.event_ids))
-        return next(history.event_ids[n] for n in new if history.by(n) is None)
+        return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
         """Give a problem to a session and wait for the answer to it.

@@ -261,14 +261,10 @@ class Session(Steps):
         self._stop(reason)
 
     def _request(self, output: Output) -> str:
-        history = self.monitor.graph.history
-        before = len(history.event_ids)
         self.ask(self.monitor.inject, output)
         self._counts["requests"] += 1
         self._keep_time()
-        # Healing that is due may speak before it, and after it too.
-        new = range(before, len(history.event_ids))
-        return next(history.event_ids[n] for n in new if history.by(n) is None)
+        return self.monitor.graph.latest_source
 
     def _begin(self, turn: Turn) -> None:
         self._counts["turns"] += 1
