@@ -9,12 +9,13 @@ pytest.importorskip(
 )
 
 
+from .autogen_runtimes import RUNTIMES
 from .autogen_teams import SCENARIOS
 from .autogen_watch import Watched
 from .harness import Scenario, play
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *RUNTIMES], ids=str)
 def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenario) -> None:
     for seed in range(3):
         watched = Watched()
@@ -23,7 +24,7 @@ def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenari
         assert watched.session.statistics().requests >= 1
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *RUNTIMES], ids=str)
 def test_where_nothing_is_found_healing_changes_nothing_either(scenario: Scenario) -> None:
     watched = Watched("heal")
     assert play(scenario, watched) == play(scenario)

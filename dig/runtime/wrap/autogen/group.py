@@ -19,14 +19,25 @@ from autogen_agentchat.teams._group_chat._events import (
     GroupChatStart,
     GroupChatTeamResponse,
 )
+from autogen_core import SingleThreadedAgentRuntime
 
-from dig.runtime.wrap import Turn
+from dig.errors import SettingsError
+from dig.runtime.wrap import Attached, Plan, Session, Turn
 from dig.runtime.wrap.holding import OnLoop
 from dig.runtime.wrap.running import inside
 
-from .chat import Chat
+from .chat import Chat, Handoff
 from .ending import Ending, is_said
-from .taps import Taps
+from .said import is_handoff
+from .taps import Deliver, Taps, must_have, on_loop
+
+RUNTIME = ("_get_agent", "_instantiated_agents")
+TEAM = (
+    "_runtime", "_participants", "_participant_names", "_participant_topic_types", "_team_id",
+    "_group_chat_manager_name", "_group_chat_manager_topic_type",
+)  # fmt: skip
+
+CAN = frozenset({"annotate", "tell", "hold", "bounce"})
 
 NOTE = "[monitor] {}"
 SOURCE = "monitor"
@@ -34,25 +45,42 @@ SOURCE = "monitor"
 Whole = Callable[..., Awaitable[Any]]
 
 
-class Group:
-    """The taps of one team.
+def plan(team: Any, handoff: Handoff | None, deliver: Deliver | None) -> Plan:
+    """Look at a team of AgentChat.
 
-    Attributes:
-        loop: Where the team runs.
+    Raises:
+        SettingsError: It runs on another runtime than the one that was tested.
     """
+    must_have(team, TEAM)
+    if not isinstance(team._runtime, SingleThreadedAgentRuntime):
+        kind = type(team._runtime).__name__
+        raise SettingsError(f"this team runs on a {kind}; only SingleThreadedAgentRuntime will do")
+    must_have(team._runtime, RUNTIME)
+    loop, names = OnLoop(), tuple(team._participant_names)
 
-    def __init__(self, team: Any, chat: Chat, taps: Taps, loop: OnLoop) -> None:
+    def attach(session: Session) -> Attached:
+        chat = Chat(session, team, handoff or is_handoff)
+        return Attached(team, Group(team, chat, loop).restore)
+
+    can = CAN | ({"wake"} if deliver else set())
+    return Plan("an AutoGen team", names, attach, can, on_note=on_loop(loop, deliver))
+
+
+class Group:
+    """The taps of one team."""
+
+    def __init__(self, team: Any, chat: Chat, loop: OnLoop) -> None:
         """Put them in place; the rest follows when the team runs for the first time."""
         self._team = team
         self._chat = chat
-        self._taps = taps
+        self._taps = Taps()
         self._loop = loop
         names = zip(team._participant_topic_types, team._participant_names, strict=True)
         self._participants = dict(names)
         self._known: set[int] = set()
         self._may_go_on = not isinstance(team, GraphFlow | MagenticOneGroupChat)
-        taps.tap(team._runtime, "_get_agent", self._get_agent)
-        taps.tap(team._runtime, "stop_when_idle", self._stop)
+        self._taps.tap(team._runtime, "_get_agent", self._get_agent)
+        self._taps.tap(team._runtime, "stop_when_idle", self._stop)
         for agent_id, agent in team._runtime._instantiated_agents.items():
             self._know(agent_id, agent)
 
@@ -158,8 +186,9 @@ class Group:
 
     async def _speak(self, whole: Whole, container: Any, message: Any, ctx: Any) -> None:
         chat, name = self._chat, container._agent.name
+        none: tuple[str, ...] = ()
         try:
-            for event in chat.step(chat.mail_of, name, otherwise=()):
+            for event in chat.step(chat.mail_of, name, otherwise=none):
                 await self._released(event, ctx)
         except BaseException as error:
             chat.step(chat.give_up, name, error, otherwise=None)

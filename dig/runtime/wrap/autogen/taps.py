@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
+from dig.errors import SettingsError
 from dig.runtime.wrap import Session
+from dig.runtime.wrap.holding import OnLoop
 
 _T = TypeVar("_T")
 
@@ -90,6 +92,29 @@ class Teller:
                 await self.session.released(event)
             except Exception as error:  # a wait that fails is none
                 self.step(_tell, error, otherwise=None)
+
+
+def must_have(owner: Any, names: tuple[str, ...]) -> None:
+    """Check that what this relies on is there.
+
+    Raises:
+        SettingsError: It is not; the message says what is missing.
+    """
+    missing = [name for name in names if not hasattr(owner, name)]
+    if missing:
+        what = ", ".join(missing)
+        raise SettingsError(f"this AutoGen is put together in another way: no {what}")
+
+
+Deliver = Callable[[str, str], object]
+"""Brings an agent a note of the monitor at once."""
+
+
+def on_loop(loop: OnLoop, deliver: Deliver | None) -> Deliver | None:
+    """The same where the team runs."""
+    if deliver is None:
+        return None
+    return lambda agent, note: loop.run(partial(deliver, agent, note))
 
 
 def _tell(error: Exception) -> None:
