@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +14,7 @@ from dig.runtime.host import Setup
 from dig.runtime.wrap import Attached, Session
 from tests.helpers import Recorder
 
+from .harness import Scenario
 from .watching import Watched as Live
 
 
@@ -55,6 +57,23 @@ class Watched:
         """Give the team back what is its own."""
         if self.attached is not None:
             self.attached.restore()
+
+    def ticking(self, asked: Scenario) -> Scenario:
+        """The same, and time makes itself felt while a team is asked."""
+
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                self.session.tick()
+
+        async def drive(team: Any) -> Any:
+            keeper = asyncio.ensure_future(keep_time())
+            try:
+                return await asked.drive(team)
+            finally:
+                keeper.cancel()
+
+        return Scenario(asked.name, asked.build, drive)
 
     def clock(self) -> float:
         """The loop's time; when there is no loop any more, the last there was."""

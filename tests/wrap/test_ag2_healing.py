@@ -103,24 +103,6 @@ async def ask_and_wait(team: Team) -> Any:
     return await team.workflow(*PAIR, wait=60)
 
 
-def ticking(watched: Watched, asked: Scenario) -> Scenario:
-    """Time makes itself felt while a team is asked."""
-
-    async def drive(hub: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.ensure_future(keep_time())
-        try:
-            return await asked.drive(hub)
-        finally:
-            keeper.cancel()
-
-    return Scenario(asked.name, asked.build, drive)
-
-
 @pytest.mark.parametrize("answer", ["", ValueError("no model")], ids=["silent", "failing"])
 def test_mc_who_has_the_floor_and_says_nothing_is_asked_again(answer: Any) -> None:
     def ann(texts: list[str], number: int) -> Any:
@@ -129,7 +111,7 @@ def test_mc_who_has_the_floor_and_says_nothing_is_asked_again(answer: Any) -> No
     asked = scenario("silent", {"ann": ann, "bob": says("The whole")}, ask_and_wait)
     assert play(asked).returned == "['silence']"
     watched = Watched("heal")
-    outcome = play(ticking(watched, asked), watched)
+    outcome = play(watched.ticking(asked), watched)
     assert "Here I am" in str(outcome.returned) and "The whole" in str(outcome.returned)
     assert watched.patterns == ["MC"] and watched.healed() == ["create"]
     assert 30 <= outcome.elapsed < 35
@@ -156,7 +138,7 @@ def test_dl_an_answer_that_its_asker_can_never_take_up_is_found_while_it_waits()
     watched = Watched("heal", setup)
     asked = delegating_pair(60)
     assert "timed out after 60" in str(play(asked).returned)
-    outcome = play(ticking(watched, asked), watched)
+    outcome = play(watched.ticking(asked), watched)
     assert "alone then" in str(outcome.returned)
     assert watched.patterns[:2] == ["DL", "ET"] and watched.healed()[:2] == ["create", "reroute"]
     assert watched.session.findings[0].ts < 10
@@ -197,7 +179,7 @@ def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> N
 
     asked = scenario("gone", {"ann": says("A part"), "bob": says("x")}, ask)
     watched = Watched()
-    assert play(ticking(watched, asked), watched).returned == play(asked).returned
+    assert play(watched.ticking(asked), watched).returned == play(asked).returned
     assert watched.patterns == ["OE"]
     assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
     watched.must_be_sound()

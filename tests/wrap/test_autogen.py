@@ -20,6 +20,7 @@ def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenari
     for seed in range(3):
         watched = Watched()
         assert play(scenario, watched, seed=seed) == play(scenario, seed=seed)
+        assert watched.leaves_nothing_open()
         watched.must_be_sound()
         assert watched.session.statistics().requests >= 1
 
@@ -28,4 +29,5 @@ def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenari
 def test_where_nothing_is_found_healing_changes_nothing_either(scenario: Scenario) -> None:
     watched = Watched("heal")
     assert play(scenario, watched) == play(scenario)
+    assert watched.leaves_nothing_open()
     watched.must_be_sound()

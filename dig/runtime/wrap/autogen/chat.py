@@ -43,6 +43,7 @@ class Chat(Teller):
         self._turns: dict[str, Turn] = {}  # by participant: speaking, or waiting for who is next
         self._said: dict[str, Any] = {}  # by participant: its response, in the order of these
         self._shown: dict[Turn, int] = {}  # how many notes a turn was shown
+        self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
         self._is_over = False
 
     # --- the manager ---
@@ -198,7 +199,11 @@ class Chat(Teller):
             self._post(name, [part])
 
     def _post(self, name: str, events: list[str]) -> None:
-        self._mail.setdefault(name, []).extend(events)
+        """Put events in front of a participant, with handoffs to it that were dropped before."""
+        lost = self._lost.pop(name, [])
+        for event in lost:
+            self.session.redirect(event, (name,))
+        self._mail.setdefault(name, []).extend([*events, *lost])
 
     def _hand_over(self, name: str, to: list[str]) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
@@ -210,16 +215,19 @@ class Chat(Teller):
             for event in given:
                 turn.pass_on(event, to)
             turn.end()
-            mail = dict.fromkeys(to, given)
+            for listener in to:
+                self._post(listener, given)
         else:
             for listener in to:
                 turn.emit(self._words(name), (listener,), "handoff" if is_handoff else "message")
-            for handoff in lost:
-                turn.emit(handoff, (), "handoff")
+            for target in lost:
+                turn.emit({"handoff": target}, (), "handoff")
             turn.end()
-            mail = {one: [event] for one, event in zip(to, turn.outputs[before:], strict=False)}
-        for listener, events in mail.items():
-            self._post(listener, events)
+            made = turn.outputs[before:]
+            for listener, event in zip(to, made, strict=False):
+                self._post(listener, [event])
+            for target, event in zip(lost, made[len(to) :], strict=False):
+                self._lost.setdefault(target, []).append(event)
         self._forget(name)
 
     def _words(self, name: str) -> Any:

@@ -18,7 +18,7 @@ from dig.runtime.wrap.calls import Call, Sent, calling
 from dig.runtime.wrap.capabilities import known
 from dig.runtime.wrap.holding import OnLoop
 
-from .post import Post, raising, returning, told
+from .post import Post, Published, raising, returning, told
 from .taps import Deliver, Taps, Teller, must_have, on_loop
 
 RUNTIME = (
@@ -103,15 +103,19 @@ class Runtime:
         whole = partial(whole, message, recipient, message_id=message_id, **more)
         if not self._is_told_of(recipient):
             return await whole()
-        key = (message_id, recipient)
+        key, caller = (message_id, recipient), calling(self._session)
         self._mail[key] = Call(
             self._session, name_of(recipient), told(message), tell=told,
             bounces=lambda: self._may_bounce and not self._teller.is_lost,
         )  # fmt: skip
         try:
             return await whole()
-        except Exception as error:  # a cancelled call may still be taken up
+        except Exception as error:
             await self._fail(key, error)
+            raise
+        except BaseException:  # cancelled; the agent may take up the call in any case
+            if caller is not None:
+                caller.receive()
             raise
 
     async def _publish(
@@ -134,9 +138,10 @@ class Runtime:
         if here or not to:
             seats = tuple(self._session.reserve(name_of(one)) for one in here)
             event = self._event(turn, payload, seats)
+            published = Published(event, turn, len(here))
             for agent, seat in zip(here, seats, strict=True):
                 sent = Sent(event if turn else "", payload)
-                post = Post(self._session, event, seat, sent, self._said)
+                post = Post(self._session, published, seat, sent, self._said)
                 self._mail[message_id, agent] = post
 
     def _said(self, turn: Turn) -> Any:
@@ -149,9 +154,9 @@ class Runtime:
         event, received = turn.sent.received if turn.sent else ("", None)
         if event and received == payload and turn.holds(event):
             turn.pass_on(event, seats)
-            turn.wait_for(0)
+            turn.wait_for()
             return event
-        return turn.send(payload, seats, awaits=False)
+        return turn.send(payload, seats, awaits=bool(seats))
 
     def _is_told_of(self, agent: AgentId) -> bool:
         return agent.type not in self._outside and agent.type in self._runtime._known_agent_names

@@ -16,20 +16,46 @@ Said = Callable[[Turn], Any]
 """What a turn has said to the outside, if it has; then that is its answer."""
 
 
-class Post:
-    """A published message, in front of one agent.
+class Published:
+    """A message that was published, until all that got it are done with it.
 
     Attributes:
         event: The event of it.
     """
 
-    def __init__(self, session: Session, event: str, seat: str, sent: Sent, said: Said) -> None:
-        """It waits for the agent of a seat, which was reserved for it."""
+    def __init__(self, event: str, sender: Turn | None, recipients: int) -> None:
+        """It has just been published."""
         self.event = event
+        self._sender = sender
+        self._left = recipients
+
+    def done(self, turn: Turn) -> None:
+        """A recipient ends its turn; the last one lets the sender know, if it is still at work."""
+        self._left -= 1
+        sender = self._sender
+        if sender is None or self._left or not sender.is_open:
+            turn.end()
+        else:
+            sender.receive(turn.end(None, (sender.seat,), "notice"))
+
+
+class Post:
+    """A published message, in front of one agent."""
+
+    def __init__(
+        self, session: Session, published: Published, seat: str, sent: Sent, said: Said
+    ) -> None:
+        """It waits for the agent of a seat, which was reserved for it."""
         self._session = session
+        self._published = published
         self._seat = seat
         self._sent = sent
         self._said = said
+
+    @property
+    def event(self) -> str:
+        """The event of the message."""
+        return self._published.event
 
     async def through(self, work: Work) -> Any:
         """Have the agent work on it."""
@@ -41,12 +67,15 @@ class Post:
         except BaseException as error:
             turn.fail(error)
             raise
+        self._session.step(self._end, turn, otherwise=None)
+        return result
+
+    def _end(self, turn: Turn) -> None:
         said = self._said(turn)
         if said is None:
-            turn.end()
+            self._published.done(turn)
         else:  # it was published already, so it cannot come back
             turn.came_back(turn.submit(said, bounces=False))
-        return result
 
     def ignore(self) -> None:
         """The agent has no handler for it."""

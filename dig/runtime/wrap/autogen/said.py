@@ -41,8 +41,8 @@ def is_handoff(message: Any) -> bool:
     return not message.context
 
 
-def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[Any]:
-    """The handoffs of a response that are not carried out: AutoGen takes the first, and no more.
+def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
+    """To whom a response hands over in vain: AutoGen carries out the first handoff only.
 
     Args:
         message: The response.
@@ -51,8 +51,7 @@ def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[Any]:
     response = getattr(message, "response", None)
     if response is None or not isinstance(response.chat_message, HandoffMessage):
         return []
-    calls = _handoffs_in(response.inner_messages or (), handoffs)
-    return [{"handoff": target} for target in calls[1:]]
+    return _handoffs_in(response.inner_messages or (), handoffs)[1:]
 
 
 def _handoffs_in(messages: Iterable[Any], handoffs: Mapping[str, Any]) -> list[str]:
