@@ -90,7 +90,7 @@ class OneByOne(SequentialRoutedAgent):  # type: ignore[misc]
     tell = Node.tell
 
 
-async def works(node: Any, message: Any) -> Any:
+async def works(node: Any, message: Any) -> Tell | None:
     async with node.script.turn(node.name, (type(message).__name__, message.text)):
         answer = await node.act(node, message)
         return None if answer is None else Tell(answer)

@@ -20,7 +20,7 @@ from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
 from .autogen_watch import Watched
 from .harness import play
 
-COLLECTED = {"outside": {"collector"}}
+COLLECTED: dict[str, Any] = {"outside": {"collector"}}
 
 
 async def ask_ann(net: Net) -> Any:
