@@ -1,0 +1,386 @@
+"""Scripted workflows: one for each feature of agent-framework that a wrapper could disturb."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    Case,
+    ChatResponse,
+    ChatResponseUpdate,
+    Default,
+    Executor,
+    InMemoryCheckpointStorage,
+    Message,
+    ResponseStream,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    WorkflowExecutor,
+    handler,
+    response_handler,
+)
+
+from .harness import Scenario, Script
+
+Act = Callable[[Any, int, Any], Any]
+"""What an executor does: it gets its data, the number of its turn and the framework's context."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of work; not what an agent understands."""
+
+    what: str
+
+
+class Scripted(Executor):  # type: ignore[misc]
+    """An executor that tells the script of its turn, and does what it is told."""
+
+    def __init__(self, script: Script, id: str, act: Act) -> None:
+        super().__init__(id)
+        self._script = script
+        self._act = act
+
+    @handler  # type: ignore[untyped-decorator]
+    async def on_text(self, data: str, ctx: WorkflowContext[Any, Any]) -> None:
+        """A text comes."""
+        await self._work(data, ctx)
+
+    @handler  # type: ignore[untyped-decorator]
+    async def on_part(self, data: Part, ctx: WorkflowContext[Any, Any]) -> None:
+        """A part comes."""
+        await self._work(data, ctx)
+
+    @handler  # type: ignore[untyped-decorator]
+    async def on_list(self, data: list[Any], ctx: WorkflowContext[Any, Any]) -> None:
+        """What a join has put together comes."""
+        await self._work(data, ctx)
+
+    @response_handler  # type: ignore[untyped-decorator]
+    async def on_response(self, asked: str, said: str, ctx: WorkflowContext[Any, Any]) -> None:
+        """Somebody outside has answered."""
+        await self._work(said, ctx)
+
+    async def _work(self, data: Any, ctx: Any) -> None:
+        async with self._script.turn(self.id, (data, ctx.source_executor_ids)) as number:
+            done = self._act(data, number, ctx)
+            if isinstance(done, Awaitable):
+                await done
+
+
+class Model(BaseChatClient[Any]):  # type: ignore[misc]
+    """A scripted model; `act` gets the texts that it is given, and the number of the turn."""
+
+    def __init__(self, script: Script, name: str, act: Callable[[list[str], int], str]) -> None:
+        super().__init__()
+        self._script = script
+        self._name = name
+        self._act = act
+
+    def _inner_get_response(
+        self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **more: Any
+    ) -> Any:
+        texts = [message.text for message in messages]
+
+        async def respond() -> str:
+            async with self._script.turn(self._name, texts) as number:
+                return self._act(texts, number)
+
+        async def whole() -> ChatResponse[Any]:
+            return ChatResponse(messages=[Message("assistant", [await respond()])])
+
+        async def pieces() -> AsyncIterator[ChatResponseUpdate]:
+            for word in (await respond()).split(" "):
+                await asyncio.sleep(0.1)
+                yield ChatResponseUpdate(
+                    role="assistant", contents=[{"type": "text", "text": word}]
+                )
+
+        if not stream:
+            return whole()
+        return ResponseStream(pieces(), finalizer=ChatResponse.from_updates)
+
+
+def send(data: Any, *to: str) -> Act:
+    """Sends the same thing to each of some executors, or along all edges."""
+
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        for target in to or (None,):
+            await ctx.send_message(data, target)
+
+    return act
+
+
+def put_out(data: Any = "done") -> Act:
+    return lambda given, number, ctx: ctx.yield_output(data)
+
+
+def ends(given: Any, number: int, ctx: Any) -> Any:
+    return ctx.yield_output(f"{given} done")
+
+
+def passes_on(given: Any, number: int, ctx: Any) -> Any:
+    return ctx.send_message(given)
+
+
+class Parts:
+    """Executors by name, made as they are asked for."""
+
+    def __init__(self, script: Script, **acts: Act) -> None:
+        self._made = {name: Scripted(script, name, act) for name, act in acts.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return self._made[name]
+
+    def build(self, start: str, **more: Any) -> WorkflowBuilder:
+        return WorkflowBuilder(start_executor=self._made[start], name="team", **more)
+
+
+# --- teams ------------------------------------------------------------------------------------
+
+
+def chain(script: Script) -> Workflow:
+    p = Parts(script, a=send("to b"), b=send("to c"), c=ends)
+    return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.c).build()
+
+
+def fan(script: Script) -> Workflow:
+    """Branches that are joined; in one of them are two steps."""
+    p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=send("d's"), j=ends)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.c, p.d)
+    return built.add_fan_in_edges([p.b, p.d], p.j).build()
+
+
+def conditional(script: Script) -> Workflow:
+    def act(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.send_message(Part("again" if number < 3 else "good"))
+
+    p = Parts(script, writer=send("a text"), critic=act, press=ends)
+    built = p.build("writer").add_edge(p.writer, p.critic)
+    built = built.add_edge(p.critic, p.writer, condition=lambda part: part.what == "again")
+    return built.add_edge(p.critic, p.press, condition=lambda part: part.what == "good").build()
+
+
+def async_condition(script: Script) -> Workflow:
+    async def slowly(data: Any) -> bool:
+        await asyncio.sleep(0.5)
+        return "x" in data
+
+    p = Parts(script, a=send("xy"), b=ends, c=ends)
+    built = p.build("a").add_edge(p.a, p.b, condition=slowly)
+    return built.add_edge(p.a, p.c, condition=lambda data: "y" in data).build()
+
+
+def switch(script: Script) -> Workflow:
+    async def several(given: Any, number: int, ctx: Any) -> None:
+        for text in ("red", "blue", "other"):
+            await ctx.send_message(text)
+
+    p = Parts(script, a=several, red=ends, blue=ends, rest=ends)
+    cases = [
+        Case(condition=lambda text: text == "red", target=p.red),
+        Case(condition=lambda text: text == "blue", target=p.blue),
+        Default(target=p.rest),
+    ]
+    return p.build("a").add_switch_case_edge_group(p.a, cases).build()
+
+
+def selection(script: Script) -> Workflow:
+    async def twice(given: Any, number: int, ctx: Any) -> None:
+        await ctx.send_message("b c")
+        await ctx.send_message("d", "d")
+
+    p = Parts(script, a=twice, b=ends, c=ends, d=ends)
+    built = p.build("a").add_multi_selection_edge_group(
+        p.a, [p.b, p.c, p.d],
+        selection_func=lambda text, ids: [name for name in ids if name in text.split()],
+    )  # fmt: skip
+    return built.build()
+
+
+def several_at_once(script: Script) -> Workflow:
+    """Two sources send to one executor, whose own messages go along conditional edges."""
+    p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=passes_on, e=ends, f=ends)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.b, p.d).add_edge(p.c, p.d)
+    built = built.add_edge(p.d, p.e, condition=lambda text: text == "b's")
+    return built.add_edge(p.d, p.f, condition=lambda text: text != "b's").build()
+
+
+def turned_down(script: Script) -> Workflow:
+    """No condition holds, and nothing is put out."""
+    p = Parts(script, a=send("x"), b=ends)
+    return p.build("a").add_edge(p.a, p.b, condition=lambda text: False).build()
+
+
+def typed(script: Script) -> Workflow:
+    """What an executor cannot take, its edge leaves out."""
+    p = Parts(script, a=send(17), b=ends, c=ends)
+    built = p.build("a").add_edge(p.a, p.b)
+    return built.add_edge(p.a, p.c).build()
+
+
+def failing(script: Script) -> Workflow:
+    async def fails(given: Any, number: int, ctx: Any) -> None:
+        raise ValueError("no")
+
+    p = Parts(script, a=send("go"), b=fails, c=send("c's"), d=ends)
+    return p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.c, p.d).build()
+
+
+def bad_condition(script: Script) -> Workflow:
+    def fails(data: Any) -> bool:
+        raise ValueError("no")
+
+    p = Parts(script, a=send("go"), b=ends, c=ends)
+    built = p.build("a").add_edge(p.a, p.b, condition=lambda data: True)
+    return built.add_edge(p.a, p.c, condition=fails).build()
+
+
+def endless(script: Script) -> Workflow:
+    p = Parts(script, a=send("to b"), b=send("to a"))
+    return p.build("a", max_iterations=5).add_edge(p.a, p.b).add_edge(p.b, p.a).build()
+
+
+def half_join(script: Script) -> Workflow:
+    """A join waits for somebody who says nothing."""
+    p = Parts(script, a=send("go"), b=send("b's"), c=lambda *given: None, j=ends)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+def asking(script: Script) -> Workflow:
+    async def asks(given: Any, number: int, ctx: Any) -> None:
+        if number == 1:
+            await ctx.request_info("What is your name?", str, request_id="name")
+        else:
+            await ctx.send_message(f"Hello {given}")
+
+    p = Parts(script, a=asks, b=ends)
+    return p.build("a").add_edge(p.a, p.b).build()
+
+
+def remembering(script: Script) -> Workflow:
+    p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=ends)
+    built = p.build("a", checkpoint_storage=InMemoryCheckpointStorage())
+    built = built.add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.d).build()
+
+
+def nested(script: Script) -> Workflow:
+    p = Parts(script, a=send("go"), z=ends)
+    inner = WorkflowExecutor(chain(script), id="inner")
+    return p.build("a").add_edge(p.a, inner).add_edge(inner, p.z).build()
+
+
+def designated(script: Script) -> Workflow:
+    async def both(given: Any, number: int, ctx: Any) -> None:
+        await ctx.yield_output("on the way")
+        await ctx.send_message("go")
+
+    p = Parts(script, a=both, b=ends)
+    built = p.build("a", output_from=[p.b], intermediate_output_from=[p.a])
+    return built.add_edge(p.a, p.b).build()
+
+
+def agents(script: Script, **acts: Callable[[list[str], int], str]) -> dict[str, Agent[Any]]:
+    """Agents with scripted models."""
+    return {name: Agent(Model(script, name, act), name=name) for name, act in acts.items()}
+
+
+def talking(script: Script) -> Workflow:
+    team = agents(
+        script, ann=lambda texts, number: "A first text", bob=lambda texts, number: "A better text"
+    )
+    built = WorkflowBuilder(start_executor=team["ann"])
+    return built.add_edge(team["ann"], team["bob"]).build()
+
+
+# --- what they are asked ----------------------------------------------------------------------
+
+
+def told(events: Any) -> list[str]:
+    """What a host sees of events: types, executors, and data."""
+    return [f"{event.type} {event.executor_id} {_plain(event.data)!r}" for event in events]
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_plain(one) for one in data]
+    return data.to_dict() if hasattr(data, "to_dict") else data
+
+
+async def ask(team: Workflow) -> Any:
+    result = await team.run("?")
+    return [told(result), told(result.status_timeline()), _plain(result.get_outputs())]
+
+
+async def ask_twice(team: Workflow) -> Any:
+    return [await ask(team), await ask(team)]
+
+
+async def stream(team: Workflow) -> Any:
+    pieces = team.run("?", stream=True)
+    seen = [told([event]) async for event in pieces]
+    return [seen, told(await pieces.get_final_response())]
+
+
+async def look_at_some(team: Workflow) -> Any:
+    seen = []
+    async for event in team.run("?", stream=True):
+        seen.append(event.type)
+        if event.type == "executor_completed":
+            break
+    return seen
+
+
+async def answer_back(team: Workflow) -> Any:
+    return [await ask(team), told(await team.run(responses={"name": "Ada"}))]
+
+
+async def branch_off(team: Workflow) -> Any:
+    first = await ask(team)
+    storage: Any = team._runner.context._get_effective_checkpoint_storage()
+    kept = sorted(await storage.list_checkpoints(workflow_name="team"), key=lambda c: c.timestamp)
+    return [first, *[told(await team.run(checkpoint_id=one.checkpoint_id)) for one in kept]]
+
+
+async def as_agent(team: Workflow) -> Any:
+    response = await team.as_agent("all").run("?")
+    return [message.text for message in response.messages]
+
+
+async def refused(team: Workflow) -> Any:
+    """A second run at the same time is refused by the framework."""
+    first = asyncio.ensure_future(ask(team))
+    await asyncio.sleep(0)
+    try:
+        await ask(team)
+    except Exception as error:
+        return [repr(error), await first]
+
+
+ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]] = {
+    ask: (
+        chain, fan, conditional, async_condition, switch, selection, several_at_once, turned_down,
+        failing, bad_condition, endless, half_join, nested, designated, talking, typed,
+    ),
+    ask_twice: (chain, fan, half_join),
+    stream: (fan, conditional, designated, talking, failing),
+    look_at_some: (fan,),
+    answer_back: (asking,),
+    branch_off: (remembering,),
+    as_agent: (talking,),
+    refused: (chain,),
+}  # fmt: skip
+
+SCENARIOS = [
+    Scenario(f"{build.__name__}-{drive.__name__}", build, drive)
+    for drive, builds in ASKED.items()
+    for build in builds
+]
