@@ -1,7 +1,7 @@
 """Microsoft agent-framework: workflows (docs/wrapping-agent-framework.md).
 
 - `taps`: what stands in place of the methods of a workflow, its edges and its executors.
-- `team`: what is in front of whom, and who works on what. `run`: one run, with its end.
+- `team`: who works on what. `post`: what is between them. `run`: one run, with its end.
 - `work`: what a handler was given and has sent. `routes`: where edges lead. `payloads`: in words.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.findings import Reroute
 from dig.runtime.wrap import Attached, Plan, Session, need_version
 
 __all__ = ["plan"]
@@ -18,7 +19,7 @@ __all__ = ["plan"]
 VERSIONS = ("1.23.0", "1.24")
 """The lowest version of the core that this was tested with, and the first that it was not."""
 
-CAN = frozenset({"annotate", "tell", "hold", "bounce"})
+CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})
 
 END = "__end__"
 
@@ -72,11 +73,16 @@ def plan(
     if END in team.executors:
         raise SettingsError(f"an executor is called {END}, which stands for the end of a run here")
 
-    def attach(session: Session) -> Attached:
-        team_of = Team(team._runner._edge_runner_map, END, session, handoff or is_handoff)
-        return Attached(team, Taps(team, team_of, annotate).restore)
+    inside: list[Team] = []
 
-    return Plan("a workflow", (*team.executors, END), attach, CAN)
+    def attach(session: Session) -> Attached:
+        inside.append(Team(team, END, session, handoff or is_handoff))
+        return Attached(team, Taps(team, inside[0], annotate).restore)
+
+    def veto(wish: Reroute) -> str | None:
+        return inside[0].veto(wish)
+
+    return Plan("a workflow", (*team.executors, END), attach, CAN, veto)
 
 
 def _check(owners: Any, names: tuple[str, ...]) -> None:

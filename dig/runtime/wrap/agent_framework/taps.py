@@ -142,7 +142,7 @@ class Taps:
     ) -> Any:
         """The function of a group of edges selects executors."""
         selected = whole(data, executors)
-        self._step(self._team.selects, edges, selected, otherwise=None)
+        self._step(self._team.select, edges, selected, otherwise=None)
         return selected
 
     async def reach(
@@ -151,7 +151,7 @@ class Taps:
         """A group of edges is given a message."""
         self._step(self._team.reach, edges, message, otherwise=None)
         delivered = await whole(message, *more)
-        self._step(self._team.leave, edges, message, otherwise=None)
+        self._step(self._team.pass_by, edges, message, otherwise=None)
         return delivered
 
     async def execute(
@@ -162,6 +162,7 @@ class Taps:
         mail = self._step(self._team.arrive, edges, executor, message, otherwise=None)
         if mail is not None:
             await self._released(mail.events)
+            executor = self._step(self._team.release, mail, otherwise=executor)
         await whole(executor, sources, message, *more)
 
     # --- executors ---
@@ -171,7 +172,7 @@ class Taps:
     ) -> Callable[..., Awaitable[Any]]:
         """An executor is about to work on a message."""
         handler = whole(message)
-        mail = self._step(self._team.due, message, executor.id, otherwise=None)
+        mail = self._step(self._team.take, message, executor.id, otherwise=None)
         return handler if mail is None else partial(self.handle, handler, mail)
 
     async def handle(self, handler: Callable[..., Any], mail: Mail, data: Any, context: Any) -> Any:

@@ -63,6 +63,10 @@ class Letter:
         return [(edges, executor) for edges, some in takers for executor in some or ()]
 
 
+Leg = tuple[Letter, Edges, str]
+"""A way that a letter goes: over which edges, to whom."""
+
+
 @dataclass(eq=False)
 class Work:
     """A handler at work, and afterwards, until its edges have decided.
@@ -102,7 +106,7 @@ class Parcel:
 
     payload: Any
     type: str
-    legs: list[tuple[Letter, Edges, str]]
+    legs: list[Leg]
 
     @property
     def seats(self) -> tuple[str, ...]:
