@@ -204,11 +204,13 @@ def desks(script: Script) -> Any:
 
 
 def hand_over(*agents: Any) -> Any:
-    """Each agent can hand over to the next one."""
-    for one, other in zip(agents, [*agents[1:], agents[0]], strict=True):
-        condition = StringLLMCondition(prompt=f"Hand over to {other.name}.")
-        handoff = OnCondition(target=AgentTarget(other), condition=condition)
-        one.handoffs.add_llm_condition(handoff)
+    """Each agent can hand over to each of the others, by `transfer_to_NAME_1` and so on."""
+    for one in agents:
+        for other in agents:
+            if other is not one:
+                condition = StringLLMCondition(prompt=f"Hand over to {other.name}.")
+                handoff = OnCondition(target=AgentTarget(other), condition=condition)
+                one.handoffs.add_llm_condition(handoff)
         one.handoffs.set_after_work(TerminateTarget())
     pattern = DefaultPattern(initial_agent=agents[0], agents=list(agents))
     return team(agents[0], agents[1], wrap=pattern)

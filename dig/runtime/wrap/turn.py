@@ -69,6 +69,11 @@ class Turn:
         """What the monitor has told this turn, oldest first."""
         return tuple(self._told)
 
+    def listen(self) -> tuple[str, ...]:
+        """Its `notes`, with what healing has said to the agent since it began."""
+        self.session.step(self._listen, otherwise=None)
+        return self.notes
+
     # --- what it does with what it was given ---
 
     def keep(self, event: str) -> None:
@@ -219,6 +224,15 @@ class Turn:
         self._told.extend(event.notes)
         if event.sender != self.seat or event.final:  # else it is a continuation
             self.events += (event,)
+
+    def _listen(self) -> None:
+        graph = self.session.monitor.graph
+        begun = graph.activations.get(self._activation or "")
+        if begun is not None:
+            new = graph.agents[self.seat].buffer.keys() - {event.id for event in begun.inputs}
+            if any(graph.event(event).by == SYSTEM for event in new):
+                self._send([], 1)
+                self._receive("")
 
     def _decide(self, fate: Fate) -> None:
         self._act()

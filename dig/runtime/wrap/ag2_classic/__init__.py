@@ -47,7 +47,8 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
         tapped = taps.Taps(session, handoff or is_handoff)
         for agent in found:
             tapped.know(agent)
-        tapped.follow(team)
+        if members.is_pattern(team):
+            tapped.follow(team)
 
         def restore() -> Any:
             tapped.restore()

@@ -28,6 +28,7 @@ class Chat:
 
     Attributes:
         speaker: The agent whose code runs, if one has the floor.
+        last: The agent that has spoken last, or is next.
         mail: The events that are in front of the agent that is next.
         answer: The event that its latest answer has become.
         is_answered: Whether its answer has been accepted; who goes on then speaks from outside.
@@ -46,6 +47,7 @@ class Chat:
             is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
         """
         self.speaker: Any = None
+        self.last: Any = None
         self.mail: list[str] = []
         self.is_answered = False
         self.is_lost = False
@@ -56,7 +58,6 @@ class Chat:
         self._is_direct = is_direct
         self._turn: Turn | None = None  # of who has spoken last, or is next
         self._seat = ""
-        self._name = ""
         self._said: Any = None
         self._reply: Mapping[str, Any] = {}
         self._error: BaseException | None = None
@@ -64,9 +65,9 @@ class Chat:
 
     # --- one turn, in the order in which it happens ---
 
-    def give(self, name: str, message: Any) -> None:
+    def give(self, agent: Any, message: Any) -> None:
         """An agent is to have the floor: what was said last is for it."""
-        self._step(self._give, name, words(message), otherwise=None)
+        self._step(self._give, agent, words(message), otherwise=None)
 
     def begin(self) -> None:
         """It begins, once what it is given is not held any more."""
@@ -90,13 +91,11 @@ class Chat:
         """The turn of who has the floor."""
         return None if self.is_lost else self._turn
 
-    def notes(self) -> tuple[str, ...]:
-        """What is to be shown to who has the floor."""
-        if self.is_lost or self._turn is None or self._session.mode == "observe":
-            return ()
-        return self._turn.notes
+    def notes(self, turn: Turn) -> tuple[str, ...]:
+        """What is to be shown to who has the floor, as of now."""
+        return self._step(turn.listen, otherwise=())
 
-    def answers(self, reply: Any, is_end: bool) -> str:
+    def answers(self, reply: Any, *, is_end: bool) -> str:
         """What an agent says is submitted, if it ends a chat that somebody outside has begun.
 
         Returns:
@@ -106,14 +105,20 @@ class Chat:
             return ""
         return self._step(self._submit, words(reply), otherwise="")
 
+    def ends(self) -> str:
+        """Nobody is next: what was said last is submitted, if somebody outside has begun."""
+        if self._caller is not None or self._error is not None:
+            return ""
+        return self._step(self._submit, self._said, otherwise="")
+
     def has_back(self) -> bool:
         """Whether the answer was sent back, so that its agent has the floor once more."""
         return self._step(self._has_back, otherwise=False)
 
-    def say(self, reply: Any, name: str) -> None:
+    def say(self, reply: Any) -> None:
         """An agent has spoken; ``None``: it has let the last word stand."""
         if reply is not None:
-            self._said, self._reply = words(reply), as_message(reply, name)
+            self._said, self._reply = words(reply), as_message(reply, self.last.name)
 
     def fail(self, error: BaseException) -> None:
         """An agent has raised, or was cancelled before it could begin."""
@@ -156,19 +161,19 @@ class Chat:
                 self._hand()
             raise
 
-    def _give(self, name: str, payload: Any) -> None:
-        turn, session = self._turn, self._session
-        if turn is not None and self._name == name and self._error is None:
+    def _give(self, agent: Any, payload: Any) -> None:
+        turn = self._turn
+        if turn is not None and self.last is agent and self._error is None:
             self.mail = [turn.send(payload, (turn.seat,))]  # it has the floor again
             return
-        seat = session.reserve(name)
+        seat = self._session.reserve(agent.name)
         if turn is None:
-            self.mail = [self._first(name, seat, payload)]
+            self.mail = [self._first(agent.name, seat, payload)]
         elif self._error is not None:
             self.mail = [turn.fail(self._error, (seat,))]
         else:
             self.mail = self._handed(turn, seat, payload)
-        self._seat, self._name, self._turn, self._error = seat, name, None, None
+        self._seat, self.last, self._turn, self._error = seat, agent, None, None
 
     def _first(self, name: str, seat: str, payload: Any) -> str:
         """What somebody outside, or the turn that has begun this chat, says to an agent."""

@@ -14,6 +14,9 @@ from dig.errors import SettingsError
 ASKS_MODEL = "_generate_oai_reply_from_client"
 """What every way to ask an agent's model comes through; not public."""
 
+READS = "process_all_messages_before_reply"
+"""What gives the messages that an agent replies to, once all hooks have seen them."""
+
 
 def of(team: Any) -> list[Any]:
     """The agents and managers of a team that are known before it is asked anything.
@@ -25,7 +28,7 @@ def of(team: Any) -> list[Any]:
         raise SettingsError(f"this AG2 is put together in another way: no {ASKS_MODEL}")
     if isinstance(team, GroupChat):
         found = list(team.agents)
-    elif isinstance(team, Pattern):
+    elif is_pattern(team):
         found = [*team.agents, *([team.user_agent] if team.user_agent else [])]
     elif isinstance(team, ConversableAgent):
         found = [team]
@@ -55,3 +58,16 @@ def with_members(agent: Any) -> list[Any]:
 def is_agent(agent: Any) -> bool:
     """Whether it acts; managers only say who is next, and a group's tools are its agents' own."""
     return not isinstance(agent, GroupChatManager | GroupToolExecutor)
+
+
+def group_chats(agent: Any) -> list[Any]:
+    """The group chats that an agent manages: AG2 gives a copy to each way of running one."""
+    if not isinstance(agent, GroupChatManager):
+        return []
+    configs = [function["config"] for function in agent._reply_func_list]
+    return [config for config in configs if isinstance(config, GroupChat)]
+
+
+def is_pattern(team: Any) -> bool:
+    """Whether its manager and some of its agents are made anew for each chat."""
+    return isinstance(team, Pattern)

@@ -1,59 +1,72 @@
 """Carries out a script around a call, awaited or not, so that each script is written once.
 
-A script is a generator. It yields the id of an event to wait until that is released, or changes
-of the call's arguments to have the call made; what the call returns is sent to it, what it raises
-is thrown into it. What the script returns is returned; what was raised is raised.
+A script is a generator. It yields the id of an event to wait until that is released, or `CALL` to
+have the call made; what the call returns is sent to it, what it raises is thrown into it. What
+the script returns is returned; `RAISE` has what was raised go on.
 """
 
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  agents run on it alone
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator
 from typing import Any
 
 import anyio
 
 from dig.runtime.wrap import Session
 
-Script = Generator[str | Mapping[str, Any], Any, Any]
+Script = Generator[str, Any, Any]
 
-Make = Callable[[Mapping[str, Any]], Any]
-"""Makes the call, with some of its arguments changed."""
+CALL = ""
+RAISE = object()
+"""A script cannot raise it itself: `StopIteration` may be among what an agent raises."""
 
-AS_IT_IS: Mapping[str, Any] = {}
 
-
-async def play(script: Script, call: Make, session: Session) -> Any:
+async def play(script: Script, call: Callable[[], Any], session: Session) -> Any:
     """Carry out a script around a call that is awaited."""
     asked = next(script)
     while True:
         try:
-            got = await (_released(session, asked) if isinstance(asked, str) else call(asked))
+            got = await (_released(session, asked) if asked else call())
         except BaseException as error:
-            with suppress(StopIteration):
-                script.throw(error)
-            raise
-        try:
-            asked = script.send(got)
-        except StopIteration as end:
-            return end.value
+            is_over, asked = _thrown(script, error)
+            if is_over and asked is RAISE:
+                raise
+        else:
+            is_over, asked = _sent(script, got)
+        if is_over:
+            return asked
 
 
-def play_now(script: Script, call: Make, session: Session) -> Any:
+def play_now(script: Script, call: Callable[[], Any], session: Session) -> Any:
     """Carry out a script around a call that is not awaited."""
     asked = next(script)
     while True:
         try:
-            got = _wait(session, asked) if isinstance(asked, str) else call(asked)
+            got = _wait(session, asked) if asked else call()
         except BaseException as error:
-            with suppress(StopIteration):
-                script.throw(error)
-            raise
-        try:
-            asked = script.send(got)
-        except StopIteration as end:
-            return end.value
+            is_over, asked = _thrown(script, error)
+            if is_over and asked is RAISE:
+                raise
+        else:
+            is_over, asked = _sent(script, got)
+        if is_over:
+            return asked
+
+
+def _sent(script: Script, got: Any) -> tuple[bool, Any]:
+    """What a script asks next, or whether it is over, and what it returns."""
+    try:
+        return False, script.send(got)
+    except StopIteration as end:
+        return True, end.value
+
+
+def _thrown(script: Script, error: BaseException) -> tuple[bool, Any]:
+    try:
+        return False, script.throw(error)
+    except StopIteration as end:
+        return True, end.value
 
 
 async def _released(session: Session, event: str) -> None:

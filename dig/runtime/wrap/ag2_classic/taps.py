@@ -5,7 +5,7 @@ They are attributes of the agents themselves, since AG2 looks all of them up the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -14,12 +14,12 @@ from autogen import ConversableAgent
 from dig.runtime.wrap import Session
 
 from .chat import Handoff
-from .members import ASKS_MODEL, is_agent, with_members
+from .members import ASKS_MODEL, READS, group_chats, is_agent, with_members
 from .notes import showing
 from .play import Script, play, play_now
 from .scripts import Scripts
 
-Play = Callable[[Script, Callable[[Mapping[str, Any]], Any], Session], Any]
+Play = Callable[[Script, Callable[[], Any], Session], Any]
 
 PLAYS: tuple[tuple[str, Play], ...] = (("", play_now), ("a_", play))
 """AG2 has each method twice, and the one that is awaited begins with `a_`."""
@@ -31,6 +31,7 @@ class Taps:
     def __init__(self, session: Session, handoff: Handoff) -> None:
         """Begin without agents."""
         self._session = session
+        self._heals = session.mode == "heal"
         self._scripts = Scripts(session, handoff)
         self._tapped: list[tuple[Any, str, Any]] = []
         self._known: dict[int, Any] = {}  # by id; kept alive in here
@@ -43,20 +44,16 @@ class Taps:
         self._tapped.clear()
         self._known.clear()
 
-    def follow(self, team: Any) -> None:
+    def follow(self, pattern: Any) -> None:
         """Know the agents that a pattern makes for each of its chats."""
-        whole = getattr(team, "prepare_group_chat", None)
-        if whole is None:
-            return
 
-        @wraps(whole)
-        def prepare(*args: Any, **kwargs: Any) -> Any:
+        def prepare(whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             made = whole(*args, **kwargs)
             for part in made:
                 self.know(part)
             return made
 
-        self._put(team, "prepare_group_chat", prepare)
+        self._tap(pattern, "prepare_group_chat", prepare)
 
     def know(self, agent: Any) -> None:
         """An agent is seen, perhaps for the first time, with those of its group chat."""
@@ -68,7 +65,10 @@ class Taps:
                 self._tap(agent, prefix + name, partial(self._talk, plays))
             if is_agent(agent):
                 self._tap(agent, prefix + "generate_reply", partial(self._speak, plays, agent))
-        if self._session.mode == "heal":
+            for chat in group_chats(agent) if self._heals else ():
+                self._tap(chat, prefix + "select_speaker", partial(self._select, plays))
+        if self._heals:
+            self._tap(agent, READS, partial(self._read, agent))
             self._tap(agent, ASKS_MODEL, showing)
         for member in with_members(agent):
             self.know(member)
@@ -80,9 +80,6 @@ class Taps:
         def tap(*args: Any, **kwargs: Any) -> Any:
             return stand_in(whole, *args, **kwargs)
 
-        self._put(owner, name, tap)
-
-    def _put(self, owner: Any, name: str, tap: Any) -> None:
         setattr(owner, name, tap)
         self._tapped.append((owner, name, tap))
 
@@ -90,11 +87,9 @@ class Taps:
         """Somebody begins a chat, or says something; whoever it is, it is known from now on."""
         for one in (*args[:2], kwargs.get("recipient"), kwargs.get("sender")):
             self.know(one)
-        if not self._scripts.opens():
+        if not self._scripts.begins:
             return whole(*args, **kwargs)
-        return plays(
-            self._scripts.chatting(), lambda changes: whole(*args, **kwargs), self._session
-        )
+        return plays(self._scripts.chatting(), partial(whole, *args, **kwargs), self._session)
 
     def _speak(
         self, plays: Play, agent: Any, whole: Callable[..., Any], *args: Any, **kwargs: Any
@@ -104,11 +99,15 @@ class Taps:
         if chat is not None and chat.speaker is agent:
             return whole(*args, **kwargs)  # by itself, in the midst of its turn
         messages, sender = (*args, None, None)[:2]
-        messages, sender = kwargs.get("messages", messages), kwargs.get("sender", sender)
+        script = self._scripts.speaking(
+            agent, kwargs.get("messages", messages), kwargs.get("sender", sender)
+        )
+        return plays(script, partial(whole, *args, **kwargs), self._session)
 
-        def call(changes: Mapping[str, Any]) -> Any:
-            if args and changes:
-                return whole(changes["messages"], *args[1:], **kwargs)
-            return whole(*args, **{**kwargs, **changes})
+    def _select(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A group chat looks for who is next."""
+        return plays(self._scripts.selecting(), partial(whole, *args, **kwargs), self._session)
 
-        return plays(self._scripts.speaking(agent, messages, sender), call, self._session)
+    def _read(self, agent: Any, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """An agent looks at what it replies to, for the last time before it decides."""
+        return self._scripts.told(agent, whole(*args, **kwargs))

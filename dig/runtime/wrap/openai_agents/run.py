@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agents import Agent, ModelResponse, RunState
 
-from dig.records import SYSTEM
 from dig.runtime.wrap import Session, Turn, as_payload
 from dig.runtime.wrap.running import current
 
@@ -183,22 +182,10 @@ class Run:
         self._seat, self.turn = seat, None
 
     def _annotated(self, items: list[Any]) -> list[Any] | None:
-        notes, annotate = self._told(), self.team.annotate
+        notes, annotate = self._turn().listen(), self.team.annotate
         if not notes:
             return None
         return self.session.guard(lambda: [*annotate([*items], notes)], otherwise=None)
-
-    def _told(self) -> tuple[str, ...]:
-        """All that the agent was told, and what healing has said to it since it began."""
-        turn = self._turn()
-        graph = self.session.monitor.graph
-        begun = graph.activations.get(turn.activation or "")
-        if begun is not None:
-            new = graph.agents[turn.seat].buffer.keys() - {event.id for event in begun.inputs}
-            if any(graph.event(event).by == SYSTEM for event in new):
-                turn.wait_for()
-                turn.receive()
-        return turn.notes
 
     def _hand(self, result: Any) -> None:
         turn, payload = self._turn(), _answer(result)

@@ -1,0 +1,155 @@
+"""AG2 classic, wrapped: what is found in a team, and what becomes of it when it is healed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,ag2-classic]")
+
+
+from autogen.testing import ToolCall, tools_message
+
+import dig
+
+from .ag2_classic_asked import hand_over, in_group, in_group_now
+from .ag2_classic_teams import (
+    Watched,
+    Wrapping,
+    agent,
+    calls,
+    ends,
+    manager,
+    says,
+    scenario,
+    team,
+    unless_told,
+)
+from .harness import Outcome, Scenario, Script, play
+
+
+def healed(asked: Scenario, watched: Watched, seed: int = 0) -> Outcome:
+    outcome = play(asked, Wrapping(watched), seed=seed)
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+    return outcome
+
+
+def ping_pong(script: Script) -> Any:
+    """Two desks that each believe that the other one is responsible, until they are told."""
+    ann = agent(script, "ann", unless_told(calls("transfer_to_bob_1"), says("Solved")))
+    bob = agent(script, "bob", unless_told(calls("transfer_to_ann_1"), says("Solved")))
+    return hand_over(ann, bob)
+
+
+@pytest.mark.parametrize("drive", [in_group, in_group_now])
+def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
+    asked = scenario(ping_pong, drive)
+    assert "Solved" not in str(play(asked).returned)
+    watched = Watched("heal")
+    outcome = healed(asked, watched)
+    assert "Solved" in str(outcome.returned)
+    assert "monitor" not in str(outcome.returned)  # the note stays between monitor and model
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+
+
+def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
+    asked = scenario(ping_pong, in_group)
+    watched = Watched()
+    assert play(asked, Wrapping(watched)) == play(asked)
+    assert set(watched.patterns) == {"ER"} and watched.healed() == []
+
+
+def test_er_what_counts_as_a_handoff_can_be_told() -> None:
+    def build(script: Script) -> Any:
+        replies = unless_told(says("Not mine"), says("Solved TERMINATE"))
+        found = manager([agent(script, name, replies) for name in ("ann", "bob")])
+        return team(agent(script, "user"), found)
+
+    watched = Watched("heal", handoff=lambda message: message["content"] == "Not mine")
+    outcome = healed(scenario(build, name="by_words"), watched)
+    assert "Solved" in str(outcome.returned) and watched.patterns == ["ER"]
+
+
+def two_at_once(script: Script) -> Any:
+    """Ann hands over to two at once; AG2 carries out the last one, and drops the other."""
+    names = ("transfer_to_bob_1", "transfer_to_cyd_2")
+    ann = agent(script, "ann", lambda contents, n: tools_message(*map(ToolCall, names)))
+    bob = agent(script, "bob", says("never"))
+    cyd = agent(script, "cyd", unless_told(says("Half of it"), says("All of it")))
+    return hand_over(ann, bob, cyd)
+
+
+@pytest.mark.parametrize("drive", [in_group, in_group_now])
+def test_et_who_has_the_last_word_in_a_group_too_early_has_the_floor_again(drive: Any) -> None:
+    asked = scenario(two_at_once, drive)
+    assert "All of it" not in str(play(asked).returned)
+    watched = Watched("heal")
+    outcome = healed(asked, watched)
+    assert "All of it" in str(outcome.returned)
+    assert watched.patterns == ["ET", "ET"] and watched.healed() == ["reroute", "inject"]
+
+
+def in_background(script: Script) -> Any:
+    """Ann's tool has Bob work in the background, and she says that all is done."""
+    bob = agent(script, "bob", says("The second half"))
+    user = agent(script, "user", is_termination_msg=ends)
+    tasks: list[Any] = []
+
+    async def works(self: Any, messages: Any = None, sender: Any = None, config: Any = None) -> Any:
+        await asyncio.sleep(5)
+        return False, None
+
+    async def give_out(part: str) -> str:
+        tasks.append(asyncio.create_task(ann.a_initiate_chat(bob, message=part, max_turns=1)))
+        await asyncio.sleep(0)
+        return "given out"
+
+    async def think(self: Any, messages: Any = None, sender: Any = None, config: Any = None) -> Any:
+        if sender is user and not tasks:
+            await give_out("the second half")
+        elif dig.notes():
+            await asyncio.gather(*tasks)
+        return False, None
+
+    ann = agent(script, "ann", unless_told(says("Half TERMINATE"), says("All of it TERMINATE")))
+    ann.register_reply([type(user), None], think, position=2)
+    bob.register_reply([type(user), None], works, position=2)
+    return team(user, ann)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_et_an_answer_before_work_in_the_background_is_done_goes_back(seed: int) -> None:
+    asked = scenario(in_background)
+    assert "Half" in str(play(asked, seed=seed).returned)
+    watched = Watched("heal")
+    outcome = healed(asked, watched, seed)
+    assert "All of it" in str(outcome.returned) and "Half" not in str(outcome.returned)
+    assert watched.patterns[0] == "ET" and watched.healed()[0] == "reroute"
+
+
+def twice(script: Script) -> Any:
+    """Ann puts the same question to two others, and answers when both have."""
+    others = [agent(script, name, says(f"From {name}")) for name in ("bob", "cyd")]
+    user = agent(script, "user", is_termination_msg=lambda message: True)
+
+    async def asks(self: Any, messages: Any = None, sender: Any = None, config: Any = None) -> Any:
+        if sender is not user:
+            return False, None
+        for one in others:
+            await ann.a_initiate_chat(one, message="How many?", max_turns=1, silent=True)
+        return False, None
+
+    ann = agent(script, "ann", unless_told(says("Six"), says("Three")))
+    ann.register_reply([type(user), None], asks, position=2)
+    return team(user, ann)
+
+
+def test_rsp_the_same_question_put_to_two_is_found_and_who_asked_is_told() -> None:
+    asked = scenario(twice)
+    assert "Six" in str(play(asked).returned)
+    watched = Watched("heal")
+    assert "Three" in str(healed(asked, watched).returned)
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
