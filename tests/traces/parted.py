@@ -1,0 +1,44 @@
+"""Traces in several files, and whole ones cut into such."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dig.traces.reader import TRACE
+from dig.traces.segments import segment_path, segments
+from tests.traces.journals import journalled, simple_run
+
+EACH = 1
+"""Bytes of a segment that has room for a single line."""
+
+
+def files(path: Path) -> list[Path]:
+    """The files of a trace."""
+    return list(segments(path))
+
+
+def whole(path: Path) -> bytes:
+    """The files of a trace, one after the other."""
+    return b"".join(file.read_bytes() for file in segments(path))
+
+
+@cache
+def long() -> bytes:
+    """The journal of a simulated run of which everything is recorded."""
+    with TemporaryDirectory() as folder:
+        return journalled(simple_run(29), Path(folder)).read_bytes()
+
+
+def parted(data: bytes, folder: Path, size: int) -> Path:
+    """A trace as it would have been written in segments of a size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [b""]
+    for line in data.splitlines(keepends=True):
+        if parts[-1] and len(parts[-1]) + len(line) > size:
+            parts.append(b"")
+        parts[-1] += line
+    for number, part in enumerate(parts, 1):
+        segment_path(folder / TRACE, number).write_bytes(part)
+    return folder / TRACE
