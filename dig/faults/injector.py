@@ -8,7 +8,7 @@ their own, so that a fault changes no other draw of the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -20,6 +20,9 @@ from dig.runtime.draws import Draws
 from .payloads import Payloads
 
 _T = TypeVar("_T")
+
+NO_TURN = 0
+"""The turn of what is no activation: to come and to go."""
 
 Change = Literal["leave", "join"]
 """What can become of an agent's place in the team."""
@@ -64,20 +67,20 @@ class Touch:
 
     Attributes:
         fault: The fault's place in the list of faults.
-        agent: Whose activation, or who came or went.
-        turn: Which activation of the agent, counted from 1; 0 if it is about none.
+        agent: Its target.
+        turn: Which activation of the target, counted from 1; `NO_TURN` if it is about none.
         what: What was done, in words.
-        since_start: Whether the start of the activation is the first that is different.
-        output: The event that was changed, if it is one of those that the agent generates.
-        place: Where that event is among the outputs that were decided in the end.
+        since_start: Whether the activation is another one from its start on.
+        output: The event that was changed, if one of those that the activation generates was.
+        place: Where that event is among those that are generated in the end.
     """
 
     fault: int
     agent: str
     turn: int
-    what: str
+    what: str = ""
     since_start: bool = False
-    output: NewEvent | None = field(default=None, repr=False, compare=False)
+    output: NewEvent | None = None
     place: int | None = None
 
 
@@ -89,14 +92,21 @@ class Moment:
     """
 
     def __init__(
-        self, fault: int, kind: str, draws: Draws, payloads: Payloads,
-        told: Callable[[str, bool, NewEvent | None], None],
+        self, purpose: str, draws: Draws, payloads: Payloads, act: Touch,
+        told: Callable[[Touch], None],
     ) -> None:  # fmt: skip
-        """Begin; `told` is given what `tell` is."""
+        """Begin.
+
+        Args:
+            purpose: What the random numbers are drawn for.
+            draws: The random numbers of the activation.
+            payloads: What the payloads of the run's task mean.
+            act: Whose act in which activation it would be.
+            told: Is told of each act.
+        """
         self.payloads = payloads
-        self._purpose = f"fault {fault} {kind}"
-        self._draws = draws
-        self._told = told
+        self._purpose, self._draws, self._act, self._told = purpose, draws, act, told
+        self._touches: list[Touch] = []
 
     def chance(self, probability: float, what: str = "", index: int = 0) -> bool:
         """Whether something of this probability happens."""
@@ -114,7 +124,15 @@ class Moment:
             since_start: The activation is another one from its start on, not only at its end.
             output: Which generated event is another one.
         """
-        self._told(what, since_start, output)
+        touch = replace(self._act, what=what, since_start=since_start, output=output)
+        self._touches.append(touch)
+        self._told(touch)
+
+    def settle(self, outputs: Sequence[NewEvent]) -> None:
+        """Find the events that were changed among those that are generated in the end."""
+        for touch in self._touches:
+            found = (i for i, output in enumerate(outputs) if output is touch.output)
+            touch.place = next(found, None)
 
 
 class Injector:

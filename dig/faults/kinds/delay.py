@@ -13,7 +13,7 @@ class Delay(OnMessage):
     """On its way for some seconds more; it may be overtaken."""
 
     parameters: ClassVar[Parameters] = {
-        "seconds": Parameter(meaning="Seconds that a message arrives later.", default=30.0, null=0)
+        "seconds": Parameter(meaning="Seconds that a message arrives later.", default=90.0, null=0)
     }
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:

@@ -10,23 +10,23 @@ from dig.runtime.agents import Decision, NewEvent, View
 
 
 class ReplayStale(OnMessage):
-    """The first message of the same type that the target has sent before, as from a full cache."""
+    """What the first message of the same type had, as from a cache that is never renewed."""
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         """Begin without having seen a message."""
         super().__init__(chosen)
-        self._first: dict[str, tuple[int, Any]] = {}  # type -> turn, payload
+        self._first: dict[str, Any] = {}  # type -> payload
 
     def watch(self, view: View, decision: Decision) -> None:
         """Keep the first of each type."""
         for message in decision.outputs:
             if not message.final:
-                self._first.setdefault(message.type, (view.turn, message.payload))
+                self._first.setdefault(message.type, message.payload)
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The same message with what the first one had."""
-        turn, payload = self._first.get(message.type, (view.turn, None))
-        if turn == view.turn or payload == message.payload:
+        payload = self._first.get(message.type, message.payload)
+        if payload == message.payload:
             return [message]
         stale = message.model_copy(update={"payload": payload})
         moment.tell("an old message was sent instead of a new one", output=stale)
