@@ -3,7 +3,7 @@
 - `app`: the application, and how errors end. `options`: what several commands take.
 - `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
 - `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
-- `interchange`: import, export. `settling`: thresholds.
+- `interchange`: import, export. `settling`: thresholds. `faulting`: faults.
 - `experimenting`: experiment. `exporting`: `--otlp` of run.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
@@ -16,6 +16,7 @@ from . import (
     comparing,
     drawing,
     experimenting,
+    faulting,
     interchange,
     looking,
     recorded,
@@ -31,6 +32,7 @@ __all__ = [
     "comparing",
     "drawing",
     "experimenting",
+    "faulting",
     "interchange",
     "looking",
     "main",

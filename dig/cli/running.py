@@ -13,6 +13,7 @@ from .app import app
 from .asking import Asking
 from .choosing import Choosing, Pacing
 from .exporting import Otlp, PerAgent, exporting
+from .faulting import Faults, disturbing, fault_rows
 from .groups import grouped
 from .keeping import Keeping
 from .options import AsJson, warn
@@ -37,6 +38,7 @@ def run(
     asking: Asking = Asking(),  # noqa: B008
     pacing: Pacing = Pacing(),  # noqa: B008
     keeping: Keeping = Keeping(),  # noqa: B008
+    fault: Faults = None,
     otlp: Otlp = None,
     service_per_agent: PerAgent = False,
     view: View = False,
@@ -52,7 +54,7 @@ def run(
     clock, segment_bytes = pacing.clock, keeping.segment_bytes
     asked = asking.of_run(virtual=pacing.virtual, speed=pacing.speed)
     spec = choosing.of_task(task, asked)
-    problem = spec.make_task()
+    problem, disturb = spec.make_task(), disturbing(fault)
     is_shown = not (quiet or as_json or pacing.virtual or view)
     with viewing(view) as show:
         with (
@@ -70,6 +72,7 @@ def run(
                 segment_bytes=segment_bytes,
                 task=problem,
                 made=show,
+                disturb=disturb,
             )
         report(execution, as_json)
 
@@ -90,6 +93,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     else:
         made = making(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
+        rows += fault_rows(execution)
         rows.append(report_row(execution.directory, execution.result.records))
         print_summary(Console(), rows)
     if execution.result.reason == INTERRUPTED:

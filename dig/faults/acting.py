@@ -65,6 +65,8 @@ class FaultyAgent:
         self._agent, self._acting, self._run = agent, acting, run
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_agent":  # a copy that is only being made
+            raise AttributeError(name)
         return getattr(self._agent, name)
 
     async def act(self, view: View) -> Decision:

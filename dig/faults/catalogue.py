@@ -67,6 +67,17 @@ class Kind:
         """The parameters each of which can take all effect away, with the value that does."""
         return {name: p.null for name, p in self.parameters.items() if p.null is not None}
 
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {
+            "name": self.name,
+            "family": self.family,
+            "meaning": self.meaning,
+            "raises": list(self.raises),
+            "may_raise": list(self.may_raise),
+            "parameters": {name: p.to_json() for name, p in self.parameters.items()},
+        }
+
 
 _ROWS = (
     Kind(

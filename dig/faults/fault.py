@@ -127,7 +127,9 @@ def _number(name: str, text: Any) -> float:
 
 def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
     """A parameter's value, which may still be text, in its own type."""
-    of = type(parameter.default)
+    if value is None and parameter.default is None:
+        return None
+    of = int if parameter.default is None else type(parameter.default)
     if of is str:
         if value not in parameter.choices:
             known = ", ".join(parameter.choices)

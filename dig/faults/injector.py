@@ -8,7 +8,7 @@ their own, so that a fault changes no other draw of the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -34,7 +34,8 @@ class Parameter:
 
     Attributes:
         meaning: What it says, with its unit.
-        default: The value that it has unless told; its type is the parameter's.
+        default: The value that it has unless told, of the parameter's type; ``None``: there is
+            no limit, which is a whole number else.
         null: The value with which the fault has no effect at all, if there is one.
         least: The smallest value.
         most: The largest value.
@@ -42,11 +43,16 @@ class Parameter:
     """
 
     meaning: str
-    default: float | int | str
+    default: float | int | str | None
     null: float | int | None = None
     least: float = 0
     most: float = float("inf")
     choices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON; a bound that there is not is ``None``."""
+        most = None if self.most == float("inf") else self.most
+        return {**asdict(self), "most": most, "choices": list(self.choices)}
 
 
 Parameters = Mapping[str, Parameter]
@@ -55,7 +61,7 @@ Parameters = Mapping[str, Parameter]
 PROBABILITY = Parameter(
     meaning="Probability that it acts, each time it could.", default=1.0, null=0, most=1
 )
-AT_MOST = Parameter(meaning="How many times it acts at most.", default=1_000_000, null=0)
+AT_MOST = Parameter(meaning="How many times it acts at most.", default=None, null=0)
 ONCE = replace(AT_MOST, default=1)
 COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
 """What every kind can be told."""
@@ -153,7 +159,8 @@ class Injector:
 
     def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
         """Whether it acts now: by its probability, and by how often it has."""
-        if self.acted >= self.chosen["at_most"]:
+        limit = self.chosen["at_most"]
+        if limit is not None and self.acted >= limit:
             return False
         return moment.chance(self.chosen["probability"], what, index)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -27,10 +27,12 @@ from dig.runtime.simulation import Simulation
 from dig.traces.exchanges import exchanges
 from dig.traces.journal import SEGMENT_BYTES, DiskFull, Journal, RunDirectory
 
+from .disturbance import Disturbance, Undisturbed
 from .measures import Counts, measures
+from .methods import Arrangement
 from .runs import TeamRun
 from .task import Score, Task
-from .teams import SIMULATED, Team, check_virtual, models
+from .teams import SIMULATED, check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -58,6 +60,7 @@ class Execution:
         data_are: What the task's data are, in words.
         cost: The sums of what the activations told as usage, by key.
         judge_calls: How many of the activations were a judge's.
+        disturbed: What is to be said of what interfered with it.
     """
 
     result: RunResult
@@ -70,6 +73,7 @@ class Execution:
     data_are: str | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
     judge_calls: int = 0
+    disturbed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """What `result.json` has."""
@@ -83,6 +87,7 @@ class Execution:
             "agents_are": self.agents_are,
             "data_are": self.data_are,
             "measures": measures(self.result, self.score, self.clock, self.cost, self.judge_calls),
+            **self.disturbed,
         }
 
 
@@ -97,6 +102,7 @@ def execute(
     segment_bytes: int | None = SEGMENT_BYTES,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
+    disturb: Callable[[Arrangement], Disturbance] = Undisturbed,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -111,6 +117,7 @@ def execute(
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         task: Its task, if that has been made already.
         made: Is told the run's directory before anything happens in it.
+        disturb: Makes, for the run as it is arranged, what interferes with it.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it not be written.
@@ -120,10 +127,13 @@ def execute(
     arranged = run.arranged(task, speed or 1.0)
     if speed is None:
         check_virtual(arranged.team)
+    disturbance = disturb(arranged)
+    arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
+    about = {"data_are": task.data, "clock": clock, "durability": durability}
     directory = RunDirectory(
         runs,
-        {**run.about(), "data_are": task.data, "clock": clock, "durability": durability},
+        {**run.about(), **disturbance.about(), **about},
         header=arranged.setup.described(),
         durability=durability,
         disk_full=disk_full,
@@ -131,21 +141,26 @@ def execute(
     )
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
-        sink = to_all(journal, counts, follow)
+        sink = to_all(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
             simulation = run.simulation(task, sink, journal, arranged)
+            for at_s, happening in disturbance.happenings():
+                simulation.plan(at_s, happening)
             result = _in_virtual_time(simulation, exporter)
         else:
             bus = run.bus(task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            result = _on_the_bus(bus, run.problem(task), arranged.team, directory.path)
+            problem, asked = run.problem(task), models(arranged.team)
+            with exchanges(asked, directory.path):
+                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
     wall_s = time.monotonic() - began
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, wall_s,
         journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
+        disturbance.outcome(),
     )  # fmt: skip
     _write(execution, directory)
     return execution
@@ -169,16 +184,14 @@ def to_all(*sinks: Sink) -> Sink:
     return sink
 
 
-def _on_the_bus(bus: Bus, problem: Output, team: Team, directory: Path) -> RunResult:
-    """Carry a run out in real time; what models of its team are asked is kept beside it."""
-    asked = models(team)
-    with exchanges(asked, directory):
-        return anyio.run(_in_real_time, bus, problem, asked)
-
-
 async def _in_real_time(
-    bus: Bus, problem: Output | None, asked: Sequence[AbstractAsyncContextManager[object]] = ()
+    bus: Bus,
+    problem: Output | None,
+    asked: Sequence[AbstractAsyncContextManager[object]] = (),
+    keep: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
 ) -> RunResult:
+    """Carry a run out; what its models are asked is kept by whoever calls this."""
+
     async def stop_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
@@ -188,6 +201,8 @@ async def _in_real_time(
         for model in asked:
             await open_models.enter_async_context(model)
         tasks.start_soon(stop_on_signal)
+        if keep is not None:
+            tasks.start_soon(keep, bus)
         if problem is not None:
             bus.inject(problem)
         await bus.wait()
