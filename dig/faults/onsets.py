@@ -1,0 +1,149 @@
+"""The vocabulary of states by type, and the record at which a state is first visible.
+
+What is there in the faulted run is visible where it is; what is not there, or comes late, is from
+the moment on at which the twin has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from .course import Course, Event
+from .matching import Runs
+from .measuring import gone_t, piece_of, solutions, solved_us
+
+
+def _as_generated(runs: Runs, name: str, same: str | None) -> int:
+    return runs.faulted.events[name].t
+
+
+def _when_lost(runs: Runs, name: str, same: str | None) -> int:
+    event = runs.faulted.events[name]
+    return event.t if event.lost_t is None else event.lost_t
+
+
+def _when_due(runs: Runs, name: str, same: str | None) -> int:
+    """When the twin's counterpart was generated."""
+    return runs.faulted.at(runs.twin.events[same].us) if same else 0
+
+
+def _when_left(runs: Runs, name: str, same: str | None) -> int:
+    """When its counterpart was consumed after so many seconds, but not before it is there.
+
+    Without one: the end of the first activation that left it where it was.
+    """
+    event = runs.faulted.events[name]
+    first = event.arrivals[0][1] if event.arrivals else event.t
+    used = _consumed_after(runs.twin, runs.twin.events[same]) if same else None
+    if used is not None:
+        return max(first, runs.faulted.at(runs.faulted.us(first) + used))
+    ends = (
+        one.end.t for one in runs.faulted.activations.values() if one.end and name in one.inputs
+    )
+    return next(ends, first)
+
+
+def _consumed_after(course: Course, event: Event) -> int | None:
+    """Microseconds from an event's first arrival to its consumption."""
+    end = course.consumption(event)
+    return end.us - course.us(event.arrivals[0][1]) if end and event.arrivals else None
+
+
+def _when_passed_on(runs: Runs, name: str, same: str | None) -> int:
+    """The first time more than its counterpart was."""
+    reroutes = runs.faulted.events[name].reroutes
+    usual = len(runs.twin.events[same].reroutes) if same else 0
+    return reroutes[min(usual, len(reroutes) - 1)]
+
+
+def _at_the_end(runs: Runs, name: str, same: str | None) -> int:
+    end = runs.faulted.activations[name].end
+    return end.t if end else runs.faulted.last.t
+
+
+def _when_overrun(runs: Runs, name: str, same: str | None) -> int:
+    """When its counterpart had ended after so many seconds; without one, its start."""
+    activation = runs.faulted.activations[name]
+    other = runs.twin.activations[same] if same else None
+    if other is None or other.end is None:
+        return activation.t
+    return max(activation.t, runs.faulted.at(activation.us + other.end.us - other.us))
+
+
+def _when_gone(runs: Runs, name: str, same: str | None) -> int:
+    return runs.faulted.leaves[name]
+
+
+def _when_starved(runs: Runs, name: str, same: str | None) -> int:
+    """When it was last active, or its counterpart began for the last time, whichever is later."""
+    mine = [one.end.t for one in runs.faulted.activations.values() if one.agent == name and one.end]
+    others = [one.us for one in runs.twin.activations.values() if one.agent == name]
+    return max([*mine[-1:], *(runs.faulted.at(us) for us in others[-1:])], default=0)
+
+
+def _when_missed(runs: Runs, name: str, same: str | None) -> int:
+    """When the twin had it solved, or its last solution was gone, but not after the answer."""
+    piece = piece_of(name)
+    solved = solved_us(runs.twin, piece)
+    gone = [gone_t(runs.faulted, event) for event in solutions(runs.faulted, piece)]
+    due = runs.faulted.last.t if solved is None else runs.faulted.at(solved)
+    since = max([due, *(t for t in gone if t is not None)])
+    answer = runs.faulted.answer
+    return since if answer is None else min(since, answer.t)
+
+
+def _when_part_due(runs: Runs, name: str, same: str | None) -> int:
+    solved = solved_us(runs.twin, piece_of(name))
+    return runs.faulted.last.t if solved is None else runs.faulted.at(solved)
+
+
+def _when_answered(runs: Runs, name: str, same: str | None) -> int:
+    answer = runs.faulted.answer
+    return answer.t if answer else runs.faulted.last.t
+
+
+def _when_over(runs: Runs, name: str, same: str | None) -> int:
+    return runs.faulted.last.t
+
+
+def _when_found(runs: Runs, name: str, same: str | None) -> int:
+    return int(name)
+
+
+Onset = Callable[[Runs, str, str | None], int]
+"""The record at which a thing of the faulted run is first seen in a state; told its counterpart."""
+
+ONSETS: Mapping[tuple[str, str], Onset] = MappingProxyType(
+    {
+        ("event", "lost"): _when_lost,
+        ("event", "unread"): _when_left,
+        ("event", "overdue"): _when_left,
+        ("event", "delayed"): _as_generated,
+        ("event", "late"): _when_due,
+        ("event", "altered"): _as_generated,
+        ("event", "miscounted"): _as_generated,
+        ("event", "misdirected"): _as_generated,
+        ("event", "shared"): _as_generated,
+        ("event", "duplicated"): _as_generated,
+        ("event", "premature"): _as_generated,
+        ("event", "rerouted"): _when_passed_on,
+        ("activation", "slow"): _when_overrun,
+        ("activation", "failed"): _at_the_end,
+        ("activation", "idle"): _at_the_end,
+        ("activation", "losing"): _at_the_end,
+        ("activation", "rerouting"): _at_the_end,
+        ("activation", "discarding"): _at_the_end,
+        ("activation", "hasty"): _at_the_end,
+        ("agent", "gone"): _when_gone,
+        ("agent", "starved"): _when_starved,
+        ("part", "missing"): _when_missed,
+        ("part", "late"): _when_part_due,
+        ("outcome", "timeout"): _when_over,
+        ("outcome", "missing"): _when_over,
+        ("outcome", "incomplete"): _when_answered,
+        ("outcome", "wrong"): _when_answered,
+        ("finding", "raised"): _when_found,
+    }
+)
+"""The states of each type, and when each is first seen."""
