@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
-from multiprocessing import get_context
 from pathlib import Path
 
 from dig.errors import DigError, SettingsError
@@ -22,10 +17,13 @@ from .execute import INTERRUPTED, execute
 from .experiment import Cell, Grid
 from .experiment_results import Row, append_rows, read_rows
 from .measures import Counts
+from .parallel import Workers
 from .task import Task
 
 RESULTS = "results.jsonl"
 TRACES = "traces"
+
+ON_LOSS = "what was done before is kept: go on with the same command, and fewer --jobs"
 
 Batch = Sequence[Cell]
 """Runs with the same problem, which is made once."""
@@ -118,15 +116,16 @@ def carry_out_cells(
     failed: list[Failed] = []
     count = len(cells) - len(wanted)
     progress(count, len(cells))
-    for measured in _all(_batches(wanted, how), how, jobs):
-        rows = [one for one in measured if isinstance(one, Row)]
-        failed += [one for one in measured if isinstance(one, Failed)]
-        append_rows(results, rows)
-        done.update((row.run, row) for row in rows)
-        count += len(measured)
-        progress(count, len(cells))
-        if failed and how.speed is not None:  # it would cost money to find out the same again
-            break
+    with Workers(jobs, "the experiment", ON_LOSS) as workers:
+        for measured in workers.each(partial(measure, how=how), _batches(wanted, how)):
+            rows = [one for one in measured if isinstance(one, Row)]
+            failed += [one for one in measured if isinstance(one, Failed)]
+            append_rows(results, rows)
+            done.update((row.run, row) for row in rows)
+            count += len(measured)
+            progress(count, len(cells))
+            if failed and how.speed is not None:  # it would cost money to find out the same again
+                break
     return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
 
 
@@ -144,40 +143,6 @@ def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
         return ((cell,) for cell in cells)
     groups = groupby(cells, lambda cell: (cell.run.task, cell.run.size, cell.run.seed))
     return (tuple(group) for _, group in groups)
-
-
-def _all(batches: Iterable[Batch], how: How, jobs: int) -> Iterator[list[Row | Failed]]:
-    """What comes of batches, in their order."""
-    if jobs == 1:
-        yield from (measure(batch, how) for batch in batches)
-        return
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
-    waiting: deque[Future[list[Row | Failed]]] = deque()
-    try:
-        for batch in batches:
-            with _interrupts_later():
-                waiting.append(pool.submit(measure, batch, how))
-            if len(waiting) > 4 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise SettingsError(
-            "a process of the experiment died, for want of memory perhaps; what was done before "
-            "is kept: go on with the same command, and fewer --jobs"
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits; processes that are started meanwhile leave it to this one, from their birth."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def measure(batch: Batch, how: How) -> list[Row | Failed]:

@@ -1,0 +1,83 @@
+"""Work that is spread over processes, and comes back in its order."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Self, TypeVar
+
+from dig.errors import SettingsError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Workers:
+    """Some processes, to be used as a context manager; one worker is this process itself."""
+
+    def __init__(self, jobs: int, what: str = "the work", on_loss: str = "") -> None:
+        """Begin; no process is started before there is something to do.
+
+        Args:
+            jobs: How many processes work at once.
+            what: What they do, for errors.
+            on_loss: What to do about it if one of them dies, for errors.
+        """
+        self._jobs, self._what, self._on_loss = jobs, what, on_loss
+        self._pool = ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def each(self, do: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """What comes of each item, in their order.
+
+        Args:
+            do: A function of a module.
+            items: What it is given; only a few more are taken than results were asked for.
+
+        Raises:
+            SettingsError: A process died.
+        """
+        if self._pool is None:
+            yield from map(do, items)
+            return
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                with _interrupts_later():
+                    waiting.append(self._pool.submit(do, item))
+                if len(waiting) > 4 * self._jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise SettingsError(
+                f"a process of {self._what} died, for want of memory perhaps; {self._on_loss}"
+            ) from None
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits; processes that are started meanwhile leave it to this one, from their birth."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
