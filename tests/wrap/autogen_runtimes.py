@@ -115,7 +115,8 @@ class Net:
         self.script = script
         self.acts = acts
         self.kind = kind
-        self.runtime = SingleThreadedAgentRuntime(intervention_handlers=[Drops()])
+        drops = [Drops()] if "drops" in acts else None
+        self.runtime = SingleThreadedAgentRuntime(intervention_handlers=drops)
         self.heard: list[str] = []
 
     async def __aenter__(self) -> Net:
@@ -279,7 +280,7 @@ RUNTIMES = [
     scenario("giving_up", {"ann": gives_up, "bob": says("Yes")}, lambda net: net.ask("ann")),
     scenario("cancelled", WORK, cancelled),
     scenario("odd", WORK, odd),
-    scenario("dropped", WORK, dropped),
+    scenario("dropped", {**WORK, "drops": says("no")}, dropped),
     scenario("to_nobody", WORK, to_nobody),
     scenario("stopped", CHAIN, stopped),
     scenario("keyed", WORK, keyed),

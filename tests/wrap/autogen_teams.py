@@ -263,6 +263,13 @@ def swarm(script: Script) -> Any:
     )  # fmt: skip
 
 
+def dropping(script: Script) -> Any:
+    """Two handoffs at once, of which AutoGen carries out one; the other one is made up for."""
+    ann = assistant(script, "ann", lambda texts, n: To("bob", "cyd"), handoffs=["bob", "cyd"])
+    others = agents(script, bob=lambda texts, number: To("cyd", said="Yours"), cyd=says(DONE))
+    return Swarm([ann, *others], termination_condition=until())
+
+
 def handing_to_user(script: Script) -> Any:
     return Swarm(
         agents(script, ann=lambda texts, number: To("user", said="Which one?")),
@@ -379,7 +386,7 @@ SCENARIOS = [
     ),
     *(scenario(build) for build in (limited, events_told, several_first, magentic, nested)),
     *(scenario(round_robin, drive) for drive in (ask_after_reset, left_alone)),
-    *(scenario(build) for build in (failing, failing_beside, choosing_wrong)),
+    *(scenario(build) for build in (dropping, failing, failing_beside, choosing_wrong)),
     scenario(failing, caught_and_again),
     scenario(magentic, stream),
     scenario(handing_to_user, ask_and_answer),

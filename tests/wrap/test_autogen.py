@@ -14,6 +14,8 @@ from .autogen_teams import SCENARIOS
 from .autogen_watch import Watched
 from .harness import Scenario, play
 
+pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
+
 
 @pytest.mark.parametrize("scenario", [*SCENARIOS, *RUNTIMES], ids=str)
 def test_who_only_observes_changes_nothing_that_a_host_can_see(scenario: Scenario) -> None:

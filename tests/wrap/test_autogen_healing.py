@@ -20,6 +20,8 @@ from .autogen_teams import DONE, Act, To, agents, ask, assistant, is_told, scena
 from .autogen_watch import Watched
 from .harness import Scenario, Script, play
 
+pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
+
 
 def limited(**limits: Any) -> Setup:
     return Setup(detectors=standard, healers=standard_healers, limits=Limits(**limits))
@@ -58,7 +60,6 @@ def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
     assert set(watched.patterns) == {"ER"} and watched.healed() == []
 
 
-@pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 def test_et_an_answer_without_what_a_dropped_handoff_was_for_goes_back() -> None:
     asked = scenario(early)
     assert "Half of it." in str(play(asked).returned).splitlines()[-1]
@@ -82,7 +83,6 @@ def early(script: Script) -> Any:
     return Swarm([ann, *agents(script, bob=bob, cyd=cyd)], termination_condition=until())
 
 
-@pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 def test_an_answer_that_comes_back_does_not_lift_the_limits_of_the_team() -> None:
     def build(script: Script) -> Any:
         team = early(script)
@@ -96,7 +96,6 @@ def test_an_answer_that_comes_back_does_not_lift_the_limits_of_the_team() -> Non
     watched.must_be_sound()
 
 
-@pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 def test_what_ends_at_a_limit_is_not_sent_back() -> None:
     def build(script: Script) -> Any:
         team = early(script)
@@ -111,7 +110,6 @@ def test_what_ends_at_a_limit_is_not_sent_back() -> None:
     watched.must_be_sound()
 
 
-@pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 def test_oe_a_dropped_handoff_is_found_while_the_chat_goes_on() -> None:
     async def slow(texts: list[str], number: int) -> Any:
         await asyncio.sleep(15)

@@ -84,7 +84,9 @@ class Chat(Teller):
         if others:  # branches of a graph have ended beside it: the answer is what all have said
             turn.wait_for(len(others))
             for name in others:
-                turn.receive(self._turns[name].end(self._words(name), (turn.seat,)))
+                said = self._turns[name].end(self._words(name), (turn.seat,))
+                self.session.let_go(said)  # nothing is delivered here that could wait
+                turn.receive(said)
                 self._forget(name)
         return turn.submit(self._words(last), bounces=bounces and not self.is_lost)
 

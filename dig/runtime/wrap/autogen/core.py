@@ -115,7 +115,7 @@ class Runtime:
             raise
         except BaseException:  # cancelled; the agent may take up the call in any case
             if caller is not None:
-                caller.receive()
+                self._teller.step(caller.receive, otherwise=None)
             raise
 
     async def _publish(
@@ -141,7 +141,7 @@ class Runtime:
             published = Published(event, turn, len(here))
             for agent, seat in zip(here, seats, strict=True):
                 sent = Sent(event if turn else "", payload)
-                post = Post(self._session, published, seat, sent, self._said)
+                post = Post(self._teller, published, seat, sent, self._said)
                 self._mail[message_id, agent] = post
 
     def _said(self, turn: Turn) -> Any:
@@ -244,7 +244,7 @@ class Runtime:
     async def _fail(self, key: Key, error: BaseException) -> None:
         mail = self._mail.pop(key, None)
         if mail is not None:
-            self._session.let_go(mail.event)
+            self._teller.step(self._session.let_go, mail.event, otherwise=None)
             with suppress(type(error)):
                 await mail.through(raising(error))
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dig.runtime.wrap import Session, Turn, as_payload
+from dig.runtime.wrap import Turn, as_payload
 from dig.runtime.wrap.calls import Sent, Work
 from dig.runtime.wrap.running import inside
+
+from .taps import Teller
 
 Said = Callable[[Turn], Any]
 """What a turn has said to the outside, if it has; then that is its answer."""
@@ -43,10 +45,10 @@ class Post:
     """A published message, in front of one agent."""
 
     def __init__(
-        self, session: Session, published: Published, seat: str, sent: Sent, said: Said
+        self, teller: Teller, published: Published, seat: str, sent: Sent, said: Said
     ) -> None:
         """It waits for the agent of a seat, which was reserved for it."""
-        self._session = session
+        self._teller = teller
         self._published = published
         self._seat = seat
         self._sent = sent
@@ -59,16 +61,29 @@ class Post:
 
     async def through(self, work: Work) -> Any:
         """Have the agent work on it."""
-        turn = self._session.begin(self._seat, (self.event,))
-        turn.sent = self._sent
+        step = self._teller.step
+        turn = step(self._begin, otherwise=None)
+        if turn is None:
+            return await work(self._seat, ())
         try:
             with inside(turn):
                 result = await work(self._seat, turn.notes)
         except BaseException as error:
-            turn.fail(error)
+            step(turn.fail, error, otherwise="")
             raise
-        self._session.step(self._end, turn, otherwise=None)
+        step(self._end, turn, otherwise=None)
         return result
+
+    def ignore(self) -> None:
+        """The agent has no handler for it."""
+        turn = self._begin()
+        turn.discard(self.event)
+        turn.end()
+
+    def _begin(self) -> Turn:
+        turn = self._teller.session.begin(self._seat, (self.event,))
+        turn.sent = self._sent
+        return turn
 
     def _end(self, turn: Turn) -> None:
         said = self._said(turn)
@@ -76,12 +91,6 @@ class Post:
             self._published.done(turn)
         else:  # it was published already, so it cannot come back
             turn.came_back(turn.submit(said, bounces=False))
-
-    def ignore(self) -> None:
-        """The agent has no handler for it."""
-        turn = self._session.begin(self._seat, (self.event,))
-        turn.discard(self.event)
-        turn.end()
 
 
 def told(message: Any) -> Any:
