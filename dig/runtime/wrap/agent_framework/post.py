@@ -169,7 +169,10 @@ class Post:
     def forget_joins(self) -> None:
         """Joins may wait from one run to the next; now nobody looks at them any more."""
         for mail in self.put_aside():
-            self.session.begin(mail.executor, mail.events).fail(NEVER_RAN)
+            turn = self.session.begin(mail.executor, mail.events)
+            for event in mail.events:
+                turn.discard(event)
+            turn.fail(NEVER_RAN)
 
     def put_aside(self) -> list[Mail]:
         """What joins wait with, which nobody waits for in this run any more."""
