@@ -11,6 +11,7 @@ from agent_framework import AgentExecutor, Executor, Message, Workflow, Workflow
 
 from dig.runtime.wrap.running import current, inside
 
+from .lines import Lines
 from .run import Run
 from .team import Team
 from .work import Edges, Mail, Work
@@ -31,6 +32,7 @@ class Taps:
         self._team = team
         self._session = team.session
         self._annotate = annotate
+        self._lines = Lines()
         self._context = workflow._runner.context
         self._send = self._context.send_message
         self._tapped: list[tuple[Any, str, Any]] = []
@@ -80,10 +82,13 @@ class Taps:
 
         return self._session.step(whole, otherwise=otherwise)
 
+    def _is_held(self, event: str) -> bool:
+        return self._step(self._session.is_held, event, otherwise=False)
+
     async def _released(self, events: Iterable[str]) -> None:
         """Wait until events are not held any more; where none is, nothing is awaited."""
         for event in events:
-            if self._step(self._session.is_held, event, otherwise=False):
+            if self._is_held(event):
                 try:
                     await self._session.released(event)
                 except Exception as error:  # a wait that fails is none
@@ -161,7 +166,8 @@ class Taps:
         """Edges give a message to an executor."""
         mail = self._step(self._team.arrive, edges, executor, message, otherwise=None)
         if mail is not None:
-            await self._released(mail.events)
+            held = [one for one in mail.events if self._is_held(one)]
+            await self._lines.through(executor, partial(self._released, held) if held else None)
             executor = self._step(self._team.release, mail, otherwise=executor)
         await whole(executor, sources, message, *more)
 
