@@ -21,6 +21,7 @@ from . import (
     traces,
     wrap,
     wrap_ag2,
+    wrap_agent_framework,
     wrap_langgraph,
     wrap_openai_agents,
 )
@@ -53,6 +54,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "drawing": pictures.drawing,
     "wrap": wrap.wrapping,
     "wrap-ag2": wrap_ag2.wrapping,
+    "wrap-agent-framework": wrap_agent_framework.wrapping,
     "wrap-langgraph": wrap_langgraph.wrapping,
     "wrap-openai-agents": wrap_openai_agents.wrapping,
 }

@@ -136,6 +136,7 @@ def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
     watched = Watched()
     assert play(asked(ping_pong, ask), watched) == play(asked(ping_pong, ask))
     assert set(watched.patterns) == {"ER"}
+    assert not watched.session.monitor.graph.orphans()  # what was on its way when all was over
     watched.must_be_sound()
 
 

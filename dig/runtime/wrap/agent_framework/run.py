@@ -83,7 +83,7 @@ class Run:
             session.let_go(self.answer)
             self._turn.came_back(self.answer)
             return
-        self._team.settle_all()
+        self._team.give_up(error)
         for mail in self._team.put_away():
             for event in mail.events:
                 session.let_go(event)

@@ -71,6 +71,16 @@ class Team(Post):
         self._works.pop(work.turn, None)
         work.turn.fail(error, (self.end,))
 
+    def give_up(self, error: BaseException) -> None:
+        """No edge will decide any more, since the run has failed."""
+        for work in self._undecided.values():
+            work.turn.fail(error, (self.end,))
+        for _, letter in self._letters.values():
+            if letter.event and not letter.legs:
+                self.session.redirect(letter.event, (self.end,))
+        self._undecided.clear()
+        self._letters.clear()
+
     def settle_all(self) -> None:
         """Nothing is decided any more in this run."""
         for work in tuple(self._undecided.values()):
