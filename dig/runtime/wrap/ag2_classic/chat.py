@@ -115,10 +115,10 @@ class Chat:
         """Whether the answer was sent back, so that its agent has the floor once more."""
         return self._step(self._has_back, otherwise=False)
 
-    def say(self, reply: Any) -> None:
+    def say(self, reply: Any, name: str) -> None:
         """An agent has spoken; ``None``: it has let the last word stand."""
         if reply is not None:
-            self._said, self._reply = words(reply), as_message(reply, self.last.name)
+            self._said, self._reply = words(reply), as_message(reply, name)
 
     def fail(self, error: BaseException) -> None:
         """An agent has raised, or was cancelled before it could begin."""

@@ -111,7 +111,7 @@ class Scripts:
         except BaseException as error:
             chat.fail(error)
             return RAISE
-        chat.say(reply)
+        chat.say(reply, agent.name)
         return reply
 
     def _closed(self, chat: Chat) -> Script:
