@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,
 from autogen.testing import ToolCall, tools_message
 
 import dig
+from dig.detectors import standard, standard_healers
+from dig.records import Limits
+from dig.runtime.host import Setup
 
-from .ag2_classic_asked import hand_over, in_group, in_group_now
+from .ag2_classic_asked import all_at_once, hand_over, in_group, in_group_now
 from .ag2_classic_teams import (
     Watched,
     Wrapping,
@@ -25,6 +29,7 @@ from .ag2_classic_teams import (
     says,
     scenario,
     team,
+    told,
     unless_told,
 )
 from .harness import Outcome, Scenario, Script, play
@@ -153,3 +158,52 @@ def test_rsp_the_same_question_put_to_two_is_found_and_who_asked_is_told() -> No
     watched = Watched("heal")
     assert "Three" in str(healed(asked, watched).returned)
     assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+
+
+def waiting_pair(watched: Watched) -> Scenario:
+    """Two agents that wait for each other's word before they ask their models, for a while."""
+
+    def build(script: Script) -> Any:
+        words = {"ann": asyncio.Event(), "bob": asyncio.Event()}
+        user = agent(script, "user", is_termination_msg=lambda message: True)
+
+        def one(name: str, other: str) -> Any:
+            async def waits(self: Any, *given: Any, **more: Any) -> Any:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(30):
+                        await words[other].wait()
+                return False, None
+
+            def acts(contents: Any, number: int) -> str:
+                words[name].set()
+                return "I go first" if told(contents) else "After you"
+
+            made = agent(script, name, acts)
+            made.register_reply([type(user), None], waits, position=2)
+            return made
+
+        return team(user, one("ann", "bob"), one("bob", "ann"))
+
+    async def drive(built: Any) -> Any:
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                watched.session.tick()
+
+        keeper = asyncio.ensure_future(keep_time())
+        try:
+            return await all_at_once(built)
+        finally:
+            keeper.cancel()
+
+    return scenario(build, drive, "waiting_pair")
+
+
+def test_dl_two_that_wait_for_each_other_are_told_when_they_ask_their_models() -> None:
+    limits = Limits(dl_window_s=5, activation_limit_s=5)
+    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    outcome = play(waiting_pair(watched), Wrapping(watched))
+    watched.must_be_sound()  # but the note to the user, who has no further turn, stays where it is
+    assert "I go first" in str(outcome.returned)
+    assert watched.patterns == ["DL", "DL"] and watched.healed() == ["create", "create"]
+    assert 30 <= outcome.elapsed < 40

@@ -1,0 +1,260 @@
+"""AG2 classic, wrapped: it is used as before; what it holds, refuses, and gives back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,ag2-classic]")
+
+from autogen import ConversableAgent
+from autogen.agentchat import a_initiate_group_chat, initiate_group_chat
+from autogen.agentchat.group.patterns import DefaultPattern
+
+import dig
+from dig import Inject
+from dig.detectors import standard
+from dig.errors import SettingsError
+from dig.records import Emit, End, Start
+from dig.runtime.host import Setup
+from dig.runtime.wrap import ag2_classic as adapter
+from dig.runtime.wrap.ag2_classic import members
+from dig.traces.verify import verify
+
+from .ag2_classic_asked import (
+    SCENARIOS,
+    all_at_once,
+    chat,
+    desks,
+    group,
+    in_group_now,
+    nested,
+    nested_now,
+    several,
+    thrice,
+)
+from .ag2_classic_teams import (
+    Heard,
+    Watched,
+    Wrapping,
+    agent,
+    ask,
+    ask_now,
+    ends,
+    says,
+    scenario,
+    team,
+    told,
+)
+from .harness import Scenario, Script, play
+from .test_ag2_classic_healing import ping_pong
+from .test_gates import Keeper
+
+
+def test_only_teams_are_wrapped_and_the_message_says_what_to_wrap_instead() -> None:
+    with pytest.raises(SettingsError, match=r"IOStream is no team .* wrap a GroupChatManager"):
+        adapter.plan(Heard.__mro__[1]())
+
+
+def test_two_agents_of_one_name_are_refused() -> None:
+    twins = [agent(Script(), "ann"), agent(Script(), "ann")]
+    with pytest.raises(SettingsError, match="two agents are called 'ann'"):
+        dig.wrap(DefaultPattern(initial_agent=twins[0], agents=twins))
+
+
+def test_what_such_a_team_cannot_do_is_refused_if_it_is_demanded() -> None:
+    with pytest.raises(SettingsError, match="AG2 classic cannot reroute; it can: annotate, bounce"):
+        dig.wrap(group(Script()).first, require={"reroute"})
+
+
+def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dig.runtime.wrap.adapters.version", lambda package: "0.15.0")
+    with pytest.raises(SettingsError, match=r"ag2 0\.15\.0 is installed"):
+        adapter.plan(group(Script()).first)
+
+
+def test_an_ag2_that_is_put_together_in_another_way_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(ConversableAgent, "_generate_oai_reply_from_client")
+    with pytest.raises(SettingsError, match="no _generate_oai_reply_from_client"):
+        adapter.plan(group(Script()).first)
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+def test_unwrapping_gives_everything_back_as_it_was(mode: Any) -> None:
+    built = group(Script())
+    chats = members.group_chats(built.first)
+    parts = [built.user, built.first, *chats, *built.first.groupchat.agents]
+    play(Scenario("first", lambda script: built, ask_now))  # AG2 itself puts something down
+    before = [vars(part).keys() for part in parts]
+    assert dig.wrap(built.wrap, mode=mode) is built.wrap
+    assert dig.wrap(built.wrap, mode=mode) is built.wrap
+    play(Scenario("second", lambda script: built, ask_now))
+    assert all("receive" in vars(part) for part in parts if part not in chats)
+    assert all("select_speaker" in vars(part) for part in chats) is (mode == "heal")
+    assert dig.unwrap(built.wrap) is built.wrap
+    assert [vars(part).keys() for part in parts] == before
+
+
+def test_a_pattern_is_given_back_with_the_agents_that_it_has_made() -> None:
+    built = desks(Script())
+    before = vars(built.wrap).keys()
+    dig.wrap(built.wrap, mode="heal")
+    result, _, last = initiate_group_chat(built.wrap, "I was charged twice.")
+    assert result.summary == "Solved"
+    dig.unwrap(built.wrap)
+    assert vars(built.wrap).keys() == before
+    assert "receive" not in {**vars(built.user), **vars(last), **vars(last._group_manager)}
+
+
+def test_what_the_user_has_put_in_its_place_meanwhile_is_left_alone() -> None:
+    built = chat(Script())
+    dig.wrap(built.wrap)
+    own = built.user.receive = lambda *given, **more: None
+    dig.unwrap(built.wrap)
+    assert built.user.receive is own
+
+
+def test_other_agents_are_not_seen() -> None:
+    watched = Watched()
+    watched(chat(Script()).wrap)
+    assert play(scenario(group)).returned is not None
+    assert watched.session.statistics().requests == 0
+    watched.detach()
+
+
+def test_a_gate_keeps_a_message_and_chats_that_are_not_concerned_go_on() -> None:
+    gate = Keeper("Go on", after_s=5.0, wishes=[lambda event: Inject(event, "It is late.")])
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    seen: list[tuple[Any, ...]] = []
+
+    def build(script: Script) -> Any:
+        def act(name: str, text: str) -> Any:
+            def acts(contents: list[Any], number: int) -> str:
+                seen.append((name, asyncio.get_running_loop().time(), *told(contents)))
+                return text
+
+            return acts
+
+        user = agent(script, "user", says("Go on"), is_termination_msg=ends)
+        ann = agent(script, "ann", act("ann", "One"), act("ann", "Two TERMINATE"))
+        return team(user, ann, agent(script, "bob", act("bob", "Well TERMINATE")))
+
+    async def drive(built: Any) -> Any:
+        other = team(built.user, built.others[0])
+        return await asyncio.gather(ask(built, silent=True), ask(other, silent=True))
+
+    asked = scenario(build, drive, "held")
+    bare = play(asked)
+    seen.clear()
+    assert play(asked, Wrapping(watched)).returned == bare.returned
+    names = [name for name, *_ in seen]
+    assert gate.seen == ["Go on"] and sorted(names[:2]) == ["ann", "bob"] and names[2] == "ann"
+    assert seen[2][1] - seen[1][1] >= 4 and seen[2][2:] == ("[monitor] It is late.",)
+    watched.must_be_sound()
+
+
+def test_a_gate_keeps_an_answer() -> None:
+    gate = Keeper("C TERMINATE", after_s=5.0)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    asked = scenario(group)
+    bare, mine = play(asked), play(asked, Wrapping(watched))
+    assert gate.seen == ["C TERMINATE"]
+    assert mine.returned == bare.returned and mine.elapsed == bare.elapsed + 5
+    watched.must_be_sound()
+
+
+def test_a_chat_that_is_not_awaited_waits_for_a_gate_too() -> None:
+    gate = Keeper("One", after_s=0.1)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched.clock = time.monotonic  # type: ignore[method-assign]
+    built = chat(Script())
+    watched(built.wrap)
+    built.user.initiate_chat(built.first, message="What now?", silent=True)
+    assert gate.seen == ["One"]
+    watched.must_be_sound()
+
+
+def test_on_a_running_loop_a_chat_that_is_not_awaited_does_not_wait() -> None:
+    gate = Keeper("And?", after_s=5.0)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    asked = scenario(nested_now)
+    assert play(asked, Wrapping(watched)) == play(asked)
+    assert gate.seen == []
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize(("build", "drive", "many"), [(chat, thrice, 3), (several, all_at_once, 2)])
+def test_requests_that_overlap_are_problems_of_their_own(build: Any, drive: Any, many: int) -> None:
+    watched = Watched()
+    play(scenario(build, drive), Wrapping(watched))
+    finals = [one for one in watched.records if isinstance(one, Emit) and one.final]
+    assert watched.session.statistics().requests == len(finals) == many
+    assert watched.patterns == []
+
+
+def test_an_answer_is_in_the_lineage_of_whom_its_agent_has_asked() -> None:
+    watched = Watched()
+    play(scenario(nested), Wrapping(watched))
+    (final,) = (one for one in watched.records if isinstance(one, Emit) and one.final)
+    (last,) = (r for r in watched.records if isinstance(r, Start) and r.activation == final.by)
+    ends = [r for r in watched.records if isinstance(r, End) and {*r.outputs} & {*last.inputs}]
+    starts = {r.activation: r.agent for r in watched.records if isinstance(r, Start)}
+    assert {starts[end.activation] for end in ends} == {"ann", "cyd"}
+    watched.must_be_sound()
+
+
+def test_who_goes_on_after_an_answer_asks_anew() -> None:
+    def build(script: Script) -> Any:
+        class Human(ConversableAgent):  # type: ignore[misc]
+            said = iter(["And now?", "exit"])
+
+            def get_human_input(self, prompt: str, **more: Any) -> str:
+                return next(self.said)
+
+        user = Human("user", human_input_mode="TERMINATE", is_termination_msg=ends)
+        return team(user, agent(script, "ann", says("One TERMINATE"), says("Two TERMINATE")))
+
+    watched = Watched()
+    asked = scenario(build, ask_now, "human")
+    assert play(asked, Wrapping(watched)) == play(asked)
+    assert watched.session.statistics().requests == 2
+    said = [one.payload for one in watched.records if isinstance(one, Emit)]
+    assert said == ["What now?", "One TERMINATE", "And now?", "Two TERMINATE"]
+    watched.must_be_sound()
+
+
+def test_notes_reach_a_model_that_is_asked_on_another_thread(tmp_path: Path) -> None:
+    built = ping_pong(Script())
+    dig.wrap(built.wrap, mode="heal", journal=tmp_path)
+
+    async def drive() -> Any:
+        return await a_initiate_group_chat(built.wrap, "I was charged twice.")
+
+    result, _, _ = asyncio.run(drive())
+    session = dig.session_of(built.wrap)
+    dig.unwrap(built.wrap)
+    assert result.summary == "Solved"
+    assert [finding.pattern for finding in session.findings] == ["ER"]
+    assert session.directory is not None
+    assert not verify(session.directory / "trace.dig.jsonl").problems
+
+
+@pytest.mark.parametrize("asked", [*SCENARIOS, scenario(ping_pong, in_group_now)], ids=str)
+def test_a_journal_passes_the_independent_checker(asked: Scenario, tmp_path: Path) -> None:
+    made: list[Any] = []
+
+    def wrap(built: Any) -> Any:
+        made.append(dig.wrap(built.wrap, mode="heal", journal=tmp_path))
+        return built
+
+    play(asked, wrap)
+    directory = dig.session_of(made[0]).directory
+    dig.unwrap(made[0])
+    assert directory is not None
+    assert not verify(directory / "trace.dig.jsonl").problems
