@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-COUNTS = {"kills": 8, "power": 20, "timed": 1, "cuts": 50, "flips": 100, "replays": 3,
-          "mutations": 10, "forks": 1}  # fmt: skip
+COUNTS = {"kills": 4, "segments": 6, "power": 20, "timed": 1, "cuts": 50, "flips": 100,
+          "files": 20, "replays": 3, "mutations": 10, "forks": 1}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COUNTS)

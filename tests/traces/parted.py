@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,3 +44,46 @@ def parted(data: bytes, folder: Path, size: int) -> Path:
     for number, part in enumerate(parts, 1):
         segment_path(folder / TRACE, number).write_bytes(part)
     return folder / TRACE
+
+
+Spoil = Callable[[list[Path], int], tuple[int, int | None]]
+"""Damages a trace at its segment of a number; says which file and line is to be told."""
+
+
+def remove(paths: list[Path], at: int) -> tuple[int, int | None]:
+    paths[at].unlink()
+    return at, None
+
+
+def shorten(paths: list[Path], at: int) -> tuple[int, int | None]:
+    lines = paths[at].read_bytes().splitlines(keepends=True)
+    paths[at].write_bytes(b"".join(lines[:-1]))
+    return at + 1, 1
+
+
+def tear(paths: list[Path], at: int) -> tuple[int, int | None]:
+    data = paths[at].read_bytes()
+    paths[at].write_bytes(data[:-5])
+    return at, data.count(b"\n")
+
+
+def swap(paths: list[Path], at: int) -> tuple[int, int | None]:
+    one, other = paths[at].read_bytes(), paths[at + 1].read_bytes()
+    paths[at].write_bytes(other)
+    paths[at + 1].write_bytes(one)
+    return at, 1
+
+
+def double(paths: list[Path], at: int) -> tuple[int, int | None]:
+    for path in reversed(paths[at + 1 :]):
+        path.rename(segment_path(paths[0], paths.index(path) + 2))
+    shutil.copy(paths[at], segment_path(paths[0], at + 2))
+    return at + 1, 1
+
+
+def empty(paths: list[Path], at: int) -> tuple[int, int | None]:
+    paths[at].write_bytes(b"")
+    return at + 1, 1
+
+
+SPOILS: tuple[Spoil, ...] = (remove, shorten, tear, swap, double, empty)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import shutil
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from dig.traces.segments import segment_path, segments
 from dig.traces.verify import verify
 from tests.test_cli import digmon
 from tests.traces.journals import story, write
-from tests.traces.parted import EACH, files, long, parted, whole
+from tests.traces.parted import EACH, SPOILS, Spoil, files, long, parted, remove, whole
 
 # --- damage ---
 
@@ -39,47 +38,7 @@ def checked(path: Path) -> tuple[str | None, int | None]:
     return problem.file, problem.line
 
 
-Spoil = Callable[[list[Path], int], tuple[int, int | None]]
-"""Damages a trace at its segment of a number; says which file and line is to be told."""
-
-
-def remove(paths: list[Path], at: int) -> tuple[int, int | None]:
-    paths[at].unlink()
-    return at, None
-
-
-def shorten(paths: list[Path], at: int) -> tuple[int, int | None]:
-    lines = paths[at].read_bytes().splitlines(keepends=True)
-    paths[at].write_bytes(b"".join(lines[:-1]))
-    return at + 1, 1
-
-
-def tear(paths: list[Path], at: int) -> tuple[int, int | None]:
-    data = paths[at].read_bytes()
-    paths[at].write_bytes(data[:-5])
-    return at, data.count(b"\n")
-
-
-def swap(paths: list[Path], at: int) -> tuple[int, int | None]:
-    one, other = paths[at].read_bytes(), paths[at + 1].read_bytes()
-    paths[at].write_bytes(other)
-    paths[at + 1].write_bytes(one)
-    return at, 1
-
-
-def double(paths: list[Path], at: int) -> tuple[int, int | None]:
-    for path in reversed(paths[at + 1 :]):
-        path.rename(segment_path(paths[0], paths.index(path) + 2))
-    shutil.copy(paths[at], segment_path(paths[0], at + 2))
-    return at + 1, 1
-
-
-def empty(paths: list[Path], at: int) -> tuple[int, int | None]:
-    paths[at].write_bytes(b"")
-    return at + 1, 1
-
-
-@pytest.mark.parametrize("spoil", [remove, shorten, tear, swap, double, empty])
+@pytest.mark.parametrize("spoil", SPOILS)
 def test_a_file_that_is_not_what_it_was_is_told_by_name_and_line(
     tmp_path: Path, spoil: Spoil
 ) -> None:
