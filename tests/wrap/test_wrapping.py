@@ -138,6 +138,20 @@ def test_it_leaves_a_run_directory_like_any_other_run(tmp_path: Path) -> None:
     assert (side["mode"], side["team"]) == ("observe", "a team of plain callables")
 
 
+def test_a_session_that_lasts_is_kept_in_several_files(tmp_path: Path) -> None:
+    """As large as one says; all of them are the trace."""
+    team = {"ann": ann}
+    dig.wrap(team, journal=tmp_path, segment_bytes=1_000)
+    directory = dig.session_of(team).directory
+    assert directory is not None
+    for n in range(5):
+        assert run(lambda n=n: team["ann"](str(n))) == str(n)
+    dig.unwrap(team)
+    assert len(list(directory.glob("trace.dig.jsonl.0*"))) > 2
+    report = verify(directory / "trace.dig.jsonl")
+    assert (report.problems, report.outcome) == ([], "stopped")
+
+
 def test_a_program_that_does_not_unwrap_has_a_result_all_the_same(tmp_path: Path) -> None:
     """At the end of the program the session is closed, and the files are complete."""
     code = (
