@@ -53,19 +53,16 @@ def wrap(
 ) -> _T:
     """Put the monitor between the agents of a team.
 
-    Each request from outside becomes a problem and each answer to it a submitted answer, in one
-    session that lasts until `unwrap`. Whatever fails in the monitor, the team goes on.
+    Each request from outside becomes a problem, each answer to it a submitted one, in a session
+    that lasts until `unwrap`. Whatever fails in the monitor, the team goes on.
 
     Args:
-        team: A dict, list or object of async callables, or a team of a framework
-            (docs/wrapping.md).
+        team: A dict, list or object of async callables, or a framework's (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
-        segment_bytes: How large a file of the trace becomes before the journal goes on in a next
-            one; ``None``: it stays one file.
+        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
-        setup: Detectors, healers, gates, budget, the name of the run; by default the standard
-            detectors and healers.
+        setup: Detectors, healers, gates, budget, name of the run; by default the standard ones.
         require: What it must be possible to make the team do (`dig.runtime.wrap.CAPABILITIES`).
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.

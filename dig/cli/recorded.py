@@ -27,14 +27,16 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     """
     from dataclasses import asdict
 
-    from dig.traces.reader import trace_path
     from dig.traces.replay.verdict import is_cut, verdict
+    from dig.traces.segments import missing, trace_path
     from dig.traces.verify import verify as check_file
 
     path = trace_path(file)
     aside = recovered(file, salvage)
     try:
         report = check_file(path)
+    except FileNotFoundError:
+        raise missing(path) from None
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:

@@ -109,7 +109,7 @@ def execute(
     Args:
         run: The configuration.
         runs: Where its directory is made.
-        speed: How fast the clock of the bus goes; ``None``: in virtual time.
+        speed: Of the clock of the bus; ``None``: in virtual time.
         follow: Is given every record after it was written, to show it for instance.
         export: Makes, from the run's directory, what is attached to the bus or the monitor.
         durability: What is synced before it takes effect.
@@ -131,14 +131,11 @@ def execute(
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     about = {"data_are": task.data, "clock": clock, "durability": durability}
+    about = {**run.about(), **disturbance.about(), **about}
     directory = RunDirectory(
-        runs,
-        {**run.about(), **disturbance.about(), **about},
-        header=arranged.setup.described(),
-        durability=durability,
-        disk_full=disk_full,
-        segment_bytes=segment_bytes,
-    )
+        runs, about, header=arranged.setup.described(), durability=durability,
+        disk_full=disk_full, segment_bytes=segment_bytes,
+    )  # fmt: skip
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
         sink = to_all(journal, counts, disturbance.follow, follow)

@@ -20,19 +20,9 @@ from .blobs import read_blobs
 from .chain import BLOBS, CHAIN, Chain, is_journal
 from .json_text import MOST_BYTES as MOST_BYTES
 from .json_text import parse
-from .segments import fault, first_segment, later_segments, segment_path
-
-TRACE = "trace.dig.jsonl"
-
-
-def trace_path(path: Path) -> Path:
-    """The trace file that is meant: a run directory stands for the trace in it."""
-    return path / TRACE if path.is_dir() else path
-
-
-def is_run(path: Path) -> bool:
-    """Whether a directory is that of a run, be it one whose first segments are gone."""
-    return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
+from .segments import TRACE as TRACE
+from .segments import fault, first_segment, later_segments, missing, segment_path
+from .segments import trace_path as trace_path
 
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
@@ -156,10 +146,7 @@ class Tail:
         strays = [] if self._is_finished else later_segments(self.path, self._segment)
         if not strays or following.exists():
             return bool(strays)
-        reason = f"is missing: {strays[0].name} is there, and goes on after it; put it back"
-        if self.is_journal:
-            reason += f" (--salvage keeps the {self.number} records before it)"
-        raise TraceError(following, None, reason)
+        raise missing(self.path, self._segment + 1, kept=self.number if self.is_journal else 0)
 
     def _read_file(self, is_growing: bool, is_full: bool) -> Iterator[Line]:
         try:
@@ -176,14 +163,11 @@ class Tail:
                     if is_part and (self.is_journal or (is_growing and not _is_whole(text))):
                         return
                     yield self._take(text)
+        except FileNotFoundError:
+            raise missing(self.path, self._segment) from None
         except OSError as error:
-            raise TraceError(self._file, None, self._unreadable(error)) from None
-
-    def _unreadable(self, error: OSError) -> str:
-        strays = later_segments(self.path, 1) if self._segment == 1 else []
-        if strays and isinstance(error, FileNotFoundError):
-            return f"is missing: {strays[0].name} is there, and goes on after it; put it back"
-        return f"cannot be read: {error.strerror or error}"
+            reason = f"cannot be read: {error.strerror or error}"
+            raise TraceError(self._file, None, reason) from None
 
     def _take(self, text: bytes) -> Line:
         number = self.number + 1 - self._before

@@ -11,6 +11,7 @@ is the first file alone. Nothing is written to a segment any more once there is 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -20,8 +21,22 @@ from itertools import count
 from pathlib import Path
 
 from dig.errors import TraceError
+from dig.plain import counted
+
+TRACE = "trace.dig.jsonl"
+"""The file of a run directory in which its trace begins."""
 
 _LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
+
+
+def trace_path(path: Path) -> Path:
+    """The trace file that is meant: a run directory stands for the trace in it."""
+    return path / TRACE if path.is_dir() else path
+
+
+def is_run(path: Path) -> bool:
+    """Whether a directory is that of a run, be it one whose first segments are gone."""
+    return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
 
 
 def segment_path(first: Path, number: int) -> Path:
@@ -60,6 +75,28 @@ def fault(first: Path, number: int, reason: str) -> TraceError:
             return TraceError(file, number, reason)
         number -= lines
     return TraceError(files[-1], number, reason)
+
+
+def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
+    """The error that says that a segment is not there, and what is.
+
+    Args:
+        first: The file in which the trace begins, or should.
+        number: Which one is missing.
+        kept: How many records before it can be kept.
+    """
+    path, folder = segment_path(first, number), first.parent
+    if later := later_segments(first, number):
+        reason = f"is missing: {later[0].name} is there, and goes on after it; put it back"
+        if kept:
+            reason += f" (--salvage keeps the {kept} records before it)"
+        return TraceError(path, None, reason)
+    if first.name != TRACE or not folder.is_dir():
+        return TraceError(path, None, f"cannot be read: {os.strerror(errno.ENOENT)}")
+    if runs := sum(is_run(folder / name) for name in _names(folder)):
+        what = f"is no run, but a directory of {counted(runs, 'run')}: name one of them"
+        return TraceError(folder, None, f"{what} (`digmon runs` lists them)")
+    return TraceError(folder, None, f"is no run: there is no {TRACE} in it")
 
 
 def _names(folder: Path) -> list[str]:

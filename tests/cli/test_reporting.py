@@ -37,6 +37,33 @@ def test_payloads_can_be_left_out(call: Any, run: Path) -> None:
     assert "what was asked" not in str(rows(run / "report.html"))
 
 
+COMMANDS = [
+    *([name] for name in ("report", "check", "verify", "show", "graph", "replay")),
+    ["draw", "-o", "x.svg"],
+    *(["export", "--format", name] for name in ("dot", "jaeger")),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_directory_of_runs_is_no_run_and_says_so(
+    call: Any, tmp_path: Path, command: list[str]
+) -> None:
+    """Whatever wants one run tells how many there are, and where to look."""
+    directory(tmp_path, "r", hasty())
+    directory(tmp_path, "s", hasty())
+    code, out, err = call(command[0], tmp_path, *command[1:])
+    assert (code, out) == (2, "")
+    assert err == (
+        f"digmon: {tmp_path}: is no run, but a directory of 2 runs: name one of them "
+        "(`digmon runs` lists them)\n"
+    )
+    (tmp_path / "none").mkdir()
+    code, _, err = call(command[0], tmp_path / "none", *command[1:])
+    assert (code, err) == (
+        2, f"digmon: {tmp_path / 'none'}: is no run: there is no trace.dig.jsonl in it\n"
+    )  # fmt: skip
+
+
 def test_what_is_no_trace_is_told_in_one_line(call: Any, tmp_path: Path) -> None:
     """Exit status 2, and no file."""
     code, out, err = call("report", tmp_path)

@@ -241,9 +241,14 @@ def test_an_empty_file_is_no_trace(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["missing.dig.jsonl", "missing/trace.dig.jsonl", "."])
+def test_a_directory_without_a_trace_is_no_run(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+    assert (error.path, error.reason) == (tmp_path, "is no run: there is no trace.dig.jsonl in it")
+
+
+@pytest.mark.parametrize("name", ["missing.dig.jsonl", "missing/trace.dig.jsonl"])
 def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
-    """A directory without a trace is missing one, too."""
+    """So is the directory in which it would be."""
     error = refusal(tmp_path / name)
     assert error.line is None
     assert re.fullmatch(r".*\.dig\.jsonl: cannot be read: No such file or directory", str(error))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from dig.errors import RuleError, TraceError
 from dig.traces.journal import SIDE
 from dig.traces.reader import TRACE, read_records, trace_path
-from dig.traces.segments import fault, segments
+from dig.traces.segments import fault, missing, segments
 
 from .content import Content
 from .ids import Origin
@@ -54,6 +54,8 @@ def origin_of(path: Path) -> Origin:
         about = json.loads(side.read_text("utf-8"))
         began = datetime.fromisoformat(about["began"]) - _1970
         return Origin(str(about["execution"]), began // timedelta(microseconds=1) * 1000)
+    except FileNotFoundError:
+        raise missing(trace) from None
     except OSError as error:
         path = Path(error.filename or trace)
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None

@@ -19,8 +19,7 @@ from pathlib import Path
 import dig
 from dig.errors import TraceError
 from dig.traces.journal import RESULT, SIDE
-from dig.traces.reader import TRACE, is_run
-from dig.traces.segments import segments
+from dig.traces.segments import TRACE, is_run, segments
 
 from .summary import RunSummary, standing, summarise
 

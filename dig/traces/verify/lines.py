@@ -61,9 +61,9 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
     ends = [name[len(prefix) :] for name in os.listdir(path.parent) if name.startswith(prefix)]
     numbers = [int(end) for end in ends if end.isascii() and end.isdecimal()]
     later = sorted(n for n in numbers if n > 1 and f"{n:06}" in ends)
-    if later and not path.exists():
-        raise ValueError(f"it is missing; {path.name}.{later[0]:06} is there, and goes on after it")
     files = [path]
+    if not path.exists():
+        return files, None  # whoever opens it will say so
     for number in later:
         name = f"{path.name}.{number:06}"
         if number != len(files) + 1:

@@ -12,7 +12,7 @@ from typing import Any
 from dig.errors import TraceError
 from dig.traces.overview.index import overview, run_paths
 from dig.traces.overview.summary import RunSummary
-from dig.traces.reader import is_run
+from dig.traces.segments import is_run
 
 LEAST_AGE_S = 1.0
 PATIENCE = 10
