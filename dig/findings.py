@@ -117,10 +117,16 @@ Fit = Callable[["InteractionGraph", Act], tuple[Intervention | None, str | None]
 """Says what a host can do of an intervention: it, a lesser one or none; and why not all of it."""
 
 
+def nothing(graph: InteractionGraph) -> None:
+    """What a part does when history is let go of, if it says nothing about it."""
+
+
 class Detector(Protocol):
     """Looks for one pattern after every record. It changes nothing and never waits.
 
-    A detector that has an attribute `kinds`, a tuple of record types, is shown only those.
+    A detector that has an attribute `kinds`, a tuple of record types, is shown only those. One that
+    remembers events or activations does so by their ids (numbers change, see `dig.retention`), and
+    with a method `let_go(graph)` forgets those that the graph of a long session knows no more.
     """
 
     pattern: str
@@ -156,7 +162,7 @@ class Healer(Protocol):
     A healer that has an attribute `cooldown_s` is not asked again about the same subject for so
     many seconds: what it has said has not had time to work. One with a method `about(finding)`
     says by it what counts as the same for the budget, where a subject does not say enough. One
-    that has a method `prevent` is a `Preventer` too.
+    that has a method `prevent` is a `Preventer` too. It may have `let_go(graph)`, too.
     """
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:

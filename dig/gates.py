@@ -75,6 +75,10 @@ class Gates:
         if not self._ledger.is_over:
             self._decided(place, event, wishes)
 
+    def let_go(self) -> None:
+        """Forget whom was asked about what nobody can find any more."""
+        self._asked = {event for event in self._asked if self._ledger.graph.knows(event)}
+
     def deadline(self) -> int | None:
         """The moment at which the next gate is late, in microseconds."""
         while self._late and self._late[0][3] not in self.deciding.get(self._late[0][2], {}):

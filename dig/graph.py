@@ -17,17 +17,18 @@ from .history import ACCEPTED, BOUNCED
 from .lineage import ancestors, answer, roots_of, roots_of_activation, sources_of, uncovered
 from .ranges import RangeSet
 from .records import Record
-from .rewrites import Rewrites
+from .retention import Retention
 from .state import Activation, Agent, Event, by_number
 
 if TYPE_CHECKING:
     from .views import GraphView
 
 
-class InteractionGraph(Rewrites):
+class InteractionGraph(Retention):
     """The graph of one run: feed it records, ask it for its state.
 
-    Its attributes are those of `Rewrites`; nobody else may set them.
+    Its attributes are those of `Rewrites`; nobody else may set them. `let_go` is for sessions that
+    last (`dig.retention`).
     """
 
     @classmethod
@@ -68,6 +69,16 @@ class InteractionGraph(Rewrites):
         """The event that came from outside last."""
         return self.history.event_ids[self.history.source_events[-1]]
 
+    @property
+    def event_count(self) -> int:
+        """How many events there have been, with those that are let go of."""
+        return self.history.gone_events + len(self.history.event_ids)
+
+    @property
+    def activation_count(self) -> int:
+        """How many activations there have been, with those that are let go of."""
+        return self.history.gone_activations + len(self.history.activation_ids)
+
     def open_events(self) -> list[Event]:
         """R(t): work that nobody consumed and that somebody can still reach, as generated."""
         return sorted(self._open.values(), key=by_number)
@@ -80,6 +91,10 @@ class InteractionGraph(Rewrites):
     def flying(self) -> list[Event]:
         """The events of any kind that are on their way to somebody, as generated."""
         return sorted((e for e in self._live.values() if e.flight), key=by_number)
+
+    def knows(self, event: str) -> bool:
+        """Whether there is an event with this id, and the graph has not let go of it."""
+        return self.history.event(event) is not None
 
     def is_open(self, n: int) -> bool:
         """Whether the event with this number is open."""

@@ -21,7 +21,7 @@ NO_FATE = -1
 CONSUME = FATES.index("consume")
 
 _CHUNK = 1024
-_SHARDS = 256
+SHARDS = 256
 
 FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED = 1, 2, 4, 8, 16
 
@@ -35,9 +35,11 @@ class Names:
 
     __slots__ = ("_full", "_last")
 
-    def __init__(self) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._full: list[tuple[str, ...]] = []
         self._last: list[str] = []
+        for name in names:
+            self.append(name)
 
     def append(self, name: str) -> None:
         """Add an id."""
@@ -58,6 +60,10 @@ class Names:
             yield from chunk
 
 
+Lineage = tuple[RangeSet, RangeSet]
+"""The roots and the sources of something."""
+
+
 class Edge(NamedTuple):
     """A delivery edge: an event in front of an activation; `fate` indexes `FATES`, or -1."""
 
@@ -66,12 +72,16 @@ class Edge(NamedTuple):
 
 
 class History:
-    """Append-only arrays of the events, activations and delivery edges of one run."""
+    """Append-only arrays of the events, activations and delivery edges of one run.
+
+    A session may let go of what is closed (`dig.retention`). What stays is then numbered anew:
+    numbers hold for as long as a call of the monitor, ids for ever.
+    """
 
     def __init__(self) -> None:
         # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
         # it is moved, and with a million ids in one somebody would have to wait for that.
-        self._codes: list[dict[str, int]] = [{} for _ in range(_SHARDS)]
+        self.codes: list[dict[str, int]] = [{} for _ in range(SHARDS)]
         self.event_ids = Names()
         self.activation_ids = Names()
         self.agents: dict[str, int] = {}
@@ -99,6 +109,10 @@ class History:
         self.first_edge = array("i", [0])
         self.edge_event = array("i")
         self.edge_fate = array("b")
+        # What a session has let go of.
+        self.cut: dict[int, Lineage] = {}  # of activations without their edges
+        self.gone_events = 0
+        self.gone_activations = 0
         # An index for explanations, made up to where it is asked for.
         self._sightings: dict[int, array[int]] = {}
         self._indexed = 0
@@ -107,17 +121,22 @@ class History:
 
     def is_taken(self, name: str) -> bool:
         """Whether an event or an activation has this id."""
-        return name in self._codes[hash(name) % _SHARDS]
+        return name in self.codes[hash(name) % SHARDS]
 
     def event(self, name: str) -> int | None:
         """The number of the event with this id, if there is one."""
-        code = self._codes[hash(name) % _SHARDS].get(name)
+        code = self.codes[hash(name) % SHARDS].get(name)
         return None if code is None or code & 1 else code >> 1
 
     def activation(self, name: str) -> int | None:
         """The number of the activation with this id, if there is one."""
-        code = self._codes[hash(name) % _SHARDS].get(name)
+        code = self.codes[hash(name) % SHARDS].get(name)
         return code >> 1 if code is not None and code & 1 else None
+
+    @property
+    def rows(self) -> int:
+        """How many events and activations there are."""
+        return len(self.generator) + len(self.agent_of)
 
     # --- writing ---
 
@@ -126,7 +145,7 @@ class History:
         n = len(self.generator)
         if generator == FROM_OUTSIDE:
             self.source_events.append(n)
-        self._codes[hash(record.event) % _SHARDS][record.event] = n << 1
+        self.codes[hash(record.event) % SHARDS][record.event] = n << 1
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
@@ -138,7 +157,7 @@ class History:
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
         """Append an activation with its inputs, whose fates are still open."""
         v = len(self.agent_of)
-        self._codes[hash(name) % _SHARDS][name] = v << 1 | 1
+        self.codes[hash(name) % SHARDS][name] = v << 1 | 1
         self.activation_ids.append(name)
         self.agent_of.append(self._agent(agent))
         self.t_start.append(t)
@@ -213,7 +232,7 @@ class History:
         return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
 
     def solvers(self, n: int) -> list[int]:
-        """The problem-reducing activations with an output that consumed event `n`, as they ended."""
+        """Who reduced the problem, with an output, from event `n`, in order of their end."""
         first = self.first_solver[n]
         return [] if first < 0 else [first, *self.further_solvers.get(n, ())]
 
@@ -224,6 +243,10 @@ class History:
                 self._sightings.setdefault(self.edge_event[i], array("i")).append(v)
         self._indexed = len(self.activation_ids)
         return self._sightings.get(n, ())
+
+    def forget_sightings(self) -> None:
+        """Numbers have changed: the index has to be made anew when it is asked for."""
+        self._sightings, self._indexed = {}, 0
 
     def outputs(self, v: int) -> range:
         """The events that activation `v` has generated up to now."""

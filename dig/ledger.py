@@ -126,6 +126,14 @@ class Ledger:
         effects, self._effects = self._effects, []
         return effects
 
+    def let_go(self, keep: int, pinned: Iterable[str]) -> None:
+        """Let go of closed history, and of what is kept about it here."""
+        lost = self.graph.let_go(keep, {*self.held, *pinned})
+        self.post.drop(event.id for event in lost)
+        self.diverted = {event for event in self.diverted if event in self.post}
+        self._watch.let_go()
+        self._own_up()
+
     def wants_again(self, agent: str, inputs: Sequence[str]) -> bool:
         """Whether an agent whose activation ended is to be started again."""
         buffer = self.graph.agents[agent].buffer

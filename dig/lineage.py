@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .history import FROM_OUTSIDE
-from .ranges import RangeSet
+from .ranges import RangeSet, union
 
 if TYPE_CHECKING:
     from .graph import InteractionGraph
@@ -32,19 +32,23 @@ def roots_of(history: History, n: int) -> RangeSet:
 def roots_of_activation(history: History, v: int) -> RangeSet:
     """The roots of an ended activation, as root numbers."""
     own = history.root_number[v]
-    return RangeSet.single(own) if own >= 0 else _roots(history, history.inputs(v))
+    if own >= 0:
+        return RangeSet.single(own)
+    return history.cut[v][0] if v in history.cut else _roots(history, history.inputs(v))
 
 
 def sources_of(history: History, n: int) -> RangeSet:
     """The sources of event `n`, as source numbers."""
-    _, events = _walk(history, [n])
+    behind, events = _walk(history, [n])
     outside = sorted(e for e in events if history.generator[e] == FROM_OUTSIDE)
-    return RangeSet.of(bisect_left(history.source_events, e) for e in outside)
+    own = RangeSet.of(bisect_left(history.source_events, e) for e in outside)
+    return union([own, *(history.cut[v][1] for v in behind if v in history.cut)])
 
 
 def _roots(history: History, events: Iterable[int]) -> RangeSet:
     behind, _ = _walk(history, events)
-    return RangeSet.of(sorted(r for v in behind if (r := history.root_number[v]) >= 0))
+    own = RangeSet.of(sorted(r for v in behind if (r := history.root_number[v]) >= 0))
+    return union([own, *(history.cut[v][0] for v in behind if v in history.cut)])
 
 
 def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:

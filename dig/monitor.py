@@ -20,10 +20,11 @@ from .errors import RequestError
 from .findings import Budget, Detector, Fit, Gate, Healer, Intervention
 from .gates import Gates
 from .ledger import Ledger, Numbered, Sink
-from .messages import Effect, Output, Situation, Started, Step, are_names, check_decision
+from .messages import Effect, Output, Started, are_names, check_decision
 from .policies import Policies
 from .records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .release import Release
+from .sweeping import Sweeper
 from .treatment import Treatment
 
 
@@ -53,8 +54,10 @@ class Monitor:
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that comes in (see `dig.redaction`).
+        keep: How many records of closed history a session keeps (`dig.retention`); ``None``: all.
 
     Raises:
+        SettingsError: `keep` is no number of records.
         RuleError: Two agents have the same name, or one is called `system`.
 
     Attributes:
@@ -83,6 +86,7 @@ class Monitor:
         stopwatch: Callable[[], float] | None = None,
         fail_closed: bool = False,
         redacts: bool = True,
+        keep: int | None = None,
     ) -> None:
         """Begin a run; its first record goes to the sink at once."""
         ids = ids or Numbered()
@@ -93,7 +97,9 @@ class Monitor:
             self._ledger, self._policies, healers or {}, budget or Budget(), fit
         )
         self._gates = Gates(self._ledger, self._treatment, gates)
-        self._release = Release(self._ledger, self._treatment, self._gates, self._policies)
+        parts = (self._ledger, self._treatment, self._gates, self._policies)
+        self._release = Release(*parts)
+        self._sweeper = Sweeper(keep, *parts)
         self.graph = self._ledger.graph
         self.detector_seconds = self._ledger.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
@@ -120,7 +126,7 @@ class Monitor:
         self._enter()
         check_decision((), (), (output,), outside=True)
         copy = self._take.output(output)  # before it gets an id: what is refused uses none up
-        self._emit(self._ledger.new_id("e"), None, None, copy)
+        self._policies.emit(self._ledger.new_id("e"), None, None, copy)
         return self._leave_call()
 
     def start(self, agent: str) -> list[Effect]:
@@ -179,7 +185,7 @@ class Monitor:
         ledger.write(records.End(*ledger.stamp(), activation, fates, names, usage, error))
         ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")
         for name, output in zip(names, copies, strict=True):
-            self._emit(name, activation, current.agent, output)
+            self._policies.emit(name, activation, current.agent, output)
         if retry:
             ledger.ready[current.agent] = None
         elif ledger.wants_again(current.agent, inputs):
@@ -233,7 +239,7 @@ class Monitor:
         if again is not None:
             self._ledger.post.renew(event, self._take(again))
         if event not in self._ledger.post:
-            raise RequestError(f"event {event!r} does not exist, or is used up")
+            raise RequestError(f"event {event!r} does not exist, is used up or let go of")
         if not are_names(to):
             raise RequestError(f"{to!r} is no list of agents' names")
         self._ledger.redirect(event, tuple(to))
@@ -318,6 +324,7 @@ class Monitor:
     def _catch_up(self) -> None:
         """Do what time has made due, which may end the run."""
         if not self.is_over:
+            self._sweeper.sweep()
             if self._policies.are_planned:
                 self._policies.begin_call(self.is_quiet)
             self._ledger.look_at_clock()
@@ -337,14 +344,3 @@ class Monitor:
             self._release.all()
             if not (ledger.found or ledger.held):
                 break
-
-    def _emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
-        """Generate an event, and hold it if it is to arrive now."""
-        to, step = tuple(output.to), Step()
-        if output.policy is not None and not output.final:
-            step = self._policies.ask(output.policy, Situation(self.graph, sender))
-            to = to if step.to is None else tuple(step.to)
-        self._ledger.emit(name, by, sender, output, to)
-        self._policies.plan(name, step)
-        if step.arrives:
-            self._ledger.held[name] = None

@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from .messages import DeliveryPolicy, Later, Situation, Step, are_names
+from .messages import DeliveryPolicy, Later, Output, Situation, Step, are_names
 from .records import micros
 
 if TYPE_CHECKING:
@@ -53,6 +53,17 @@ class Policies:
         except Exception as error:  # a policy must never be able to stop a team
             self._ledger.fault(_name(policy), f"raised {error!r}")
             return Step()
+
+    def emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
+        """Generate an event, and hold it if it is to arrive now."""
+        to, step = tuple(output.to), Step()
+        if output.policy is not None and not output.final:
+            step = self.ask(output.policy, Situation(self._ledger.graph, sender))
+            to = to if step.to is None else tuple(step.to)
+        self._ledger.emit(name, by, sender, output, to)
+        self.plan(name, step)
+        if step.arrives:
+            self._ledger.held[name] = None
 
     def plan(self, event: str, step: Step) -> None:
         """Remember when what is left over of a policy is to be asked."""
@@ -97,6 +108,11 @@ class Policies:
         """Whether one is to be asked some time."""
         return bool(self._timers or self._counters)
 
+    @property
+    def events(self) -> set[str]:
+        """The events about which one is to be asked."""
+        return {plan[2] for plan in (*self._timers, *self._counters)}
+
     def begin_call(self, is_quiet: bool) -> None:
         """Somebody asks something of the monitor: while agents work, that is progress enough."""
         if not is_quiet:
@@ -138,7 +154,7 @@ class Policies:
 
     def _is_useful(self, event: str, policy: DeliveryPolicy) -> bool:
         """Whether a policy may be asked again, and not over and over while nothing happens."""
-        begun = len(self._ledger.graph.history.activation_ids)
+        begun = self._ledger.graph.activation_count
         if begun != self._begun:
             self._begun = begun
             self._in_a_row.clear()

@@ -6,6 +6,7 @@ dropped as soon as nobody can be shown it any more, so memory follows the work t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .graph import InteractionGraph
@@ -65,6 +66,11 @@ class Postbox:
         notes = tuple(note for note, to in mail.notes if to is None or agent is None or agent in to)
         payload = mail.payload if agent is not None else plain(mail.payload)
         return Pending(event, mail.type, mail.sender, payload, notes, mail.final)
+
+    def drop(self, events: Iterable[str]) -> None:
+        """Drop the mail of events that are lost for good."""
+        for event in events:
+            self._mail.pop(event, None)
 
     def tidy(self) -> None:
         """Drop the mail of events that the latest record used up."""

@@ -13,8 +13,9 @@ its sources.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from .lineage import Answer
@@ -40,7 +41,8 @@ class Problem:
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
-        marks: What detectors remember about it, by detector; copied when it is parted.
+        marks: What detectors remember about it, by detector; copied when it is parted. One that
+            says by `is_pending` that it waits for nothing lets a session give the problem up.
     """
 
     __slots__ = (
@@ -68,6 +70,13 @@ class Problem:
             and self.open.keys() == other.open.keys()
             and self.running.keys() == other.running.keys()
             and self.submitted.keys() == other.submitted.keys()
+        )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing goes on about it, and no detector waits for its time to pass."""
+        return not self.concerning() and not any(
+            getattr(mark, "is_pending", True) for mark in self.marks.values()
         )
 
     def concerning(self) -> list[Event | Activation]:
@@ -208,6 +217,40 @@ class Problems:
             self.touched[problem] = None
         for v in behind.activations:
             self._history.settled[v] = 1
+
+    @property
+    def waiting(self) -> RangeSet:
+        """The events from outside that are not answered, as source numbers."""
+        return RangeSet.of(n for n, done in enumerate(self._answered) if not done)
+
+    @property
+    def latest(self) -> list[str]:
+        """The activations that worked last on a problem of a session, not yet answered."""
+        return [problem.last for _, _, problem in self._ranges if problem.last is not None]
+
+    def give_up(self, is_over: Callable[[int], bool]) -> None:
+        """Wait no more for answers to problems about which nothing goes on, or can any more.
+
+        Args:
+            is_over: Whether nothing can come any more of the event with this number.
+        """
+        events = self._history.source_events
+        for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
+            if problem.is_quiet and all(is_over(events[source]) for source in problem.sources):
+                self._withdraw(problem)
+                problem.is_over = True
+                for source in problem.sources:
+                    self._answered[source] = 1
+
+    def renumber(self, rank: Sequence[int]) -> None:
+        """Sources have new numbers: `rank` has them by the old ones."""
+        problems = dict.fromkeys(problem for _, _, problem in self._ranges)
+        stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
+        self._answered = bytearray(compress(self._answered, stays))
+        self._ranges, self.touched = [], {}
+        for problem in problems:
+            problem.sources = problem.sources.renumbered(rank)
+            self._enter(problem)
 
     @property
     def answered(self) -> list[int]:

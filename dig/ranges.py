@@ -7,7 +7,7 @@ have the same one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 class RangeSet:
@@ -81,6 +81,16 @@ class RangeSet:
             if start < end:
                 left += (start, end)
         return RangeSet(tuple(left))
+
+    def renumbered(self, rank: Sequence[int]) -> RangeSet:
+        """The set after some numbers are gone; `rank[n]` counts those below `n` that stay."""
+        ranges: list[int] = []
+        for start, end in ((rank[a], rank[b]) for a, b in self.pairs()):
+            if ranges and ranges[-1] == start:
+                ranges[-1] = end
+            elif start < end:
+                ranges += (start, end)
+        return RangeSet(tuple(ranges))
 
     def isdisjoint(self, other: RangeSet) -> bool:
         """Whether no number is in both sets."""

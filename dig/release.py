@@ -97,7 +97,7 @@ class Release:
         for agent, lane in tuple(self._lanes.items()):
             while lane and lane[0] not in self._gates.deciding:
                 event = lane.popleft()
-                if agent in self._ledger.graph.event(event).flight:
+                if event in self._ledger.post and agent in self._ledger.graph.event(event).flight:
                     self._ledger.deliver(event, agent)
             if not lane:
                 self._lanes.pop(agent, None)

@@ -128,6 +128,10 @@ class Agent:
     def put(self, event: Event) -> None:
         """Put an event into the buffer."""
         self.buffer[event.id] = event
+        self.file(event)
+
+    def file(self, event: Event) -> None:
+        """Note by what roots an event is found in the buffer, if it has any."""
         if event.roots:
             self.lineages.setdefault(event.roots, {})[event.id] = event
 

@@ -22,6 +22,7 @@ from .findings import (
     Preventer,
     Refuse,
     Reroute,
+    nothing,
 )
 from .messages import Healed, are_names
 from .records import HealRow, micros
@@ -56,6 +57,14 @@ class Treatment:
         """Begin the budget anew: in a session, the next problem has a right to it too."""
         self._spent.clear()
         self._healed.clear()
+
+    def let_go(self) -> None:
+        """The graph has let go of history: healers forget what they know about that."""
+        for pattern, healer in self._healers.items():
+            try:
+                getattr(healer, "let_go", nothing)(self._ledger.graph)
+            except Exception as error:  # a healer must never be able to stop a team
+                self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
 
     def treat(self, found: Iterable[tuple[int, Finding]]) -> None:
         """Heal some findings, each given with the record that tells of it."""

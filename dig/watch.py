@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .findings import ClockDetector, Detector, Finding
+from .findings import ClockDetector, Detector, Finding, nothing
 from .graph import InteractionGraph
 from .plain import plain
 from .records import ASIDE, Finish, Record
@@ -25,11 +25,12 @@ Fault = Callable[[str, str], None]
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("clock", "detect", "due", "faults", "kinds", "name")
+    __slots__ = ("clock", "detect", "due", "faults", "kinds", "let_go", "name")
 
     def __init__(self, detector: Detector) -> None:
         self.detect = detector.detect
         self.clock = detector if isinstance(detector, ClockDetector) else None
+        self.let_go: Callable[[InteractionGraph], object] = getattr(detector, "let_go", nothing)
         self.kinds: tuple[type, ...] | None = getattr(detector, "kinds", None)
         self.name = str(getattr(detector, "pattern", type(detector).__name__))
         self.due: int | None = None
@@ -123,6 +124,14 @@ class Watch:
                         self._fail(part, "its deadline does not move on", at_once=True)
             self._due = self._next_due()
         return found
+
+    def let_go(self) -> None:
+        """The graph has let go of history: detectors forget what they know about that."""
+        for part in self._parts:
+            try:
+                part.let_go(self.graph)
+            except Exception as error:  # a detector must never be able to stop a team
+                self._fail(part, f"raised {error!r}")
 
     def deadline(self) -> int | None:
         """The next moment at which something is raised if nothing comes before."""

@@ -30,6 +30,7 @@ from .errors import JournalError, SettingsError
 from .findings import Finding
 from .ledger import Sink
 from .records import Limits, Record
+from .sweeping import KEEP
 
 _T = TypeVar("_T")
 
@@ -45,6 +46,7 @@ def wrap(
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     setup: Setup | None = None,
+    keep: int | None = KEEP,
     require: Iterable[str] = (),
     adapter: Adapter | None = None,
     sink: Sink | None = None,
@@ -62,7 +64,8 @@ def wrap(
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
-        setup: Detectors, healers, gates, budget, name of the run; by default the standard ones.
+        setup: All else about the run; by default the standard detectors and healers.
+        keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.runtime.wrap.CAPABILITIES`).
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
@@ -80,7 +83,7 @@ def wrap(
         return team
     _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, limits), mode)
+    setup = fitting(_setup(setup, limits, keep), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
     files = _Files(journal, {"run": setup.run, **about}, setup, sink, segment_bytes)
     session = Session(
@@ -108,8 +111,8 @@ def _check(**given: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
 
 
-def _setup(setup: Setup | None, limits: Limits | None) -> Setup:
-    setup = setup or Setup(run="wrapped", detectors=standard, healers=standard_healers)
+def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+    setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
     return replace(setup, limits=limits) if limits else setup
 
 

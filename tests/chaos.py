@@ -214,9 +214,8 @@ def _interfere(monitor: Monitor, name: str, luck: float) -> list[Effect]:
         if luck < 0.6:
             return monitor.join(name)
         if luck < 0.8:
-            events = monitor.graph.history.event_ids
-            event = events[int(luck * 1000) % len(events)] if events else "none"
-            return monitor.redirect(event, (name,))
+            count = monitor.graph.event_count
+            return monitor.redirect(f"e{1 + int(luck * 1000) % max(1, count)}", (name,))
         return monitor.inject(Output("more", (name,), "problem"))
     except RequestError:
         return []  # it cannot be done now: fine, as long as nothing has happened

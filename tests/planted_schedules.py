@@ -62,8 +62,8 @@ SCHEDULED = [
         "nothing is due before a request", SIMULATOR,
     ),
     Mutant(
-        "monitor-nothing-planned", MONITOR,
-        "        self._policies.plan(name, step)\n", "",
+        "policies-nothing-planned", "policies.py",
+        "        self.plan(name, step)\n", "",
         "what is left over of a delivery policy is forgotten at once", SIMULATOR,
     ),
     # -- the ledger ---
@@ -141,7 +141,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-too-much", RELEASE,
-        "if agent in self._ledger.graph.event(event).flight:", "if True:",
+        "and agent in self._ledger.graph.event(event).flight:", "and True:",
         "what waited behind a gate comes even to an agent it was taken away from", SIMULATOR,
     ),
     Mutant(
@@ -219,8 +219,10 @@ SCHEDULED = [
     ),
     Mutant(
         "detector-uncontained", WATCH,
-        "        except Exception as error:  # a detector must never",
-        "        except ValueError as error:  # a detector must never",
+        "        except Exception as error:  # a detector must never be able to stop a team\n"
+        "            del",
+        "        except ValueError as error:  # a detector must never be able to stop a team\n"
+        "            del",
         "a detector that raises ends the run", SIMULATOR,
     ),
     Mutant(

@@ -48,6 +48,7 @@ from .fault_points import POINTS, Faults
 from .helpers import Recorder, bodies, found_again, rows
 from .laws import patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
+from .retaining import KEPT, letting_go
 
 BATCH = 25
 
@@ -61,6 +62,7 @@ class Schedule:
     points: frozenset[str]
     heal: bool = True
     interference: bool = True
+    keep: int | None = None
     limit_s: float = 2.5
 
     @classmethod
@@ -70,7 +72,8 @@ class Schedule:
         points = [p for p in POINTS if draws.chance(0.4, p)] if number % 2 else []
         if engine == "shell":
             engine = draws.choice(ENGINES[1:], "engine")
-        return cls(number, engine, frozenset(points), heal=draws.chance(0.7, "heal"))
+        keep = draws.choice(KEPT, "keep") if draws.chance(0.2, "keeps") else None
+        return cls(number, engine, frozenset(points), heal=draws.chance(0.7, "heal"), keep=keep)
 
     def run(self) -> ChaosRun:
         run = chaos_run(self.number, heal=self.heal, limit_s=self.limit_s)
@@ -84,7 +87,9 @@ class Schedule:
             reroute_limit=run.setup.limits.reroute_limit,
             coverage=draws.chance(0.8, "coverage"),
         )
-        run = replace(run, setup=replace(run.setup, limits=limits))
+        session = run.setup.session or self.keep is not None
+        setup = replace(run.setup, limits=limits, session=session, keep=self.keep)
+        run = replace(run, setup=setup)
         return run if self.interference else replace(run, script=())
 
     def smaller(self) -> Iterator[Schedule]:
@@ -94,6 +99,8 @@ class Schedule:
             yield replace(self, interference=False)
         if self.heal:
             yield replace(self, heal=False)
+        if self.keep is not None:
+            yield replace(self, keep=None)
         if self.limit_s > 0.1:
             yield replace(self, limit_s=round(self.limit_s * 0.8, 2))
 
@@ -103,17 +110,30 @@ class Schedule:
         parts.append(f"--points {','.join(sorted(self.points)) or 'none'}")
         parts += [] if self.heal else ["--observe"]
         parts += [] if self.interference else ["--no-script"]
+        parts += [] if self.keep is None else [f"--keep {self.keep}"]
         parts += [] if self.limit_s == 2.5 else [f"--limit {self.limit_s:g}"]
         return f"python -m tests.schedules {' '.join(parts)}"
 
 
 def carry_out(schedule: Schedule, folder: Path) -> tuple[Recorder, Faults]:
-    """One run, journalled, and judged.
+    """One run, journalled, and judged; one that lets go of history beside one that keeps all.
 
     Raises:
         AssertionError: A law is broken.
     """
-    run, faults, sink = schedule.run(), Faults(schedule.number, schedule.points), Recorder()
+    run = schedule.run()
+    if schedule.keep is None:
+        return _carry_out(schedule, run, folder)
+    with letting_go(run) as lets_go:
+        done = _carry_out(schedule, lets_go.run, folder)
+    journal = (folder / TRACE).read_bytes()
+    _carry_out(schedule, lets_go.keeping_all, folder)
+    assert journal == (folder / TRACE).read_bytes(), "what is let go of makes no difference"
+    return done
+
+
+def _carry_out(schedule: Schedule, run: ChaosRun, folder: Path) -> tuple[Recorder, Faults]:
+    faults, sink = Faults(schedule.number, schedule.points), Recorder()
     path = folder / TRACE
     for old in folder.iterdir():
         old.unlink()
@@ -198,7 +218,9 @@ def _judge(
         account = conservation(sink, run.allowed)
         assert list(result.left.undelivered) == account.undelivered
         assert list(result.left.unconsumed) == account.unconsumed
-        assert result.left.orphaned == account.orphaned
+        lost = account.orphaned
+        assert result.left.orphaned.items() <= lost.items()
+        assert run.setup.kept is not None or len(result.left.orphaned) == len(lost)
         assert result.records == len(sink)
         promptness(sink, run.setup.activation_timeout_s, run.setup.retries)
         stillness(account, result.outcome, result.reason)
@@ -317,6 +339,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     again.add_argument("--points", help="fault points, with commas between; or none")
     again.add_argument("--observe", action="store_true", help="without healing")
     again.add_argument("--no-script", action="store_true", help="nobody interferes")
+    again.add_argument("--keep", type=int, help="all are sessions that keep so many records")
     again.add_argument("--limit", type=float, help="seconds that the run lasts")
     options = parser.parse_args(argv)
     if options.seed < 0 or options.count < 1 or options.jobs < 1:
@@ -330,9 +353,12 @@ def chosen(options: argparse.Namespace) -> Iterator[Schedule]:
         schedule = Schedule.of(number, options.engine)
         if options.points is not None:
             points = frozenset(options.points.split(",")) & frozenset(POINTS)
-            schedule = replace(schedule, points=points, heal=not options.observe)
+            heal = not options.observe
+            schedule = replace(schedule, points=points, heal=heal, keep=options.keep)
         if options.no_script:
             schedule = replace(schedule, interference=False)
+        if options.keep is not None:
+            schedule = replace(schedule, keep=options.keep)
         yield replace(schedule, limit_s=options.limit) if options.limit else schedule
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import Any
 from xml.etree import ElementTree
 
@@ -106,6 +107,6 @@ def test_a_result_shows_each_finding() -> None:
     """When, and about what; of very many the first, and how many more there are."""
     run = graph(trace(arrive(0, "p", None, "ab")))
     found = [Finding("ET", n, n * 1_000_000, {"event": EVIL}, {}) for n in range(MOST_ROWS + 5)]
-    shown = cells(Tally(findings=found).result(run, "")._repr_html_())
+    shown = cells(Tally(findings=deque(found)).result(run, "")._repr_html_())
     assert [row[:2] for row in shown if row[0] == "ET"][12] == ["ET", "12.0 s"]
     assert shown[-1] == ["and 5 more"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from json import dumps
+from json import dumps, loads
 from typing import Any
 
 from dig.findings import Create, Finding, Inject, Intervention, Reroute
@@ -37,6 +37,16 @@ class HealEarlyTermination:
         self._cooldown_s = cooldown_s
         self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
+
+    def let_go(self, graph: InteractionGraph) -> None:
+        """Forget the lists that name an event which nobody can find any more."""
+
+        def holds(lists: dict[str, Any]) -> bool:
+            return all(graph.knows(event) for events in lists.values() for event in events)
+
+        self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
+        for said in [said for said in self._bounces if not holds(loads(said[1]))]:
+            del self._bounces[said]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""
@@ -119,6 +129,10 @@ class HealOrphanedEvent:
     def __init__(self) -> None:
         """Begin with nothing sent back."""
         self._returned: set[str] = set()  # discarded events: these go back once
+
+    def let_go(self, graph: InteractionGraph) -> None:
+        """Forget the events that nobody can find any more."""
+        self._returned = {event for event in self._returned if graph.knows(event)}
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the status and redirect; or create a system event."""

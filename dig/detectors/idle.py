@@ -31,6 +31,11 @@ class _Interval:
         self.due = 0  # when it was to be raised, at the latest look
         self.alarm: int | None = None  # the time of its entry in the heap, if it has one
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the pattern is still to be raised when nothing changes."""
+        return self.start is not None and not self.is_raised
+
     def __copy__(self) -> _Interval:
         other = _Interval()
         other.start, other.is_raised, other.due = self.start, self.is_raised, self.due

@@ -64,6 +64,10 @@ class OrphanedEvent:
             evidence = {"cause": event.cause}
             yield Finding("OE", graph.t, us, {"event": event.id}, evidence, why=explain)
 
+    def let_go(self, graph: InteractionGraph) -> None:
+        """Forget the orphans that nobody can find any more."""
+        self._raised = {event for event in self._raised if graph.knows(event)}
+
 
 LOST = {
     "no_recipient": "it was sent to nobody who was there",

@@ -20,9 +20,10 @@ from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
 from dig.plain import plain
 from dig.records import End, Fate, Limits, Outcome
+from dig.sweeping import KEEP
 
 from .agents import Tool, View, as_decision, shown
-from .result import RunResult, Tally
+from .result import MOST_FINDINGS, RunResult, Tally
 from .reviewer import Log, Reviewer
 
 
@@ -45,6 +46,8 @@ class Setup:
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that agents say (see `dig.redaction`).
+        keep: How many records of closed history a session keeps for inspection (`dig.retention`);
+            ``None``: all. Other runs keep all, and so do those with a reviewer, who reads all.
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
@@ -69,6 +72,7 @@ class Setup:
     reviewer: Reviewer | None = None
     fail_closed: bool = False
     redacts: bool = True
+    keep: int | None = KEEP
     tools: Mapping[str, Tool] = field(default_factory=dict)
     limit_s: float = 120.0
     activation_timeout_s: float = 60.0
@@ -122,7 +126,17 @@ class Setup:
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,
             redacts=self.redacts,
+            keep=self.kept,
         )
+
+    @property
+    def kept(self) -> int | None:
+        """How many records of closed history such a run keeps; ``None``: all."""
+        return self.keep if self.session and self.reviewer is None else None
+
+    def tally(self) -> Tally:
+        """What counts the effects of such a run."""
+        return Tally(most=None if self.kept is None else MOST_FINDINGS)
 
 
 def _part(part: object) -> dict[str, Any]:
@@ -151,7 +165,7 @@ class Host:
         self._turns: Counter[str] = Counter()
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
-        self._tally = Tally()
+        self._tally = setup.tally()
         self._log: Log | None = None
         if setup.reviewer is not None:
             self._log = Log(setup.reviewer.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,6 +14,9 @@ from dig.messages import Answered, Effect, Healed, Raised
 from dig.notebook import findings_html, table
 from dig.plain import counted, one_line
 from dig.records import Finish
+
+MOST_FINDINGS = 1_000
+"""How many findings are kept where history is let go of; the trace has them all."""
 
 STALLED = "nothing could happen any more"
 """Why a run is stopped in which nobody is at work, and nothing is due."""
@@ -49,11 +52,12 @@ class RunResult:
         events: How many events there were.
         activations: How many activations there were.
         failures: How many of them failed, by agent.
-        findings: What was raised, in order.
+        findings: What was raised, in order; of a session that lets go of history, the latest.
         heals: How many interventions there were, by action.
         left: What was left at the end.
         errors: The latest error of each agent that failed.
         notes: What the system wrote beside the accepted answer.
+        earlier: How many findings there were before `findings`, by pattern.
     """
 
     outcome: str
@@ -69,10 +73,11 @@ class RunResult:
     left: Left
     errors: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    earlier: dict[str, int] = field(default_factory=dict)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
-        return dict(Counter(finding.pattern for finding in self.findings))
+        return dict(Counter(self.earlier) + Counter(one.pattern for one in self.findings))
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
@@ -92,16 +97,18 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """The result as `result.json` has it."""
-        body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left")}
+        body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left", "earlier")}
         findings = [finding.row() for finding in self.findings]
         return {**body, "raised": self.raised(), "findings": findings, "left": asdict(self.left)}
 
 
 @dataclass
 class Tally:
-    """Counts what the effects of a run tell, for its result."""
+    """Counts what the effects of a run tell, for its result; keeps so many findings at `most`."""
 
-    findings: list[Finding] = field(default_factory=list)
+    most: int | None = None
+    findings: deque[Finding] = field(default_factory=deque)
+    earlier: Counter[str] = field(default_factory=Counter)
     heals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     errors: dict[str, str] = field(default_factory=dict)
@@ -113,6 +120,8 @@ class Tally:
         for effect in effects:
             if isinstance(effect, Raised):
                 self.findings.append(effect.finding)
+                if self.most is not None and len(self.findings) > self.most:
+                    self.earlier[self.findings.popleft().pattern] += 1
             elif isinstance(effect, Healed):
                 self.heals[effect.row.action] += 1
             elif isinstance(effect, Answered):
@@ -127,14 +136,15 @@ class Tally:
             answer=self.answer,
             seconds=graph.now / 1_000_000,
             records=graph.t + 1,
-            events=len(graph.history.event_ids),
-            activations=len(graph.history.activation_ids),
+            events=graph.event_count,
+            activations=graph.activation_count,
             failures=dict(self.failures),
             findings=tuple(self.findings),
             heals=dict(self.heals),
             left=left(graph),
             errors=dict(self.errors),
             notes=self.notes,
+            earlier=dict(self.earlier),
         )
 
 

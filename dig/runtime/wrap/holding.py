@@ -75,7 +75,7 @@ class Holding:
     def is_held(self, event: str) -> bool:
         """Whether an event is on its way still; inside a step."""
         graph = self._steps.monitor.graph
-        if not event:
+        if not graph.knows(event):  # nobody was sent anything, or it is long closed
             return False
         state = graph.event(event)
         if state.flight or not state.final:

@@ -126,7 +126,9 @@ class Session(Steps):
         def make(now: Callable[[], float]) -> Monitor:
             return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
 
-        super().__init__(make, clock, on_finding, keeps_time=keeps_time, strict=strict)
+        super().__init__(
+            make, clock, on_finding, setup.tally(), keeps_time=keeps_time, strict=strict
+        )
         self.seats = Seats(self)
 
     # --- what a wrapper says ---
@@ -209,8 +211,9 @@ class Session(Steps):
 
     def seats_of(self, event: str) -> tuple[str, ...]:
         """In front of whom an event lies: those it was sent to, or those healing sent it to."""
+        graph = self.monitor.graph
         return self.step(
-            lambda: tuple(self.monitor.graph.event(event).copies) if event else (), otherwise=()
+            lambda: tuple(graph.event(event).copies) if graph.knows(event) else (), otherwise=()
         )
 
     def redirect(self, event: str, to: Iterable[str], again: Any = None) -> None:
@@ -222,7 +225,7 @@ class Session(Steps):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was raised up to now, in order."""
+        """What was raised up to now, in order; as far as it is kept (`RunResult.findings`)."""
         return tuple(self._tally.findings)
 
     def statistics(self) -> Statistics:

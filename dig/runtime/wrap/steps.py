@@ -41,6 +41,7 @@ class Steps:
         make: Callable[[Callable[[], float]], Monitor],
         clock: Callable[[], float],
         on_finding: Callable[[Finding], object] | None,
+        tally: Tally,
         *,
         keeps_time: bool,
         strict: bool,
@@ -49,7 +50,7 @@ class Steps:
         self.stopped: str | None = None
         self._strict = strict
         self._on_finding = on_finding
-        self._tally = Tally()
+        self._tally = tally
         self._counts: Counter[str] = Counter()
         self._raised: list[Finding] = []
         self._said: list[tuple[str, str]] = []  # by healing: to whom, what

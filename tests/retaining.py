@@ -1,0 +1,118 @@
+"""Sessions that let go of history as they go on, beside the same ones that keep all of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
+
+from dig.codec import decode
+from dig.detectors import standard
+from dig.errors import RequestError
+from dig.findings import Finding
+from dig.watch import Watch
+
+from .chaos import ChaosRun
+from .comparison import LENGTHS
+from .oracle import Row
+from .random_traces import random_trace
+
+KEPT = (0, 5, 40)
+NAMING = ("redirect", "expire", "deliver")
+
+
+def session_rows(number: int) -> list[Row]:
+    """The rows of a random session; what was healed is told as incidents.
+
+    A heal row may name any finding, where a monitor names one of the call in progress.
+    """
+    rng = random.Random(number)
+    rows = random_trace(rng, length=2 * rng.choice(LENGTHS), session=True)
+    told = {"kind": "incident", "what": "healed", "detail": None}
+    return [{"t": r["t"], "ts": r["ts"], **told} if r["kind"] == "heal" else r for r in rows]
+
+
+def found_letting_go(
+    rows: list[Row], seed: int, keep: int, often: float
+) -> tuple[list[Row], Watch]:
+    """What is found in a session whose graph lets go of what it can before some of its rows.
+
+    What a later row sends on, calls back or accepts is pinned, as a monitor pins what it may.
+    """
+    rng = random.Random(seed)
+    watch, found = Watch(standard(), on_fault=_fail), list[Finding]()
+    named = [(row["t"], row["event"]) for row in rows if row["kind"] in NAMING]
+    for row in rows:
+        if watch.graph.t >= 0 and not watch.graph.awaited and rng.random() < often:
+            watch.graph.let_go(keep, {event for t, event in named if t >= row["t"]})
+            watch.let_go()
+        found += watch.feed(decode(row))
+    return [finding.row() for finding in found], watch
+
+
+def _fail(*fault: str) -> None:
+    raise AssertionError(fault)
+
+
+@dataclass
+class LettingGo:
+    """A run that lets go of history, and what it could not send on since that was gone."""
+
+    chaos: ChaosRun
+    refused: set[tuple[int, str]] = field(default_factory=set)
+
+    @property
+    def run(self) -> ChaosRun:
+        """The run that lets go."""
+        return self._with_script(self.chaos, _Noting)
+
+    @property
+    def keeping_all(self) -> ChaosRun:
+        """The same one, which keeps all; what was gone there must not be sent on here either."""
+        setup = replace(self.chaos.setup, keep=None)
+        return self._with_script(replace(self.chaos, setup=setup), _Refusing)
+
+    def _with_script(self, run: ChaosRun, kind: type[_Script]) -> ChaosRun:
+        def asked(happening: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            return lambda monitor: happening(kind(monitor, self.refused))
+
+        return replace(run, script=tuple((at, asked(happen)) for at, happen in run.script))
+
+
+@contextmanager
+def letting_go(run: ChaosRun) -> Iterator[LettingGo]:
+    """A run that lets go of history as often as it can, while the block lasts."""
+    with patch("dig.sweeping.GROWTH", 1):
+        yield LettingGo(run)
+
+
+class _Script:
+    """What a script asks of a monitor."""
+
+    def __init__(self, monitor: Any, refused: set[tuple[int, str]]) -> None:
+        self._monitor, self._refused = monitor, refused
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._monitor, name)
+
+
+class _Noting(_Script):
+    def redirect(self, event: str, to: tuple[str, ...]) -> Any:
+        graph, t = self._monitor.graph, self._monitor.graph.t
+        try:
+            return self._monitor.redirect(event, to)
+        except RequestError:
+            if not graph.knows(event):
+                self._refused.add((t, event))
+            raise
+
+
+class _Refusing(_Script):
+    def redirect(self, event: str, to: tuple[str, ...]) -> Any:
+        if (self._monitor.graph.t, event) in self._refused:
+            self._monitor.tick()
+            raise RequestError("the other one has let go of it")
+        return self._monitor.redirect(event, to)
