@@ -1,6 +1,18 @@
 """Known causes: faults that are injected into runs, and what they lead to.
 
 - `fault`: one fault. `catalogue`: the kinds that there are; `kinds/`: one file a kind.
-- `injector`: what a kind is made of. `payloads`: what a task's payloads mean.
-- `injecting`: a team with faults around it. `playing`: a run with faults, in memory.
+- `injector`: what a kind is made of. `payloads`: what a task's payloads mean. `calls`: calls
+  between async callables.
+- `acting`: an agent with faults around it. `injecting`: a team of them. `placing`: where in a
+  trace they acted.
+- `playing`: a run with faults, in memory. `disturbing`: one that is kept. `game_day`: faults
+  around one's own team.
 """
+
+from .catalogue import KINDS
+from .fault import Fault
+from .game_day import GameDay, around
+from .injecting import Injected
+from .playing import Played, play
+
+__all__ = ["KINDS", "Fault", "GameDay", "Injected", "Played", "around", "play"]

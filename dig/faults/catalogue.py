@@ -47,6 +47,7 @@ class Kind:
         injector: What it is made of.
         raises: The patterns that it should raise, where it matters.
         may_raise: Those that it leads to sometimes.
+        not_around: Why it makes no sense around async callables; empty: it does.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kind:
     injector: type[Injector]
     raises: tuple[str, ...] = ()
     may_raise: tuple[str, ...] = ()
+    not_around: str = ""
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -75,6 +77,7 @@ class Kind:
             "meaning": self.meaning,
             "raises": list(self.raises),
             "may_raise": list(self.may_raise),
+            "not_around": self.not_around or None,
             "parameters": {name: p.to_json() for name, p in self.parameters.items()},
         }
 
@@ -191,6 +194,7 @@ _ROWS = (
         meaning="It submits what it has, although it is not everything.",
         injector=SubmitEarly,
         raises=("ET",),
+        not_around="a callable returns once, so it has nothing to submit before",
     ),
     Kind(
         name="never_submit",
@@ -214,6 +218,7 @@ _ROWS = (
         meaning="It does not read what the system says.",
         injector=IgnoreNotes,
         may_raise=("ET", "DL", "MC"),
+        not_around="notes are asked for by the agent itself",
     ),
     Kind(
         name="split_twice",
@@ -221,6 +226,7 @@ _ROWS = (
         meaning="It hands the parts of a problem out twice.",
         injector=SplitTwice,
         may_raise=("ET", "DL"),
+        not_around="calls do not tell which of them are parts of one problem",
     ),
     Kind(
         name="work_on_others_part",
@@ -229,6 +235,7 @@ _ROWS = (
         injector=WorkOnOthersPart,
         raises=("RSP",),
         may_raise=("ET",),
+        not_around="calls do not tell which of them are parts of one problem",
     ),
     Kind(
         name="merge_across_lineages",
@@ -237,6 +244,7 @@ _ROWS = (
         injector=MergeAcrossLineages,
         raises=("CLA",),
         may_raise=("ET", "DL"),
+        not_around="calls do not tell what is a solution",
     ),
 )
 

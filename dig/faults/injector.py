@@ -17,6 +17,7 @@ from dig.records import SYSTEM
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.draws import Draws
 
+from .calls import Call, Go
 from .payloads import Payloads
 
 _T = TypeVar("_T")
@@ -180,6 +181,14 @@ class Injector:
     ) -> Sequence[tuple[float, Change]]:
         """When the target leaves and joins the team, in seconds since the run began."""
         return ()
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The target, an async callable, calls another one."""
+        return await go(call)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The target, an async callable, is called."""
+        return await go(call)
 
 
 class OnTurn(Injector):

@@ -28,6 +28,7 @@ TRANSFORMS: Mapping[str, str] = MappingProxyType(
 """All ways to damage a payload, and what becomes of it; not each is there for each task."""
 
 _FACTOR = 10
+GARBAGE = "\ufffd" * 8
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,20 @@ class Payloads:
 
 
 def _garbled(payload: Any) -> Any:
-    return "\ufffd" * 8
+    return GARBAGE
+
+
+def damaged(value: Any) -> Any:
+    """Any value with all text in it garbled and all numbers too high; its shape is left."""
+    if isinstance(value, str):
+        return GARBAGE
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value * _FACTOR
+    if isinstance(value, dict):
+        return {name: damaged(one) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(damaged(one) for one in value)
+    return value
 
 
 def _listed(solutions: Sequence[Any], agent: str) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage
 from dig.runtime.agents import NewEvent, View
 
@@ -16,3 +19,10 @@ class AddressNobody(OnMessage):
         astray = message.model_copy(update={"to": [f"{name}-assistant" for name in message.to]})
         moment.tell("a message was addressed to nobody", output=astray)
         return [astray]
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """Nobody is called."""
+        if not self.happens(moment):
+            return await go(call)
+        moment.tell(f"its call of {call.agent} was addressed to nobody")
+        raise LookupError(f"there is no agent {call.agent}-assistant")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Injector, Moment
 from dig.runtime.agents import Plan, View
 
@@ -15,3 +18,10 @@ class Crash(Injector):
             return plan
         moment.tell("failed instead of deciding")
         return Plan(plan.think_s, "the agent's answer could not be read")
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It raises."""
+        if not self.happens(moment):
+            return await go(call)
+        moment.tell("raised an error")
+        raise RuntimeError(f"{call.agent} has failed")

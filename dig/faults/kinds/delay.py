@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import anyio
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage, Parameter, Parameters
 from dig.runtime.agents import NewEvent, View
 from dig.runtime.delivery import Delayed, ToAgents
@@ -25,3 +28,20 @@ class Delay(OnMessage):
         late = message.model_copy(update={"policy": policy})
         moment.tell(f"a message was delayed by {seconds:g} s", output=late)
         return [late]
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The call arrives later."""
+        await self._wait(moment, f"its call of {call.agent}")
+        return await go(call)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The answer arrives later."""
+        answer = await go(call)
+        await self._wait(moment, "its answer")
+        return answer
+
+    async def _wait(self, moment: Moment, what: str) -> None:
+        seconds = self.chosen["seconds"]
+        if seconds and self.happens(moment):
+            moment.tell(f"{what} was delayed by {seconds:g} s")
+            await anyio.sleep(seconds)

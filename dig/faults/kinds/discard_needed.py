@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from dig.faults.calls import Call, Go
 from dig.faults.injector import ONCE, Injector, Moment, Parameters, is_work
 from dig.runtime.agents import Decision, EventFate, Plan, View
 
@@ -40,3 +41,10 @@ class DiscardNeeded(Injector):
         fates = [fate for fate in plan.decision.fates if fate.event not in self._thrown]
         decision = plan.decision.model_copy(update={"fates": fates + thrown})
         return Plan(plan.think_s, decision)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It throws the call away."""
+        if not self.happens(moment):
+            return await go(call)
+        moment.tell("threw a call away")
+        return None

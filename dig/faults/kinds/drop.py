@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage
 from dig.runtime.agents import NewEvent, View
 from dig.runtime.delivery import Delayed, Expiring, ToAgents
@@ -18,3 +21,18 @@ class Drop(OnMessage):
         lost = message.model_copy(update={"policy": Expiring(on_its_way, after_s=_MOMENT_S)})
         moment.tell("a message was lost", output=lost)
         return [lost]
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The call never arrives."""
+        if self.happens(moment):
+            moment.tell(f"its call of {call.agent} was lost")
+            raise TimeoutError(f"no answer from {call.agent}")
+        return await go(call)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The answer never arrives."""
+        answer = await go(call)
+        if self.happens(moment):
+            moment.tell("its answer was lost")
+            raise TimeoutError(f"no answer from {call.agent}")
+        return answer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage, Parameter, Parameters
 from dig.runtime.agents import NewEvent, View
 
@@ -21,3 +22,13 @@ class Duplicate(OnMessage):
         if copies:
             moment.tell(f"a message was sent {1 + len(copies)} times", output=copies[0])
         return [message, *copies]
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The call is made more than once; the first answer counts."""
+        answer = await go(call)
+        copies = self.chosen["copies"]
+        if copies and self.happens(moment):
+            moment.tell(f"its call of {call.agent} was made {1 + copies} times")
+            for _ in range(copies):
+                await go(call)
+        return answer

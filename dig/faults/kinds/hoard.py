@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+from typing import Any
+
+import anyio
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnTurn
 from dig.runtime.agents import Decision, View
 
@@ -13,3 +19,10 @@ class Hoard(OnTurn):
         """To wait."""
         moment.tell("waited, and kept everything")
         return Decision.wait()
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It waits for as long as the fault lasts, and does not answer before."""
+        if self.happens(moment):
+            moment.tell("waited, and did not answer")
+            await anyio.sleep(inf if call.remaining_s is None else call.remaining_s)
+        return await go(call)

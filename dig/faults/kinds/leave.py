@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Change, Injector, Moment
 
 
@@ -17,3 +19,10 @@ class Leave(Injector):
         if not self.happens(moment):
             return ()
         return ((start_s, "leave"),) if end_s is None else ((start_s, "leave"), (end_s, "join"))
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It is not there."""
+        if not self.happens(moment):
+            return await go(call)
+        moment.tell("was not there any more")
+        raise LookupError(f"{call.agent} has left the team")

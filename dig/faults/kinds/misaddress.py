@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage
 from dig.runtime.agents import NewEvent, View
 
@@ -20,3 +24,11 @@ class Misaddress(OnMessage):
         astray = message.model_copy(update={"to": list(dict.fromkeys(wrong))})
         moment.tell("a message went to the wrong agent", output=astray)
         return [astray]
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """Another agent is called."""
+        if not call.others or not self.happens(moment):
+            return await go(call)
+        wrong = moment.choice(call.others, "recipient")
+        moment.tell(f"its call of {call.agent} went to {wrong}")
+        return await go(replace(call, agent=wrong))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnTurn
 from dig.runtime.agents import Decision, View
 
@@ -15,3 +18,11 @@ class NeverSubmit(OnTurn):
             return decision
         moment.tell("did not submit the answer that it had")
         return decision.model_copy(update={"outputs": []})
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """Who asks from outside is told nothing."""
+        answer = await go(call)
+        if call.caller is not None or not self.happens(moment):
+            return answer
+        moment.tell("did not give the answer that it had")
+        return None

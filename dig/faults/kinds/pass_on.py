@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnTurn, is_work
 from dig.runtime.agents import Decision, EventFate, View
 
@@ -22,3 +26,11 @@ class PassOn(OnTurn):
                 for event, name in zip(work, to, strict=True)
             ]
         )
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It has another agent answer."""
+        if not call.others or not self.happens(moment):
+            return await go(call)
+        to = moment.choice(call.others, "to")
+        moment.tell(f"had {to} answer")
+        return await go(replace(call, agent=to))

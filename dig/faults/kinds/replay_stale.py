@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage
 from dig.runtime.agents import Decision, NewEvent, View
 
@@ -31,3 +32,12 @@ class ReplayStale(OnMessage):
         stale = message.model_copy(update={"payload": payload})
         moment.tell("an old message was sent instead of a new one", output=stale)
         return [stale]
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The first answer that it has given, again."""
+        answer = await go(call)
+        first = self._first.setdefault(call.method, answer)
+        if first is answer or not self.happens(moment):
+            return answer
+        moment.tell("an old answer was given instead of a new one")
+        return first

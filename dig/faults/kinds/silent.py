@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnTurn
 from dig.runtime.agents import Decision, View
 
@@ -13,3 +16,10 @@ class Silent(OnTurn):
         """To consume, and no more."""
         moment.tell("consumed everything and generated nothing")
         return Decision.respond(view)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It says nothing, without having worked."""
+        if not self.happens(moment):
+            return await go(call)
+        moment.tell("answered nothing")
+        return None

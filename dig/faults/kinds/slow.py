@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import anyio
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Injector, Moment, Parameter, Parameters
 from dig.runtime.agents import Plan, View
 
@@ -24,3 +27,12 @@ class Slow(Injector):
             return plan
         moment.tell(f"took {factor:g} times as long", since_start=True)
         return Plan(plan.think_s * factor, plan.decision)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The same answer, later."""
+        factor, began = self.chosen["factor"], anyio.current_time()
+        answer = await go(call)
+        if factor > 1 and self.happens(moment):
+            moment.tell(f"took {factor:g} times as long")
+            await anyio.sleep((factor - 1) * (anyio.current_time() - began))
+        return answer

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import anyio
+
+from dig.faults.calls import Call, Go
 from dig.faults.injector import Injector, Moment, Parameter, Parameters
 from dig.runtime.agents import Plan, View
 
@@ -24,3 +27,11 @@ class Stall(Injector):
             return plan
         moment.tell(f"took {seconds:g} s longer", since_start=True)
         return Plan(plan.think_s + seconds, plan.decision)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """It hangs before it works."""
+        seconds = self.chosen["seconds"]
+        if seconds and self.happens(moment):
+            moment.tell(f"hung for {seconds:g} s")
+            await anyio.sleep(seconds)
+        return await go(call)
