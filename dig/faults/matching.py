@@ -1,15 +1,15 @@
 """Which event and which activation of the twin corresponds to one of the faulted run.
 
-Up to the first record that differs, the two runs are the same, ids too. Afterwards an event is
-known by what it is: the n-th of those by the same sender, of the same type and about the same
-elements, or else the n-th by whomever. An activation is known by its agent and by what was in
-front of it.
+Up to the first record that differs, the two runs are the same, ids too. Afterwards an activation
+is known by its agent and by what was in front of it. An event is known by its place among the
+outputs of its activation, if that has a counterpart with as many; else by what it is: the n-th of
+those by the same sender, of the same type and about the same elements, or the n-th by whomever.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from .course import Activation, Course, Event
@@ -25,10 +25,22 @@ class Matching:
     """
 
     def __init__(self, faulted: Course, twin: Course) -> None:
-        """Match all that can be matched."""
+        """Match all that can be matched, from the beginning on."""
         self.first = first_difference(faulted, twin)
-        self._events = dict(_by_what_they_are(faulted, twin, self.first))
-        self._activations = dict(self._by_inputs(faulted, twin))
+        self._faulted, self._twin = faulted, twin
+        self._events: dict[str, str] = {}
+        self._activations: dict[str, str] = {}
+        self._numbered = _Numbered(twin, _exact), _Numbered(twin, _loose)
+        self._seen: Counter[_Key] = Counter()
+        self._by_inputs: dict[_Key, str] = {}
+        for other in twin.activations.values():
+            self._by_inputs.setdefault((other.agent, frozenset(other.inputs)), other.id)
+        both: list[Event | Activation] = [*faulted.events.values(), *faulted.activations.values()]
+        for one in sorted(both, key=lambda one: one.t):
+            if isinstance(one, Event):
+                self._keep(self._events, one.id, self._of_event(one))
+            else:
+                self._keep(self._activations, one.id, self._of_activation(one))
 
     def event(self, name: str) -> str | None:
         """The event of the twin that corresponds to one of the faulted run."""
@@ -38,17 +50,35 @@ class Matching:
         """The activation of the twin that corresponds to one of the faulted run."""
         return self._activations.get(name)
 
-    def _by_inputs(self, faulted: Course, twin: Course) -> Iterator[tuple[str, str]]:
-        known: dict[_Key, str] = {}
-        for other in twin.activations.values():
-            known.setdefault((other.agent, frozenset(other.inputs)), other.id)
-        for one in faulted.activations.values():
-            same = one.id if one.t < self.first else known.get(self._key(one))
-            if same is not None:
-                yield one.id, same
+    def _keep(self, found: dict[str, str], name: str, same: str | None) -> None:
+        if same is not None:
+            found[name] = same
 
-    def _key(self, activation: Activation) -> _Key:
-        return activation.agent, frozenset(map(self.event, activation.inputs))
+    def _of_activation(self, activation: Activation) -> str | None:
+        if activation.t < self.first:
+            return activation.id
+        inputs = frozenset(map(self.event, activation.inputs))
+        return self._by_inputs.get((activation.agent, inputs))
+
+    def _of_event(self, event: Event) -> str | None:
+        keys = _exact(event), _loose(event)
+        self._seen.update(keys)
+        if event.t < self.first:
+            return event.id
+        by_what = (
+            numbered.get(key, self._seen[key])
+            for numbered, key in zip(self._numbered, keys, strict=True)
+        )
+        return self._by_place(event) or next(filter(None, by_what), None)
+
+    def _by_place(self, event: Event) -> str | None:
+        same = self._activations.get(event.by or "")
+        if same is None:
+            return None
+        mine = self._faulted.activations[event.by or ""].outputs
+        others = self._twin.activations[same].outputs
+        other = others[mine.index(event.id)] if len(mine) == len(others) else None
+        return other if other and self._twin.events[other].type == event.type else None
 
 
 def first_difference(faulted: Course, twin: Course) -> int:
@@ -56,19 +86,6 @@ def first_difference(faulted: Course, twin: Course) -> int:
     pairs = zip(faulted.records, twin.records, strict=False)
     shorter = min(len(faulted.records), len(twin.records))
     return next((t for t, (a, b) in enumerate(pairs) if a != b), shorter)
-
-
-def _by_what_they_are(faulted: Course, twin: Course, first: int) -> Iterator[tuple[str, str]]:
-    exact, loose = _Numbered(twin, _exact), _Numbered(twin, _loose)
-    seen: Counter[_Key] = Counter()
-    for event in faulted.events.values():
-        for key in (_exact(event), _loose(event)):
-            seen[key] += 1
-        same = event.id if event.t < first else None
-        same = same or exact.get(_exact(event), seen[_exact(event)])
-        same = same or loose.get(_loose(event), seen[_loose(event)])
-        if same is not None:
-            yield event.id, same
 
 
 def _exact(event: Event) -> _Key:

@@ -95,7 +95,7 @@ def _of_event(course: Course, event: Event, truth: Mapping[int, str]) -> Iterato
         yield number("shared", len(event.to))
         yield number("duplicated", is_double(course, event))
         if event.type == "solution":
-            yield number("misdirected", _report_to(event) not in (None, *event.to))
+            yield number("misdirected", report_to(event) not in (None, *event.to))
 
 
 def _transit(course: Course, event: Event) -> float:
@@ -124,7 +124,8 @@ def _level(event: Event) -> str:
     return "answer" if event.final else "one" if len(event.about) == 1 else "several"
 
 
-def _report_to(event: Event) -> Any:
+def report_to(event: Event) -> Any:
+    """Who was to be told what comes of an event."""
     return event.payload.get("report_to") if isinstance(event.payload, dict) else None
 
 
@@ -221,7 +222,7 @@ def kept_for(course: Course, agent: str) -> list[Event]:
         if event.type == "solution"
         and event.work
         and course.lies_unread(event)
-        and _report_to(event) == agent
+        and report_to(event) == agent
         and any(to == agent for to, _ in event.arrivals)
     ]
 

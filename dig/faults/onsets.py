@@ -62,6 +62,12 @@ def _at_the_end(runs: Runs, name: str, same: str | None) -> int:
     return end.t if end else runs.faulted.last.t
 
 
+def _when_made(runs: Runs, name: str, same: str | None) -> int:
+    """When the last of what it generated was there."""
+    outputs = runs.faulted.activations[name].outputs
+    return max([_at_the_end(runs, name, same), *(runs.faulted.events[one].t for one in outputs)])
+
+
 def _when_overrun(runs: Runs, name: str, same: str | None) -> int:
     """When its counterpart had ended after so many seconds; without one, its start."""
     activation = runs.faulted.activations[name]
@@ -83,13 +89,15 @@ def _when_starved(runs: Runs, name: str, same: str | None) -> int:
 
 
 def _when_missed(runs: Runs, name: str, same: str | None) -> int:
-    """When the twin had it solved, or its last solution was gone, but not after the answer."""
-    piece = piece_of(name)
-    solved = solved_us(runs.twin, piece)
-    gone = [gone_t(runs.faulted, event) for event in solutions(runs.faulted, piece)]
-    due = runs.faulted.last.t if solved is None else runs.faulted.at(solved)
-    since = max([due, *(t for t in gone if t is not None)])
+    """When the twin had it solved, or its last solution was gone, but not after the answer.
+
+    If a solution is there in the end, then with the answer, which does not have it.
+    """
     answer = runs.faulted.answer
+    gone = [gone_t(runs.faulted, event) for event in solutions(runs.faulted, piece_of(name))]
+    if answer is not None and None in gone:
+        return answer.t
+    since = max([_when_part_due(runs, name, same), *(t for t in gone if t is not None)])
     return since if answer is None else min(since, answer.t)
 
 
@@ -131,10 +139,10 @@ ONSETS: Mapping[tuple[str, str], Onset] = MappingProxyType(
         ("activation", "slow"): _when_overrun,
         ("activation", "failed"): _at_the_end,
         ("activation", "idle"): _at_the_end,
-        ("activation", "losing"): _at_the_end,
+        ("activation", "losing"): _when_made,
         ("activation", "rerouting"): _at_the_end,
         ("activation", "discarding"): _at_the_end,
-        ("activation", "hasty"): _at_the_end,
+        ("activation", "hasty"): _when_made,
         ("agent", "gone"): _when_gone,
         ("agent", "starved"): _when_starved,
         ("part", "missing"): _when_missed,

@@ -10,8 +10,8 @@ from dig.records import Emit, FindingRow
 
 from .causal_graph import Node
 from .course import Course, Event, Ranges, common
-from .measuring import kept_for, piece_of
-from .playing import Injection
+from .measuring import kept_for, piece_of, report_to
+from .placing import Injection
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,20 @@ def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
     """It lay before an agent when that left, was on its way to it, or was sent to it later."""
     event, left = at.event(target), at.course.leaves[source.name]
     lay_there = any(to == source.name and t < left for to, t in event.arrivals)
-    payload = event.payload
-    wanted = payload.get("report_to") if isinstance(payload, dict) else None
-    return event.lost_t == left or lay_there or source.name in (*event.to, wanted)
+    return event.lost_t == left or lay_there or source.name in (*event.to, report_to(event))
+
+
+def _was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
+    """The one consumed something that was to be reported to the other."""
+    activations = [one for one in at.course.activations.values() if one.agent == target.name]
+    consumed = [at.course.events[e] for one in activations for e in one.with_fate("consume")]
+    return any(report_to(event) == source.name for event in consumed)
 
 
 def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
-    """It lay before the agent during the activation, and was not consumed by it."""
+    """It was with the agent during the activation, which did not consume it."""
     activation, event = at.course.activations[source.name], at.event(target)
-    if activation.id in event.consumed:
+    if activation.id in event.consumed or target.component != activation.agent:
         return False
     end = activation.end.t if activation.end else at.course.last.t
     came = any(to == activation.agent and activation.t <= t <= end for to, t in event.arrivals)
@@ -196,6 +201,7 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "acted on what it generated": _acted_on_output,
         "is": _is,
         "was to have": _was_to_have,
+        "was to be told by": _was_to_be_told_by,
         "kept waiting": _kept_waiting,
         "generated": _generated,
         "saw": _saw,

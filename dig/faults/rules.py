@@ -68,6 +68,10 @@ RULES: tuple[Rule, ...] = (
         "what lay before an agent that leaves, or was meant for it, is gone or has no reader",
     ),
     _rule(
+        "G2", "agent: gone", "was to be told by", "agent: starved",
+        "whoever worked for an agent that leaves keeps solutions that nobody puts together",
+    ),
+    _rule(
         "A1", "activation: failed slow idle", "kept waiting", "event: unread overdue",
         "what lies before an agent that is busy, fails or waits is not taken up",
     ),

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 
+from dig.records import End, Leave
+
 from .baseline import DIGITS, Baseline
 from .causal_graph import OUTCOME, TASK, Node
-from .course import Course
+from .course import Course, Event
 from .matching import Matching, Runs
-from .measuring import Measured, elements, measured, own_cuts, part_name, piece_of
+from .measuring import Measured, elements, measured, own_cuts, part_name, piece_of, report_to
 from .onsets import ONSETS
 
 RARE, UNUSUAL = 0.01, 0.05
@@ -71,7 +73,7 @@ def _nodes(
         yield Node(
             type=row.type,
             name=name,
-            component=_component(runs.faulted, row.type, name),
+            component=_component(runs.faulted, row, name, t),
             state=row.state,
             onset_t=t,
             onset_s=runs.faulted.records[t].ts,
@@ -97,14 +99,32 @@ def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | 
     return {key: matching.event(name) if key == "event" else name for key, name in subject.items()}
 
 
-def _component(course: Course, kind: str, name: str) -> str:
-    if kind == "agent":
+def _component(course: Course, row: Measured, name: str, t: int) -> str:
+    """Whose a thing in a state is."""
+    if row.type == "agent":
         return name
-    if kind == "activation":
+    if row.type == "activation":
         return course.activations[name].agent
-    if kind == "event":
-        return course.events[name].sender or TASK
-    return TASK if kind == "part" else OUTCOME
+    if row.type == "event":
+        return _holder(course, course.events[name], row.state, t) or TASK
+    return TASK if row.type == "part" else OUTCOME
+
+
+def _holder(course: Course, event: Event, state: str, t: int) -> str | None:
+    """The agent before whom an event lies, or who lost or passed it on; else who generated it.
+
+    If it lies before several, it is with the one that is to put solutions together.
+    """
+    if state in ("unread", "overdue"):
+        held = [to for to, came in event.arrivals if came <= t]
+        wanted = report_to(event)
+        return wanted if wanted in held else held[-1] if held else event.sender
+    record = course.records[t]
+    if state in ("lost", "rerouted") and isinstance(record, End):
+        return course.activations[record.activation].agent
+    if state == "lost" and isinstance(record, Leave):
+        return record.agent
+    return event.sender
 
 
 def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
