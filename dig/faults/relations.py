@@ -92,8 +92,16 @@ def _generated(at: Setting, source: Node, target: Node) -> bool:
     return at.event(target).by == source.name
 
 
-def _saw(at: Setting, source: Node, target: Node) -> bool:
-    return target.name in at.course.activations[source.name].inputs
+def _passed_on(at: Setting, source: Node, target: Node) -> bool:
+    return target.name in at.course.activations[source.name].with_fate("reroute")
+
+
+def _threw_away(at: Setting, source: Node, target: Node) -> bool:
+    return target.name in at.course.activations[source.name].with_fate("discard")
+
+
+def _was_let_go_by(at: Setting, source: Node, target: Node) -> bool:
+    return _passed_on(at, target, source) or _threw_away(at, target, source)
 
 
 def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
@@ -204,7 +212,9 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "was to be told by": _was_to_be_told_by,
         "kept waiting": _kept_waiting,
         "generated": _generated,
-        "saw": _saw,
+        "passed on": _passed_on,
+        "threw away": _threw_away,
+        "was let go by": _was_let_go_by,
         "consumed the last of": _consumed_the_last_of,
         "led to": _led_to,
         "is about": _is_about,

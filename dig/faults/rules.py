@@ -84,11 +84,11 @@ RULES: tuple[Rule, ...] = (
         "an answer that is given too early is not complete",
     ),
     _rule(
-        "A4", "activation: rerouting", "saw", "event: rerouted overdue unread",
+        "A4", "activation: rerouting", "passed on", "event: rerouted overdue unread",
         "what is passed on has to be taken up by somebody else",
     ),
     _rule(
-        "A5", "activation: discarding", "saw", "event: lost",
+        "A5", "activation: discarding", "threw away", "event: lost",
         "what is thrown away is lost, unless somebody else has it",
     ),
     _rule(
@@ -116,6 +116,11 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "E5", "event: altered duplicated", "is", "event: lost overdue unread rerouted",
         "what cannot be read, or is not needed, is thrown away, left or passed on",
+    ),
+    _rule(
+        "E6", "event: altered duplicated misdirected rerouted", "was let go by",
+        "activation: discarding rerouting",
+        "who is given what it cannot read, or what is not for it, does not work on it",
     ),
     # From event to part.
     _rule(
