@@ -4,7 +4,7 @@
 - `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
 - `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
 - `interchange`: import, export. `settling`: thresholds. `faulting`: faults.
-- `experimenting`: experiment. `exporting`: `--otlp` of run.
+- `experimenting`: experiment. `benching`: bench. `exporting`: `--otlp` of run.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
@@ -13,6 +13,7 @@ call or its input is wrong, 130 it was interrupted.
 from __future__ import annotations
 
 from . import (
+    benching,
     comparing,
     drawing,
     experimenting,
@@ -29,6 +30,7 @@ from .app import app, main
 
 __all__ = [
     "app",
+    "benching",
     "comparing",
     "drawing",
     "experimenting",

@@ -11,6 +11,9 @@ import typer
 from dig.errors import DigError
 from dig.plain import safe_text
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
 app = typer.Typer(
     name="digmon",
     help="Watch, explain and heal the collaboration of LLM agents.",

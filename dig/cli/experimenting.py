@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,16 +15,15 @@ import typer
 
 from dig.errors import SettingsError
 
-from .app import app
+from .app import INTERRUPTED, app
 from .asking import Asking
 from .groups import grouped
 from .options import AsJson, Config, Given, Judge, warn
+from .progress import counting
 
 if TYPE_CHECKING:
     from dig.tasks.experiment import Grid
-    from dig.tasks.experiment_runs import Outcome, Progress
-
-INTERRUPTED = 130
+    from dig.tasks.experiment_runs import Outcome
 
 
 @app.command()
@@ -75,7 +74,8 @@ def experiment(
     if grid.max_tokens is not None or grid.max_usd is not None:
         jobs = jobs or 1  # one process keeps the budget
     jobs = jobs or os.cpu_count() or 1
-    with _progress() as progress, _resumable(out):
+    with counting() as tell, _resumable(out):
+        progress = partial(tell, "runs")
         if what == "traces":
             outcome = experiment_traces.make_set(grid, out, progress)
             written = [out / experiment_traces.CARD, out / experiment_traces.INDEX]
@@ -146,29 +146,6 @@ def _resumable(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         warn(f"interrupted; what is done is kept in {out}, and the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on a terminal, else a line for each tenth of the way."""
-    if not sys.stderr.isatty():
-        told = -1
-
-        def tell(done: int, total: int) -> None:
-            nonlocal told
-            if total and 10 * done // total > told:
-                told = 10 * done // total
-                print(f"{done} of {total} runs", file=sys.stderr, flush=True)
-
-        yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), "runs", TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("runs", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _report(outcome: Outcome, written: list[Path], as_json: bool) -> None:

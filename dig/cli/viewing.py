@@ -10,11 +10,8 @@ from typing import Annotated
 
 import typer
 
-from .app import app
+from .app import INTERRUPTED, app
 from .options import warn
-
-INTERRUPTED = 130
-"""The exit status of what was interrupted."""
 
 Port = Annotated[
     int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1; 0: anywhere.")

@@ -1,0 +1,140 @@
+"""Commands about runs whose failure has a known cause: `digmon bench`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig.errors import SettingsError
+from dig.plain import counted
+
+from .app import INTERRUPTED, app
+from .options import AsJson, warn
+from .progress import counting
+
+if TYPE_CHECKING:
+    from dig.tasks.tables import Table
+
+bench = typer.Typer(
+    help="Runs whose failure has a known cause: make a set of them, and score what explains or "
+    "finds failures. (How fast dig-monitor is, is measured by `make bench`.)",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
+Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon bench make` makes it.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="How many processes work at once.")]
+
+
+@bench.command()
+def make(
+    out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
+    seed: Annotated[int, typer.Option(help="Of everything: the same seed makes the same bytes.")],
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a set: runs with faults, their twins, labels and verified causal graphs.
+
+    It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
+    """
+    from dig.faults.storing import make_set
+
+    try:
+        with counting() as progress:
+            index = make_set(out, seed=seed, count=count, jobs=_jobs(jobs), progress=progress)
+    except KeyboardInterrupt:
+        warn("interrupted; nothing was kept")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print(json.dumps({"instances": len(index.instances), "directory": str(out)}))
+    else:
+        print(f"{counted(len(index.instances), 'instance')} in {out}; {out / 'CARD.md'} tells more")
+
+
+@bench.command()
+def schema() -> None:
+    """Print the JSON schema of answers."""
+    from dig.faults.answers import schema
+
+    print(json.dumps(schema(), indent=2))
+
+
+@bench.command()
+def attribute(
+    name: Annotated[str, typer.Argument(help="random, last_agent, most_findings, first_finding, "
+                                        "earliest_deviation, or your own as MODULE:OBJECT.")],
+    known: Set,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
+) -> None:  # fmt: skip
+    """Have somebody say, by the trace alone, what went wrong in each run of a set.
+
+    Your own is a function of a run's records that returns a dig.faults.answers.Answer.
+    """
+    from dig.faults.attributors import attribute_all
+    from dig.faults.instances import FaultSet
+
+    with counting() as progress:
+        answers = attribute_all(name, FaultSet.open(known), progress)
+    try:
+        output.write_text(answers.text(), "utf-8")
+    except OSError as error:
+        raise SettingsError(f"{output} cannot be written: {error.strerror or error}") from None
+    print(f"{counted(len(answers.answers), 'answer')} in {output}")
+
+
+@bench.command()
+def score(
+    answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
+    known: Set,
+    as_json: AsJson = False,
+) -> None:
+    """Score answers: what they say about causes, and about the way from there to the outcome."""
+    from dig.faults.answers import read_answers
+    from dig.faults.instances import FaultSet
+    from dig.faults.scores_answers import score
+
+    found = score(read_answers(answers), FaultSet.open(known))
+    _show([found.table()], found.to_json(), as_json)
+
+
+@bench.command()
+def detectors(known: Set, as_json: AsJson = False) -> None:
+    """Hold what was found in each run against its faults: precision, recall, delay, confusion."""
+    from dig.faults.instances import FaultSet
+    from dig.faults.scores_detectors import score_detectors
+
+    found = score_detectors(FaultSet.open(known))
+    _show(found.tables(), found.to_json(), as_json)
+
+
+@bench.command()
+def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
+    """Play each run again with healing: what it saves, what it does not, what it makes worse."""
+    from dig.faults.instances import FaultSet
+    from dig.faults.scores_healing import score_healing
+
+    try:
+        with counting() as progress:
+            found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
+    except KeyboardInterrupt:
+        warn("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    _show([found.table()], found.to_json(), as_json)
+
+
+def _jobs(given: int | None) -> int:
+    return given or os.cpu_count() or 1
+
+
+def _show(tables: list[Table], found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        sys.stdout.write("\n".join(table.markdown() for table in tables))

@@ -1,0 +1,217 @@
+"""Who says where a failure came from, by the trace alone; those here are the floor to beat.
+
+None of them follows causes. What they know beside a trace is the public part of a set: which kinds
+of faults there are with which first error, and what runs without a fault are like.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Protocol
+
+from dig.errors import SettingsError
+from dig.plain import one_line
+from dig.records import Emit, End, FindingRow, Record, Run, Start
+from dig.traces.reader import read_records
+
+from .answers import Answer, Answers, RootCause, Step
+from .catalogue import KINDS
+from .causal_graph import OUTCOME
+from .concerning import blamed
+from .deviations import SIGNS, Usual
+from .instances import BASELINE, FaultSet
+
+
+class Attributor(Protocol):
+    """Says what went wrong in a run."""
+
+    def __call__(self, run: Sequence[Record], /) -> Answer:
+        """The causes of what went wrong, by the records of the trace; none, if nothing did."""
+        ...
+
+
+def random_agent(known: FaultSet) -> Attributor:
+    """Any agent, any kind; the same for the same run."""
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        first = _header(run)
+        chance = random.Random(f"random/{first.run}/{len(run)}")
+        return _blame(run, chance.choice(first.agents), chance.choice([*KINDS]), len(run) - 1)
+
+    return attribute
+
+
+def last_agent(known: FaultSet) -> Attributor:
+    """Who worked last."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        last = _last(run)
+        return _blame(run, last.agent, kind_of(run), last.t) if last else Answer()
+
+    return attribute
+
+
+def most_findings(known: FaultSet) -> Attributor:
+    """Who is named most often by what was found; of equals who was named first."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        named: Counter[str] = Counter()
+        first: dict[str, int] = {}
+        for finding, agents in blamed(run):
+            for agent in agents:
+                named[agent] += 1
+                first.setdefault(agent, finding.t)
+        if not named:
+            return Answer()
+        agent = max(named, key=lambda name: named[name])
+        return _blame(run, agent, kind_of(run), first[agent])
+
+    return attribute
+
+
+def first_finding(known: FaultSet) -> Attributor:
+    """Whom the first finding is about."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        for finding, agents in blamed(run):
+            if agents:
+                return _blame(run, agents[0], kind_of(run), finding.t)
+        return Answer()
+
+    return attribute
+
+
+def earliest_deviation(known: FaultSet) -> Attributor:
+    """Who was the first to do what runs without a fault hardly ever have."""
+    runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
+    for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
+        run = tuple(read_records(path))
+        runs.setdefault(_sort(run), []).append(run)
+    usual = {sort: Usual.of(some) for sort, some in runs.items()}
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        like = usual.get(_sort(run))
+        sign = like.first_unusual(run) if like else None
+        return _blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
+
+    return attribute
+
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        "random": random_agent,
+        "last_agent": last_agent,
+        "most_findings": most_findings,
+        "first_finding": first_finding,
+        "earliest_deviation": earliest_deviation,
+    }
+)
+"""By name: what makes one, from a set of which it may look at the public part."""
+
+
+def attributor(name: str, known: FaultSet) -> Attributor:
+    """The one with a name, or a user's own as `module:object`: a function of a run's records.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    if name in ATTRIBUTORS:
+        return ATTRIBUTORS[name](known)
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise SettingsError(
+            f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
+            "as module:object"
+        )
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: Attributor = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(f"{name} cannot be imported: {one_line(error)}") from None
+    return found
+
+
+def attribute_all(
+    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Answers:
+    """What an attributor answers about every run of a set.
+
+    Raises:
+        SettingsError: There is none of this name, or what it answers is no answer.
+    """
+    attribute = attributor(name, known)
+    answers: dict[str, Answer] = {}
+    total = len(known.index.instances)
+    for instance in known.instances():
+        answer = attribute(instance.records())
+        if not isinstance(answer, Answer):
+            raise SettingsError(
+                f"{name} answered {one_line(repr(answer), 60)}; it must be a dig.faults.answers"
+                ".Answer"
+            )
+        answers[instance.entry.id] = answer
+        progress("answers", len(answers), total)
+    return Answers(by=name, answers=answers)
+
+
+def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
+    """A guess at a kind: the most frequent one of the public runs with the same first finding."""
+    found: dict[str | None, Counter[str]] = {}
+    for instance in known.labelled("public"):
+        for fault in instance.label().faults:
+            for pattern in {_first_pattern(instance.records()), None}:
+                found.setdefault(pattern, Counter())[fault["kind"]] += 1
+
+    def kind_of(run: Sequence[Record]) -> str:
+        kinds = found.get(_first_pattern(run)) or found[None]
+        return max(sorted(kinds), key=lambda kind: kinds[kind])
+
+    return kind_of
+
+
+def _first_pattern(run: Sequence[Record]) -> str | None:
+    return next((record.pattern for record in run if isinstance(record, FindingRow)), None)
+
+
+def _header(run: Sequence[Record]) -> Run:
+    first = run[0]
+    if not isinstance(first, Run):
+        raise SettingsError("a trace begins with a record of kind `run`")
+    return first
+
+
+def _sort(run: Sequence[Record]) -> tuple[object, ...]:
+    """What tells runs of one sort from others, as far as a trace tells it."""
+    first = _header(run)
+    problem = next(record for record in run if isinstance(record, Emit))
+    return (first.task, first.agents, problem.to)
+
+
+def _last(run: Sequence[Record]) -> Start | None:
+    """The start of the activation that ended last."""
+    starts = {record.activation: record for record in run if isinstance(record, Start)}
+    ends = [record for record in run if isinstance(record, End)]
+    return starts[ends[-1].activation] if ends else None
+
+
+def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
+    """It was this agent; from there it went to whoever worked last, and to the outcome."""
+    last = _last(run)
+    way = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
+    return Answer(
+        root_causes=(RootCause(component=agent, kind=kind, evidence=(t,)),),
+        propagation=tuple(
+            Step(source=source, target=target, evidence=(len(run) - 1,))
+            for source, target in pairwise(way)
+        ),
+    )

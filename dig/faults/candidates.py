@@ -1,0 +1,208 @@
+"""What may become an instance: sorts of runs, kinds of faults, and how one is drawn from a seed.
+
+A stratum is a configuration (task, size, team) with a kind of fault, or two for a hybrid. In each
+the same number of candidates is tried, until it has enough instances.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dig.records import Record, Start
+from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
+from dig.tasks.experiment import NEWSGROUPS, WINDOWS
+from dig.tasks.profile import Profile
+from dig.tasks.runs import Recipients, TeamRun
+
+from .catalogue import KINDS, Kind
+from .fault import Fault
+
+CALM = Profile(
+    submit_early=0.002,
+    discard=0.00004,
+    misaddress=0.0001,
+    fail=0.0002,
+    hand_over=0.001,
+    wait=0.001,
+    pass_on=0.006,
+    merge=0.03,
+    broadcast=0.015,
+    duplicate=0.01,
+)
+"""The habits of the agents. With the usual ones four runs of ten fail by themselves, so that
+nobody could say what a fault adds to that; with these a few of a hundred do."""
+
+LATEST = 0.7
+"""Up to which part of a run faults begin: while work is going on."""
+LEAD_S = 1.0
+"""How long before an activation of its target a fault begins, at most."""
+LASTS = (0.1, 0.6)
+"""How much of a run it lasts, if it ends at all."""
+SUBTLE = {"probability": 0.5, "at_most": 2}
+"""What makes the second fault of a hybrid a subtle one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A sort of run: all of it but its seed and its faults.
+
+    Attributes:
+        task: The task's name.
+        size: How large the problem is, in the task's elements.
+        agents: How many there are.
+        to: Who is given the problem.
+    """
+
+    task: str
+    size: int
+    agents: int
+    to: Recipients = "one"
+
+    @property
+    def name(self) -> str:
+        """What its folder is called."""
+        return f"{self.task}-{self.size}-{self.agents}x-{self.to}"
+
+    def run(self, seed: int) -> TeamRun:
+        """A run of this sort: failures are found, and nothing is done about them."""
+        return TeamRun(
+            task=self.task,
+            size=self.size,
+            agents=self.agents,
+            to=self.to,
+            seed=seed,
+            method="mas",
+            limits=WINDOWS.limits,
+            profile=CALM,
+        )
+
+
+CONFIGURATIONS = (
+    Configuration(COUNT_FREQUENCY, 5000, 3),
+    Configuration(COUNT_FREQUENCY, 5000, 6),
+    Configuration(COUNT_FREQUENCY, 5000, 12),
+    Configuration(COUNT_FREQUENCY, 10_000, 6),
+    Configuration(COUNT_FREQUENCY, 5000, 3, "all"),
+    Configuration(NEWSGROUPS, 60, 3),
+    Configuration(NEWSGROUPS, 150, 6),
+    Configuration(NEWSGROUPS, 150, 12),
+    Configuration(NEWSGROUPS, 60, 6, "all"),
+)
+"""The sorts of runs of a set. With `all`, each agent begins a lineage of its own."""
+
+HYBRIDS = (
+    ("crash", "slow"),
+    ("drop", "duplicate"),
+    ("silent", "delay"),
+    ("leave", "pass_on"),
+    ("never_submit", "corrupt"),
+    ("discard_needed", "misaddress"),
+)
+"""Which kinds go together: a prominent one, and a subtle one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Where instances are drawn from: a sort of run, and the kinds of its faults."""
+
+    configuration: Configuration
+    kinds: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """The kinds of its faults: `drop`, or `drop + slow`."""
+        return " + ".join(self.kinds)
+
+    @property
+    def name(self) -> str:
+        """What its random numbers are drawn for."""
+        return f"{self.configuration.name}/{self.kind}"
+
+
+def strata() -> list[Stratum]:
+    """All strata: each configuration with each kind and each hybrid."""
+    kinds: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
+    kinds += [pair for pair in HYBRIDS if all(kind in KINDS for kind in pair)]
+    return [Stratum(one, some) for one in CONFIGURATIONS for some in kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One try in a stratum.
+
+    Attributes:
+        stratum: Where it is drawn.
+        number: Which try it is, counted from 0.
+        seed: The seed of the set.
+    """
+
+    stratum: Stratum
+    number: int
+    seed: int
+
+    @property
+    def run(self) -> TeamRun:
+        """The run, before anything is injected."""
+        return self.stratum.configuration.run(self._chance("run").randrange(2**31))
+
+    def faults(self, twin: Sequence[Record], again: int = 0) -> tuple[Fault, ...]:
+        """What is injected, by what the run is like without it.
+
+        Nobody would notice a fault of somebody who does nothing any more, so a target is one of
+        those who begin an activation in a part of the run, and its fault begins just before one.
+
+        Args:
+            twin: The records of the run without faults.
+            again: How many times they were drawn before, and took no effect.
+
+        Returns:
+            The faults, the prominent one first; none, if there is nobody for each of them.
+        """
+        chance = self._chance(f"faults {again}")
+        end_s = twin[-1].ts
+        starts: dict[str, list[float]] = {}
+        for record in twin:
+            if isinstance(record, Start) and record.ts <= LATEST * end_s:
+                starts.setdefault(record.agent, []).append(record.ts)
+        if len(starts) < len(self.stratum.kinds):
+            return ()
+        faults: list[Fault] = []
+        targets = chance.sample(sorted(starts), len(self.stratum.kinds))
+        for kind, target in zip(self.stratum.kinds, targets, strict=True):
+            begins = max(0.0, chance.choice(starts[target]) - LEAD_S * chance.random())
+            ends = begins + end_s * chance.uniform(*LASTS) if chance.random() < 0.5 else None
+            faults.append(
+                Fault(
+                    kind=kind,
+                    target=target,
+                    start_s=round(begins, 3),
+                    end_s=None if ends is None else round(ends, 3),
+                    parameters=_parameters(KINDS[kind], chance),
+                )
+            )
+        return (faults[0], *(_subtle(fault) for fault in faults[1:]))
+
+    def _chance(self, purpose: str) -> random.Random:
+        # What a string seeds is the same on all machines.
+        return random.Random(f"{self.seed}/{self.stratum.name}/{self.number}/{purpose}")
+
+
+def baseline_runs(configuration: Configuration, seed: int, count: int) -> list[TeamRun]:
+    """Runs of a configuration without a fault, with other seeds than those of any candidate."""
+    chance = random.Random(f"{seed}/{configuration.name}/baseline")
+    return [configuration.run(chance.randrange(2**31, 2**32)) for _ in range(count)]
+
+
+def _parameters(kind: Kind, chance: random.Random) -> dict[str, str]:
+    """A value for each parameter that has named ones; all others keep their defaults."""
+    return {
+        name: chance.choice(parameter.choices)
+        for name, parameter in kind.parameters.items()
+        if parameter.choices
+    }
+
+
+def _subtle(fault: Fault) -> Fault:
+    return replace(fault, parameters={**fault.parameters, **SUBTLE})

@@ -1,0 +1,138 @@
+"""The scores of answers about a set: every metric, in all runs and in each stratum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.plain import counted, cut, name
+from dig.tasks.tables import Table, Value
+from dig.tasks.tables_intervals import Mean, mean
+
+from .answers import Answer, Answers
+from .concerning import concerned
+from .instances import Entry, FaultSet, Instance
+from .intervals import as_json, share
+from .scoring import METRICS, YES_OR_NO, Truth, marks
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One run with what the answer about it is worth.
+
+    Attributes:
+        entry: Its line in the index.
+        kind: The kinds of its faults.
+        marks: The metrics, by name.
+    """
+
+    entry: Entry
+    kind: str
+    marks: dict[str, float]
+
+
+_STRATA: Sequence[Callable[[Scored], str]] = (
+    lambda one: one.entry.split,
+    lambda one: one.entry.task,
+    lambda one: f"{one.entry.agents:2} agents",
+    lambda one: one.kind,
+)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of somebody's answers.
+
+    Attributes:
+        by: Whose they are.
+        scored: The runs, by id.
+        missing: Which of them nothing was answered about.
+        unlabelled: How many runs of the set could not be scored, since their labels are kept back.
+    """
+
+    by: str
+    scored: tuple[Scored, ...]
+    missing: tuple[str, ...]
+    unlabelled: int
+
+    def strata(self) -> Iterator[tuple[str, list[Scored]]]:
+        """All runs, and those of each part, task, size of team and kind of fault."""
+        yield "all", list(self.scored)
+        for stratum_of in _STRATA:
+            strata: dict[str, list[Scored]] = {}
+            for one in self.scored:
+                strata.setdefault(stratum_of(one), []).append(one)
+            for stratum in sorted(strata, key=lambda text: (" + " in text, text)):
+                yield stratum.strip(), strata[stratum]
+
+    def table(self) -> Table:
+        """A row a stratum, a column a metric."""
+        return Table(
+            "answers",
+            f"Answers by {self.by or 'nobody'}",
+            ["runs", "count", *METRICS],
+            [
+                [stratum, len(some), *(Value(_mean(some, metric)) for metric in METRICS)]
+                for stratum, some in self.strata()
+            ],
+            self.notes(),
+        )
+
+    def notes(self) -> list[str]:
+        """What has to be known to read the scores."""
+        notes = ["Each metric is a mean over runs with its 95 % interval; 1 is best."]
+        if self.missing:
+            notes.append(
+                f"{counted(len(self.missing), 'run')} without an answer, which counts as an empty "
+                f"one: {cut(list(self.missing))}."
+            )
+        if self.unlabelled:
+            notes.append(f"{counted(self.unlabelled, 'run')} not scored: no labels are there.")
+        return notes
+
+    def to_json(self) -> dict[str, Any]:
+        """The scores as plain JSON, those of each run too."""
+        return {
+            "by": self.by,
+            "missing": list(self.missing),
+            "unlabelled": self.unlabelled,
+            "strata": {
+                stratum: {metric: as_json(_mean(some, metric)) for metric in METRICS}
+                for stratum, some in self.strata()
+            },
+            "runs": {one.entry.id: one.marks for one in self.scored},
+        }
+
+
+def score(answers: Answers, known: FaultSet) -> Scores:
+    """The scores of answers about a set.
+
+    Raises:
+        SettingsError: They are about runs that are not in it, or it has no labels.
+    """
+    ids = {entry.id for entry in known.index.instances}
+    for given in answers.answers:
+        if given not in ids:
+            raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
+    labelled = known.labelled()
+    return Scores(
+        by=answers.by,
+        scored=tuple(_scored(one, answers.answers.get(one.entry.id, Answer())) for one in labelled),
+        missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
+        unlabelled=len(ids) - len(labelled),
+    )
+
+
+def _scored(instance: Instance, answer: Answer) -> Scored:
+    truth = Truth.of(instance.graph())
+    found = marks(answer, truth, concerned(instance.records()))
+    return Scored(instance.entry, instance.label().kind, found)
+
+
+def _mean(some: Sequence[Scored], metric: str) -> Mean | None:
+    values = [one.marks[metric] for one in some]
+    if metric in YES_OR_NO:
+        return share([value == 1 for value in values])
+    return mean(values, f"{metric} of {[one.entry.id for one in some]}")

@@ -1,0 +1,166 @@
+"""Writes a set down, as `dig.faults.instances` reads it; nothing is there before all is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.tasks.parallel import Workers
+from dig.traces.reader import TRACE
+
+from .baseline import Baseline
+from .candidates import CONFIGURATIONS, Configuration
+from .card import card
+from .instances import (
+    BASELINE,
+    CARD,
+    DROPPED,
+    GRAPH,
+    INDEX,
+    LABEL,
+    LABELS,
+    TWIN,
+    Ending,
+    Entry,
+    Index,
+    Label,
+    Split,
+)  # fmt: skip
+from .making import Harvest, Made, Progress, fault_free, harvest, splits
+from .playing import lines
+
+ENDINGS = "endings.json"
+
+
+def make_set(
+    out: Path, *, seed: int, count: int, jobs: int = 1,
+    progress: Progress = lambda what, done, total: None,
+) -> Index:  # fmt: skip
+    """Make a set of verified instances.
+
+    Args:
+        out: An empty directory, or one that is made. While the set is being made it is in another
+            one beside it, so that an interruption leaves nothing half done.
+        seed: Of everything; the same one gives the same bytes.
+        count: How many instances.
+        jobs: How many processes work at once.
+        progress: Is told how far it has come.
+
+    Raises:
+        SettingsError: The directory cannot be used, or there are not so many instances to be had.
+        KeyboardInterrupt: It was interrupted; nothing is left.
+    """
+    workers = Workers(jobs, "the making", "make it with fewer --jobs")
+    with _replacing(out) as folder, workers:
+        baselines = _write_baseline(folder / BASELINE, seed, workers, progress)
+        found = harvest(seed, count, baselines, workers, progress)
+        entries = tuple(
+            _write_instance(folder, f"i{number:04}", split, made)
+            for number, (split, made) in enumerate(splits(found.made, seed), 1)
+        )
+        index = Index(seed=seed, instances=entries)
+        _write(folder / INDEX, _json(index.model_dump()))
+        _write(folder / DROPPED, _json(_dropped(found)))
+        _write(folder / CARD, card(index, found).encode())
+    return index
+
+
+@contextmanager
+def _replacing(out: Path) -> Iterator[Path]:
+    """A directory beside `out` that takes its place in the end, if nothing goes wrong."""
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise SettingsError(f"{out} is not empty; name another directory for the set")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
+    try:
+        yield folder
+        folder.chmod(0o755)
+        folder.replace(out)
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+    configuration = made.candidate.stratum.configuration
+    label = Label(
+        instance=name,
+        configuration=configuration.name,
+        run=made.run,
+        faults=made.faults,
+        injections=made.injections,
+        faulted=made.faulted,
+        twin=made.unharmed,
+    )
+    files = {
+        TRACE: made.trace,
+        TWIN: made.twin,
+        LABEL: _json(label.model_dump()),
+        GRAPH: _json(made.graph.to_json()),
+    }
+    labels = split if split == "public" else LABELS
+    for file, data in files.items():
+        _write(folder / (split if file == TRACE else labels) / name / file, data)
+    return Entry(
+        id=name,
+        split=split,
+        configuration=configuration.name,
+        task=configuration.task,
+        size=configuration.size,
+        agents=configuration.agents,
+        records=made.records,
+        sha256={file: sha256(data).hexdigest() for file, data in files.items()},
+    )
+
+
+def _write_baseline(
+    folder: Path, seed: int, workers: Workers, progress: Progress
+) -> dict[Configuration, Baseline]:
+    """The runs that instances are held against, and how each of them ended."""
+    found: dict[Configuration, Baseline] = {}
+    played = workers.each(partial(_baseline, seed=seed), CONFIGURATIONS)
+    for configuration, (baseline, files) in zip(CONFIGURATIONS, played, strict=True):
+        found[configuration] = baseline
+        _write(folder / f"{configuration.name}.json", _json(baseline.to_json()))
+        for file, data in files.items():
+            _write(folder / configuration.name / file, data)
+        progress("baselines", len(found), len(CONFIGURATIONS))
+    return found
+
+
+def _baseline(configuration: Configuration, seed: int) -> tuple[Baseline, dict[str, bytes]]:
+    runs = fault_free(configuration, seed)
+    files = {f"{number:03}.dig.jsonl": lines(run.records) for number, run in enumerate(runs)}
+    files[ENDINGS] = _json([Ending.of(run).model_dump() for run in runs])
+    return Baseline.from_runs(runs), files
+
+
+def _dropped(found: Harvest) -> Mapping[str, Any]:
+    return {
+        "tried": found.tried,
+        "kept": len(found.made),
+        "dropped": {
+            kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
+        },
+    }
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
