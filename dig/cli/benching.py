@@ -44,11 +44,13 @@ def make(
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
+    from dig.faults.candidates import Recipe
     from dig.faults.storing import make_set
 
+    recipe = Recipe(seed=seed, count=count)
     try:
         with counting() as progress:
-            index = make_set(out, seed=seed, count=count, jobs=_jobs(jobs), progress=progress)
+            index = make_set(out, recipe, jobs=_jobs(jobs), progress=progress)
     except KeyboardInterrupt:
         warn("interrupted; nothing was kept")
         raise typer.Exit(INTERRUPTED) from None
@@ -93,6 +95,10 @@ def attribute(
 def score(
     answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
     known: Set,
+    shuffle: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score answers: what they say about causes, and about the way from there to the outcome."""
@@ -100,7 +106,7 @@ def score(
     from dig.faults.instances import FaultSet
     from dig.faults.scores_answers import score
 
-    found = score(read_answers(answers), FaultSet.open(known))
+    found = score(read_answers(answers), FaultSet.open(known), shuffle)
     _show([found.table()], found.to_json(), as_json)
 
 

@@ -93,12 +93,12 @@ CONFIGURATIONS = (
 """The sorts of runs of a set. With `all`, each agent begins a lineage of its own."""
 
 HYBRIDS = (
-    ("crash", "slow"),
+    ("crash", "corrupt"),
     ("drop", "duplicate"),
-    ("silent", "delay"),
-    ("leave", "pass_on"),
-    ("never_submit", "corrupt"),
-    ("discard_needed", "misaddress"),
+    ("silent", "stall"),
+    ("leave", "corrupt"),
+    ("hoard", "slow"),
+    ("discard_needed", "address_nobody"),
 )
 """Which kinds go together: a prominent one, and a subtle one."""
 
@@ -121,11 +121,37 @@ class Stratum:
         return f"{self.configuration.name}/{self.kind}"
 
 
-def strata() -> list[Stratum]:
-    """All strata: each configuration with each kind and each hybrid."""
-    kinds: list[tuple[str, ...]] = [(kind,) for kind in KINDS]
-    kinds += [pair for pair in HYBRIDS if all(kind in KINDS for kind in pair)]
-    return [Stratum(one, some) for one in CONFIGURATIONS for some in kinds]
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a set is made of.
+
+    Attributes:
+        seed: Of everything.
+        count: How many instances are wanted.
+        configurations: The sorts of runs.
+        baseline_runs: Fault-free runs of each configuration: so many that one in a hundred is rare.
+        most_of_a_stratum: How many instances may come from one stratum.
+        tries: How many candidates of a stratum are tried, at most.
+    """
+
+    seed: int
+    count: int = 500
+    configurations: tuple[Configuration, ...] = CONFIGURATIONS
+    baseline_runs: int = 99
+    most_of_a_stratum: int = 4
+    tries: int = 12
+
+    @property
+    def strata(self) -> list[Stratum]:
+        """Each configuration with each kind and each hybrid."""
+        kinds = [*((kind,) for kind in KINDS), *HYBRIDS]
+        return [Stratum(one, some) for one in self.configurations for some in kinds]
+
+    def baseline(self, configuration: Configuration) -> list[TeamRun]:
+        """Runs of a configuration without a fault; no candidate has one of their seeds."""
+        chance = random.Random(f"{self.seed}/{configuration.name}/baseline")
+        seeds = (chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs))
+        return [configuration.run(seed) for seed in seeds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +213,6 @@ class Candidate:
     def _chance(self, purpose: str) -> random.Random:
         # What a string seeds is the same on all machines.
         return random.Random(f"{self.seed}/{self.stratum.name}/{self.number}/{purpose}")
-
-
-def baseline_runs(configuration: Configuration, seed: int, count: int) -> list[TeamRun]:
-    """Runs of a configuration without a fault, with other seeds than those of any candidate."""
-    chance = random.Random(f"{seed}/{configuration.name}/baseline")
-    return [configuration.run(chance.randrange(2**31, 2**32)) for _ in range(count)]
 
 
 def _parameters(kind: Kind, chance: random.Random) -> dict[str, str]:

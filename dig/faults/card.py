@@ -8,11 +8,12 @@ from importlib.metadata import version
 
 from dig.tasks.tables import SIMULATED_AGENTS, Table
 
+from .candidates import Recipe
 from .instances import Index
-from .making import BASELINE_RUNS, MOST_OF_A_STRATUM, Harvest
+from .making import Harvest
 
 
-def card(index: Index, found: Harvest) -> str:
+def card(index: Index, found: Harvest, recipe: Recipe) -> str:
     """The card, as Markdown."""
     public = sum(entry.split == "public" for entry in index.instances)
     lost = sum(reasons.total() for reasons in found.dropped.values())
@@ -26,7 +27,8 @@ their own, which can be kept back.
 
 - `set.json` lists all of them, with SHA-256 of each file. Traces are read by every command
   (`digmon check`, `digmon report`, `digmon draw`, ...).
-- `baseline/` has {BASELINE_RUNS} runs without a fault of each configuration: what counts as usual.
+- `baseline/` has {recipe.baseline_runs} runs without a fault of each configuration: what counts as
+  usual.
 - `digmon bench score ANSWERS DIR` scores answers, `digmon bench detectors DIR` detectors,
   `digmon bench healing DIR` healing.
 
@@ -34,11 +36,11 @@ their own, which can be kept back.
 
 By `digmon bench make --seed {index.seed} --count {len(index.instances)}` of dig-monitor
 {version("dig-monitor")}, in virtual time: the same seed gives the same bytes. Candidates were
-drawn from each stratum (a configuration with a kind of fault) in turn, at most {MOST_OF_A_STRATUM}
-instances of each. Of {found.tried} candidates {lost} were dropped. A candidate is an instance if
-its fault took effect, somebody would notice it (a wrong or missing answer, a timeout, an error that
-was found, and not in the twin), and a verified path leads from the fault to there. Half of the
-instances of each kind are held out, by the seed.
+drawn from each stratum (a configuration with a kind of fault) in turn, at most
+{recipe.most_of_a_stratum} instances of each. Of {found.tried} candidates {lost} were dropped. A
+candidate is an instance if its fault took effect, somebody would notice it (a wrong or missing
+answer, a timeout, an error that was found, and not in the twin), and a verified path leads from the
+fault to there. Half of the instances of each kind are held out, by the seed.
 
 {tables}
 ## What it is not

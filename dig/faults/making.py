@@ -16,18 +16,13 @@ from dig.errors import SettingsError
 from dig.tasks.parallel import Workers
 
 from .baseline import Baseline
-from .candidates import Candidate, Configuration, Stratum, baseline_runs, strata
+from .candidates import Candidate, Configuration, Recipe, Stratum
 from .causal_graph import CausalGraph
 from .instances import Ending, Split
 from .placing import Injection
-from .playing import Played, lines, play
+from .playing import lines, play
 from .verification import Dropped, verify
 
-BASELINE_RUNS = 99
-"""Fault-free runs of each configuration: so many that one in a hundred can be told."""
-MOST_OF_A_STRATUM = 4
-MOST_TRIES = 12
-"""How many candidates of a stratum are tried, at most."""
 DRAWS = 16
 """How many times faults are drawn until all of them take effect: many can hit few agents only."""
 NOBODY = "nobody to inject it into"
@@ -86,14 +81,13 @@ class Harvest:
 
 
 def harvest(
-    seed: int, count: int, baselines: Mapping[Configuration, Baseline], workers: Workers,
+    recipe: Recipe, baselines: Mapping[Configuration, Baseline], workers: Workers,
     progress: Progress,
 ) -> Harvest:  # fmt: skip
     """Play candidates, one of each stratum in turn, until there are enough instances.
 
     Args:
-        seed: Of everything.
-        count: How many are wanted.
+        recipe: What is wanted.
         baselines: What runs of each configuration are like without a fault.
         workers: Who plays them.
         progress: Is told how far it has come.
@@ -105,30 +99,31 @@ def harvest(
     dropped: dict[str, Counter[str]] = {}
     kept: Counter[Stratum] = Counter()
     tried = 0
-    progress("instances", 0, count)
-    for number in range(MOST_TRIES):
-        wanted = list(_round(seed, number, kept))
+    progress("instances", 0, recipe.count)
+    for number in range(recipe.tries):
+        wanted = list(_round(recipe, number, kept))
         tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
         for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
             tried += 1
             if isinstance(result, Made):
                 made.append(result)
                 kept[candidate.stratum] += 1
-                progress("instances", len(made), count)
+                progress("instances", len(made), recipe.count)
             else:
                 dropped.setdefault(candidate.stratum.kind, Counter())[result.reason] += 1
-            if len(made) == count:
+            if len(made) == recipe.count:
                 return Harvest(tuple(made), dropped, tried)
     raise SettingsError(
-        f"{tried} candidates gave {len(made)} instances and not {count}; ask for fewer with --count"
+        f"{tried} candidates gave {len(made)} instances and not {recipe.count}; ask for fewer "
+        "with --count"
     )
 
 
-def _round(seed: int, number: int, kept: Counter[Stratum]) -> Iterator[Candidate]:
+def _round(recipe: Recipe, number: int, kept: Counter[Stratum]) -> Iterator[Candidate]:
     """A candidate of each stratum that is not full, in an order of the seed's."""
-    some = [stratum for stratum in strata() if kept[stratum] < MOST_OF_A_STRATUM]
-    random.Random(f"{seed}/round/{number}").shuffle(some)
-    return (Candidate(stratum, number, seed) for stratum in some)
+    some = [stratum for stratum in recipe.strata if kept[stratum] < recipe.most_of_a_stratum]
+    random.Random(f"{recipe.seed}/round/{number}").shuffle(some)
+    return (Candidate(stratum, number, recipe.seed) for stratum in some)
 
 
 def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
@@ -158,11 +153,6 @@ def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
         faulted=Ending.of(faulted),
         unharmed=Ending.of(twin),
     )
-
-
-def fault_free(configuration: Configuration, seed: int) -> list[Played]:
-    """The runs of a configuration's baseline."""
-    return [play(run) for run in baseline_runs(configuration, seed, BASELINE_RUNS)]
 
 
 def splits(made: Sequence[Made], seed: int) -> list[tuple[Split, Made]]:

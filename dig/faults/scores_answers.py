@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,8 +107,14 @@ class Scores:
         }
 
 
-def score(answers: Answers, known: FaultSet) -> Scores:
+def score(answers: Answers, known: FaultSet, shuffle: int | None = None) -> Scores:
     """The scores of answers about a set.
+
+    Args:
+        answers: The answers.
+        known: The set.
+        shuffle: A seed: labels are exchanged at random between runs of the same configuration, so
+            that what is left is what these answers would get by chance.
 
     Raises:
         SettingsError: They are about runs that are not in it, or it has no labels.
@@ -117,18 +124,32 @@ def score(answers: Answers, known: FaultSet) -> Scores:
         if given not in ids:
             raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
     labelled = known.labelled()
+    truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
     return Scores(
         by=answers.by,
-        scored=tuple(_scored(one, answers.answers.get(one.entry.id, Answer())) for one in labelled),
+        scored=tuple(
+            _scored(one, truth, answers.answers.get(one.entry.id, Answer()))
+            for one, truth in zip(labelled, truths, strict=True)
+        ),
         missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
         unlabelled=len(ids) - len(labelled),
     )
 
 
-def _scored(instance: Instance, answer: Answer) -> Scored:
-    truth = Truth.of(instance.graph())
-    found = marks(answer, truth, concerned(instance.records()))
-    return Scored(instance.entry, instance.label().kind, found)
+def _shuffled(labelled: Sequence[Instance], seed: int) -> list[Instance]:
+    """The same instances, exchanged within each configuration."""
+    chance = random.Random(f"shuffle/{seed}")
+    of: dict[str, list[Instance]] = {}
+    for one in labelled:
+        of.setdefault(one.entry.configuration, []).append(one)
+    for some in of.values():
+        chance.shuffle(some)
+    return [of[one.entry.configuration].pop() for one in labelled]
+
+
+def _scored(instance: Instance, truth: Instance, answer: Answer) -> Scored:
+    found = marks(answer, Truth.of(truth.graph()), concerned(instance.records()))
+    return Scored(instance.entry, truth.label().kind, found)
 
 
 def _mean(some: Sequence[Scored], metric: str) -> Mean | None:

@@ -17,7 +17,7 @@ from dig.tasks.parallel import Workers
 from dig.traces.reader import TRACE
 
 from .baseline import Baseline
-from .candidates import CONFIGURATIONS, Configuration
+from .candidates import Configuration, Recipe
 from .card import card
 from .instances import (
     BASELINE,
@@ -34,14 +34,14 @@ from .instances import (
     Label,
     Split,
 )  # fmt: skip
-from .making import Harvest, Made, Progress, fault_free, harvest, splits
-from .playing import lines
+from .making import Harvest, Made, Progress, harvest, splits
+from .playing import lines, play
 
 ENDINGS = "endings.json"
 
 
 def make_set(
-    out: Path, *, seed: int, count: int, jobs: int = 1,
+    out: Path, recipe: Recipe, *, jobs: int = 1,
     progress: Progress = lambda what, done, total: None,
 ) -> Index:  # fmt: skip
     """Make a set of verified instances.
@@ -49,8 +49,7 @@ def make_set(
     Args:
         out: An empty directory, or one that is made. While the set is being made it is in another
             one beside it, so that an interruption leaves nothing half done.
-        seed: Of everything; the same one gives the same bytes.
-        count: How many instances.
+        recipe: What is made; the same one gives the same bytes.
         jobs: How many processes work at once.
         progress: Is told how far it has come.
 
@@ -60,16 +59,16 @@ def make_set(
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
     with _replacing(out) as folder, workers:
-        baselines = _write_baseline(folder / BASELINE, seed, workers, progress)
-        found = harvest(seed, count, baselines, workers, progress)
+        baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
+        found = harvest(recipe, baselines, workers, progress)
         entries = tuple(
             _write_instance(folder, f"i{number:04}", split, made)
-            for number, (split, made) in enumerate(splits(found.made, seed), 1)
+            for number, (split, made) in enumerate(splits(found.made, recipe.seed), 1)
         )
-        index = Index(seed=seed, instances=entries)
+        index = Index(seed=recipe.seed, instances=entries)
         _write(folder / INDEX, _json(index.model_dump()))
         _write(folder / DROPPED, _json(_dropped(found)))
-        _write(folder / CARD, card(index, found).encode())
+        _write(folder / CARD, card(index, found, recipe).encode())
     return index
 
 
@@ -126,22 +125,23 @@ def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
 
 
 def _write_baseline(
-    folder: Path, seed: int, workers: Workers, progress: Progress
+    folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
     """The runs that instances are held against, and how each of them ended."""
     found: dict[Configuration, Baseline] = {}
-    played = workers.each(partial(_baseline, seed=seed), CONFIGURATIONS)
-    for configuration, (baseline, files) in zip(CONFIGURATIONS, played, strict=True):
+    wanted = recipe.configurations
+    played = workers.each(partial(_baseline, recipe), wanted)
+    for configuration, (baseline, files) in zip(wanted, played, strict=True):
         found[configuration] = baseline
         _write(folder / f"{configuration.name}.json", _json(baseline.to_json()))
         for file, data in files.items():
             _write(folder / configuration.name / file, data)
-        progress("baselines", len(found), len(CONFIGURATIONS))
+        progress("baselines", len(found), len(wanted))
     return found
 
 
-def _baseline(configuration: Configuration, seed: int) -> tuple[Baseline, dict[str, bytes]]:
-    runs = fault_free(configuration, seed)
+def _baseline(recipe: Recipe, configuration: Configuration) -> tuple[Baseline, dict[str, bytes]]:
+    runs = [play(run) for run in recipe.baseline(configuration)]
     files = {f"{number:03}.dig.jsonl": lines(run.records) for number, run in enumerate(runs)}
     files[ENDINGS] = _json([Ending.of(run).model_dump() for run in runs])
     return Baseline.from_runs(runs), files
