@@ -1,0 +1,26 @@
+"""A small set of instances, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dig.faults.candidates import Configuration, Recipe
+from dig.faults.instances import FaultSet
+from dig.faults.storing import make_set
+
+SMALL = Recipe(
+    seed=7,
+    count=30,
+    configurations=(Configuration("newsgroups", 60, 3), Configuration("newsgroups", 60, 6)),
+    baseline_runs=40,
+)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
+    """Thirty instances of two configurations; nobody may change it."""
+    path = tmp_path_factory.mktemp("sets") / "small"
+    make_set(path, SMALL)
+    return FaultSet.open(path)
