@@ -22,6 +22,7 @@ from . import (
     wrap,
     wrap_ag2,
     wrap_agent_framework,
+    wrap_autogen,
     wrap_langgraph,
     wrap_openai_agents,
 )
@@ -55,6 +56,8 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap": wrap.wrapping,
     "wrap-ag2": wrap_ag2.wrapping,
     "wrap-agent-framework": wrap_agent_framework.wrapping,
+    "wrap-autogen": wrap_autogen.chatting,
+    "wrap-autogen-core": wrap_autogen.asking,
     "wrap-langgraph": wrap_langgraph.wrapping,
     "wrap-openai-agents": wrap_openai_agents.wrapping,
 }

@@ -1,0 +1,118 @@
+"""What wrapping adds to a message of AutoGen, beside the message, in CPU time of its thread.
+
+Two agents of a chat speak in turn, and two agents of a runtime ask each other, and do nothing
+else, so a message here is nothing but its cost: a real one takes a model's seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import dig
+from dig.runtime.wrap import Mode
+
+from .measure import Table
+from .wrapped import TEXT, compared
+
+WARM_UP = 20
+
+
+@dataclass
+class Question:
+    text: str
+
+
+def chatting(quick: bool) -> Table:
+    """Time from one agent's turn to the next one's: a message, and AutoGen's turn."""
+    turns, rounds = (200, 2) if quick else (1_000, 5)
+    return compared(
+        f"A message between wrapped AutoGen participants, {turns} turns, us of CPU time",
+        "team", partial(_chat, turns=turns // rounds), rounds,
+        "seven detectors; a bare turn is AgentChat's own cost of a message",
+    )  # fmt: skip
+
+
+def asking(quick: bool) -> Table:
+    """Time from a question to its answer, of which each message is a half."""
+    calls, rounds = (500, 2) if quick else (4_000, 5)
+    return compared(
+        f"A message between wrapped AutoGen agents, {calls} calls, us of CPU time",
+        "runtime", partial(_ask, calls=calls // rounds), rounds,
+        "seven detectors; a question and its answer are two messages and a continuation",
+        messages=2,
+    )  # fmt: skip
+
+
+async def _chat(mode: Mode | None, is_kept: bool, turns: int) -> list[float]:
+    """How long each turn took, in microseconds, after some to warm up."""
+    from autogen_agentchat.teams import RoundRobinGroupChat
+
+    moments: list[float] = []
+    agents = [_participant(name, moments) for name in ("ann", "bob")]
+    team = RoundRobinGroupChat(agents, max_turns=turns + WARM_UP)
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            dig.wrap(team, mode=mode, journal=folder if is_kept else None)
+        await team.run(task=TEXT)
+        dig.unwrap(team)
+    return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
+
+
+def _participant(name: str, moments: list[float]) -> Any:
+    from autogen_agentchat.agents import BaseChatAgent
+    from autogen_agentchat.base import Response
+    from autogen_agentchat.messages import TextMessage
+
+    class Participant(BaseChatAgent):  # type: ignore[misc]
+        produced_message_types = (TextMessage,)
+
+        async def on_messages(self, messages: Any, cancellation_token: Any) -> Any:
+            moments.append(time.thread_time())
+            said = TextMessage(content=f"{len(moments)}: {TEXT}", source=name)
+            return Response(chat_message=said)
+
+        async def on_reset(self, cancellation_token: Any) -> None:
+            moments.clear()
+
+    return Participant(name, "Speaks.")
+
+
+async def _ask(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
+    """How long each call took, in microseconds, after some to warm up."""
+    from autogen_core import AgentId, SingleThreadedAgentRuntime
+
+    taken: list[float] = []
+    runtime = SingleThreadedAgentRuntime()
+    with TemporaryDirectory() as folder:
+        if mode is not None:
+            dig.wrap(runtime, mode=mode, journal=folder if is_kept else None)
+        await _register(runtime, calls + WARM_UP, taken)
+        runtime.start()
+        await runtime.send_message(Question(TEXT), AgentId("boss", "default"))
+        await runtime.stop_when_idle()
+        dig.unwrap(runtime)
+    return taken[WARM_UP:]
+
+
+async def _register(runtime: Any, calls: int, taken: list[float]) -> None:
+    from autogen_core import AgentId, BaseAgent
+
+    class Boss(BaseAgent):  # type: ignore[misc]
+        async def on_message_impl(self, message: Any, ctx: Any) -> Any:
+            for i in range(calls):
+                begin = time.thread_time()
+                await self.send_message(Question(f"{i}: {TEXT}"), AgentId("worker", "default"))
+                taken.append((time.thread_time() - begin) * 1e6)
+            return message
+
+    class Worker(BaseAgent):  # type: ignore[misc]
+        async def on_message_impl(self, message: Any, ctx: Any) -> Any:
+            return message
+
+    await Boss.register(runtime, "boss", lambda: Boss("Asks."))
+    await Worker.register(runtime, "worker", lambda: Worker("Answers."))
