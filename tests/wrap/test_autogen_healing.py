@@ -96,6 +96,23 @@ def test_an_answer_that_comes_back_does_not_lift_the_limits_of_the_team() -> Non
     watched.must_be_sound()
 
 
+def test_et_a_graph_that_ends_while_a_join_waits_is_found() -> None:
+    def build(script: Script) -> Any:
+        ann, bob, cyd = agents(
+            script, ann=lambda *given: "For both", bob=lambda *given: f"Enough. {DONE}",
+            cyd=lambda *given: "Sum",
+        )  # fmt: skip
+        built = DiGraphBuilder().add_node(ann).add_node(bob).add_node(cyd)
+        built.add_edge(ann, bob).add_edge(ann, cyd).add_edge(bob, cyd)
+        return GraphFlow([ann, bob, cyd], graph=built.build(), termination_condition=until())
+
+    asked, watched = scenario(build, ask_two), Watched("heal")
+    assert play(asked, watched).returned == play(asked).returned
+    first = watched.session.findings[0]
+    assert first.pattern == "ET" and len(first.evidence["unresolved"]) == 1
+    assert watched.incidents()[0] == "downgraded"  # a graph cannot be asked again
+
+
 def test_what_ends_at_a_limit_is_not_sent_back() -> None:
     def build(script: Script) -> Any:
         team = early(script)
