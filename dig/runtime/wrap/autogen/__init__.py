@@ -35,7 +35,7 @@ def plan(
         team: A team of AgentChat, such as a `RoundRobinGroupChat`; or a
             `SingleThreadedAgentRuntime`.
         handoff: Of a team: whether a `HandoffMessage` passes on what its sender was given, instead
-            of saying something; by default, if it has no context.
+            of saying something; by default, if it has no context, and no words of its own.
         outside: Of a runtime: the types of agents that count as the outside, such as a
             `ClosureAgent` that collects results. What they get is an answer.
         allow: Of a runtime: `bounce`, that an agent whose answer was early handles its message

@@ -14,10 +14,10 @@ from autogen_agentchat.messages import HandoffMessage
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.turn import describe
 
-from .said import answer_of, dropped, payload_of, task_of
+from .said import answer_of, dropped, is_silent, payload_of, task_of
 from .taps import Teller
 
-Handoff = Callable[[Any], bool]
+IsHandoff = Callable[[Any], bool]
 """Whether a handoff passes on what its sender was given, instead of saying something."""
 
 
@@ -28,12 +28,12 @@ class Chat(Teller):
         again: Whose answer came back, so that it has to speak once more.
     """
 
-    def __init__(self, session: Session, team: Any, handoff: Handoff) -> None:
+    def __init__(self, session: Session, team: Any, is_handoff: IsHandoff | None) -> None:
         """Begin with nobody speaking."""
         super().__init__(session)
         self.again: str | None = None
         self._team = team
-        self._handoff = handoff
+        self._is_handoff = is_handoff
         self._handoffs = {
             one.name: getattr(one, "_handoffs", None) or {} for one in team._participants
         }
@@ -212,16 +212,17 @@ class Chat(Teller):
         turn, message = self._turns[name], answer_of(self._said[name])
         given = [one.id for one in turn.events if turn.holds(one.id) and not one.final]
         lost = dropped(self._said[name], self._handoffs[name])
-        is_handoff, before = isinstance(message, HandoffMessage), len(turn.outputs)
-        if given and is_handoff and not lost and self._handoff(message):
+        before = len(turn.outputs)
+        if given and not lost and self._passes_on(name, message):
             for event in given:
                 turn.pass_on(event, to)
             turn.end()
             for listener in to:
                 self._post(listener, given)
         else:
+            kind = "handoff" if isinstance(message, HandoffMessage) else "message"
             for listener in to:
-                turn.emit(self._words(name), (listener,), "handoff" if is_handoff else "message")
+                turn.emit(self._words(name), (listener,), kind)
             for target in lost:
                 turn.emit({"handoff": target}, (), "handoff")
             turn.end()
@@ -231,6 +232,13 @@ class Chat(Teller):
             for target, event in zip(lost, made[len(to) :], strict=False):
                 self._lost.setdefault(target, []).append(event)
         self._forget(name)
+
+    def _passes_on(self, name: str, message: Any) -> bool:
+        if not isinstance(message, HandoffMessage):
+            return False
+        if self._is_handoff is not None:
+            return self._is_handoff(message)
+        return is_silent(message, self._handoffs[name])
 
     def _words(self, name: str) -> Any:
         message = answer_of(self._said[name])

@@ -26,9 +26,8 @@ from dig.runtime.wrap import Attached, Plan, Session, Turn
 from dig.runtime.wrap.holding import OnLoop
 from dig.runtime.wrap.running import inside
 
-from .chat import Chat, Handoff
+from .chat import Chat, IsHandoff
 from .ending import Ending, is_said
-from .said import is_handoff
 from .taps import Deliver, Taps, must_have, on_loop
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
@@ -45,7 +44,7 @@ SOURCE = "monitor"
 Whole = Callable[..., Awaitable[Any]]
 
 
-def plan(team: Any, handoff: Handoff | None, deliver: Deliver | None) -> Plan:
+def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> Plan:
     """Look at a team of AgentChat.
 
     Raises:
@@ -59,7 +58,7 @@ def plan(team: Any, handoff: Handoff | None, deliver: Deliver | None) -> Plan:
     loop, names = OnLoop(), tuple(team._participant_names)
 
     def attach(session: Session) -> Attached:
-        chat = Chat(session, team, handoff or is_handoff)
+        chat = Chat(session, team, handoff)
         return Attached(team, Group(team, chat, loop).restore)
 
     can = CAN | ({"wake"} if deliver else set())

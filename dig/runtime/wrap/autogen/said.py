@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from autogen_agentchat.base import Handoff
 from autogen_agentchat.messages import HandoffMessage, ToolCallRequestEvent
 
 from dig.runtime.wrap import as_payload
@@ -36,9 +37,16 @@ def answer_of(message: Any) -> Any:
     return result.messages[-1] if result.messages else None
 
 
-def is_handoff(message: Any) -> bool:
-    """Whether a handoff only says who is next: nothing came of the turn besides."""
-    return not message.context
+def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
+    """Whether a handoff only says who is next, in the words that stand for that.
+
+    Args:
+        message: The handoff.
+        handoffs: Those that the agent can make, by the names of their tools.
+    """
+    standing = {"", Handoff(target=message.target).message}
+    standing.update(one.message for one in handoffs.values())
+    return not message.context and message.content.strip() in standing
 
 
 def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
