@@ -2,7 +2,7 @@
 
 - `group`: the taps of a team; `chat`: what a session is told of it. `ending`: when it ends, and
   how it goes on after all. `said`: messages as plain JSON.
-- `core`: the taps of a runtime; `post`: what is on its way in it.
+- `core`: the taps of a runtime; `post`: what is on its way in it; `order`: waiting.
 - `taps`: standing in place of methods, and taking that back.
 """
 

@@ -14,7 +14,7 @@ from autogen_agentchat.messages import HandoffMessage
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.turn import describe
 
-from .said import answer_of, dropped, is_silent, payload_of, task_of
+from .said import answer_of, dropped, is_silent, listeners, payload_of, task_of
 from .taps import Teller
 
 IsHandoff = Callable[[Any], bool]
@@ -51,6 +51,7 @@ class Chat(Teller):
     def begin_request(self, messages: Any) -> None:
         """Somebody outside asks the team; whatever was left over from before is over."""
         self.close()
+        self._lost.clear()
         self._is_over = False
         self._task = (task_of(messages, self._team.name),)
 
@@ -73,7 +74,7 @@ class Chat(Teller):
             (task,), self._task = self._task, None
             self._begin_with(task, speakers)
         for name in self._pending():
-            self._hand_over(name, self._listeners(name, speakers))
+            self._hand_over(name, listeners(self._team, self._said[name], speakers))
 
     def submit(self, bounces: bool) -> str:
         """The chat is about to end: the last word is the answer, and is held."""
@@ -171,20 +172,6 @@ class Chat(Teller):
         """Who has spoken, and it is not known who is next."""
         return [name for name in self._said if name in self._turns]
 
-    def _listeners(self, name: str, speakers: list[str]) -> list[str]:
-        """Whom somebody's words are for: who is next; in a graph, who is behind, now or later."""
-        graph = getattr(self._team, "_graph", None)
-        if graph is None or name not in graph.nodes:
-            return speakers
-        said = answer_of(self._said[name])
-        behind = [
-            edge.target
-            for edge in graph.nodes[name].edges
-            if edge.target in speakers
-            or (edge.condition_function is None and edge.check_condition(said))
-        ]
-        return [*dict.fromkeys(behind)] or speakers
-
     def _begin_with(self, task: Any, speakers: list[str]) -> None:
         """Give what came from outside to who begins; the manager splits it, if several do."""
         if len(speakers) == 1:
@@ -237,7 +224,7 @@ class Chat(Teller):
         if not isinstance(message, HandoffMessage):
             return False
         if self._is_handoff is not None:
-            return self._is_handoff(message)
+            return bool(self.session.guard(self._is_handoff, message, otherwise=False))
         return is_silent(message, self._handoffs[name])
 
     def _words(self, name: str) -> Any:

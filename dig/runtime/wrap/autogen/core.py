@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import anyio
 from autogen_core import AgentId, RoutedAgent
 
 from dig.errors import SettingsError
@@ -18,7 +17,8 @@ from dig.runtime.wrap.calls import Call, Sent, calling
 from dig.runtime.wrap.capabilities import known
 from dig.runtime.wrap.holding import OnLoop
 
-from .post import Post, Published, raising, returning, told
+from .order import InOrder
+from .post import AtWork, Post, Published, raising, returning, told
 from .taps import Deliver, Taps, Teller, must_have, on_loop
 
 RUNTIME = (
@@ -76,8 +76,8 @@ class Runtime:
         self._may_bounce = may_bounce
         self._annotate = annotate
         self._mail: dict[Key, Call | Post] = {}  # by message and recipient
-        self._held: dict[AgentId, anyio.Event] = {}  # the last that waits for a recipient
-        self._answers: dict[Turn, Any] = {}
+        self._at_work: AtWork = {}
+        self._order = InOrder(self._teller)
         self._known: set[int] = set()
         taps.tap(runtime, "send_message", self._send)
         taps.tap(runtime, "publish_message", self._publish)
@@ -134,18 +134,23 @@ class Runtime:
         """Make the event of a message that is published, and one post for each recipient."""
         turn, here = calling(self._session), [one for one in to if self._is_told_of(one)]
         if turn is not None and len(here) < len(to):
-            self._answers[turn] = payload
-        if here or not to:
-            seats = tuple(self._session.reserve(name_of(one)) for one in here)
-            event = self._event(turn, payload, seats)
-            published = Published(event, turn, len(here))
-            for agent, seat in zip(here, seats, strict=True):
-                sent = Sent(event if turn else "", payload)
-                post = Post(self._teller, published, seat, sent, self._said)
-                self._mail[message_id, agent] = post
+            self._answer(turn, payload)
+        if not here and to:
+            return
+        seats = tuple(self._session.reserve(name_of(one)) for one in here)
+        event = self._event(turn, payload, seats)
+        published = Published(event, turn, len(here))
+        for agent, seat in zip(here, seats, strict=True):
+            sent = Sent(event if turn else "", payload)
+            post = Post(self._teller, published, seat, sent, self._at_work)
+            self._mail[message_id, agent] = post
 
-    def _said(self, turn: Turn) -> Any:
-        return self._answers.pop(turn, None)
+    def _answer(self, turn: Turn, payload: Any) -> None:
+        """Something is said to the outside: an answer, unless somebody waits for another one."""
+        if turn in self._at_work:
+            self._at_work[turn].answer = payload
+        else:
+            turn.send(payload, (), "notice", awaits=False)
 
     def _event(self, turn: Turn | None, payload: Any, seats: tuple[str, ...]) -> str:
         if turn is None:
@@ -186,7 +191,7 @@ class Runtime:
         if mail is None:
             return await whole(message, ctx)
         try:
-            await self._released(agent.id, mail.event)
+            await self._order.released(agent.id, mail.event)
             if not isinstance(agent, RoutedAgent):
                 return await self._take(key, message, partial(whole, ctx=ctx))
             result = await whole(message, ctx)
@@ -214,22 +219,6 @@ class Runtime:
         if self._annotate is None or not notes or self._teller.only_looks:
             return message
         return self._session.guard(self._annotate, message, notes, otherwise=message)
-
-    async def _released(self, agent: AgentId, event: str) -> None:
-        """Wait while a message is held, behind those for the same agent that are held too."""
-        before = self._held.get(agent)
-        is_held = self._teller.step(self._session.is_held, event, otherwise=False)
-        if before is None and not is_held:
-            return
-        mine = self._held[agent] = anyio.Event()
-        try:
-            if before is not None:
-                await before.wait()
-            await self._teller.released(event)
-        finally:
-            mine.set()
-            if self._held.get(agent) is mine:
-                del self._held[agent]
 
     # --- what is never taken up ---
 

@@ -227,9 +227,12 @@ class Group:
 
 def _choose(manager: Any, participant: str | None) -> None:
     """Have a manager choose a participant next, whom it would not choose itself."""
+    before = vars(manager).get("select_speaker")
 
     async def once(thread: Any) -> Any:
         del manager.select_speaker
+        if before is not None:
+            manager.select_speaker = before
         return [participant]
 
     manager.select_speaker = once

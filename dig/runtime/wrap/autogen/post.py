@@ -5,7 +5,6 @@ What is sent to an agent that answers is a `Call`; both are taken up by `through
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from dig.runtime.wrap import Turn, as_payload
@@ -13,9 +12,6 @@ from dig.runtime.wrap.calls import Sent, Work
 from dig.runtime.wrap.running import inside
 
 from .taps import Teller
-
-Said = Callable[[Turn], Any]
-"""What a turn has said to the outside, if it has; then that is its answer."""
 
 
 class Published:
@@ -42,17 +38,22 @@ class Published:
 
 
 class Post:
-    """A published message, in front of one agent."""
+    """A published message, in front of one agent.
+
+    Attributes:
+        answer: What its agent has said to the outside while it worked on it.
+    """
 
     def __init__(
-        self, teller: Teller, published: Published, seat: str, sent: Sent, said: Said
+        self, teller: Teller, published: Published, seat: str, sent: Sent, at_work: AtWork
     ) -> None:
         """It waits for the agent of a seat, which was reserved for it."""
+        self.answer: Any = None
         self._teller = teller
         self._published = published
         self._seat = seat
         self._sent = sent
-        self._said = said
+        self._at_work = at_work
 
     @property
     def event(self) -> str:
@@ -71,26 +72,34 @@ class Post:
         except BaseException as error:
             step(turn.fail, error, otherwise="")
             raise
-        step(self._end, turn, otherwise=None)
+        else:
+            step(self._end, turn, otherwise=None)
+        finally:
+            self._at_work.pop(turn, None)
         return result
 
     def ignore(self) -> None:
         """The agent has no handler for it."""
         turn = self._begin()
+        del self._at_work[turn]
         turn.discard(self.event)
         turn.end()
 
     def _begin(self) -> Turn:
         turn = self._teller.session.begin(self._seat, (self.event,))
         turn.sent = self._sent
+        self._at_work[turn] = self
         return turn
 
     def _end(self, turn: Turn) -> None:
-        said = self._said(turn)
-        if said is None:
+        if self.answer is None:
             self._published.done(turn)
         else:  # it was published already, so it cannot come back
-            turn.came_back(turn.submit(said, bounces=False))
+            turn.came_back(turn.submit(self.answer, bounces=False))
+
+
+AtWork = dict[Turn, Post]
+"""What is being worked on, by whose turn."""
 
 
 def told(message: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the participants of a group chat say, as plain JSON."""
+"""What the participants of a group chat say, and to whom."""
 
 from __future__ import annotations
 
@@ -35,6 +35,27 @@ def answer_of(message: Any) -> Any:
     if result is None:
         return message.response.chat_message
     return result.messages[-1] if result.messages else None
+
+
+def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
+    """Whom a response is for: who is next; in a graph, who comes behind, now or after a join.
+
+    Args:
+        team: The team.
+        message: The response.
+        speakers: Who is next.
+    """
+    graph = getattr(team, "_graph", None)
+    if graph is None or message.name not in graph.nodes:
+        return speakers
+    said = answer_of(message)
+    behind = [
+        edge.target
+        for edge in graph.nodes[message.name].edges
+        if edge.target in speakers
+        or (edge.condition_function is None and edge.check_condition(said))
+    ]
+    return [*dict.fromkeys(behind)] or speakers
 
 
 def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
