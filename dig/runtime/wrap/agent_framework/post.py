@@ -32,6 +32,7 @@ class Post:
         end: The agent that stands for the end of the workflow.
         run: The run in progress, if one is.
         is_lost: Whether a step has failed, so that what is known here may be wrong.
+        moved: What healing has sent to another executor, and that has not reached it yet.
     """
 
     def __init__(self, workflow: Workflow, end: str, session: Session) -> None:
@@ -40,6 +41,7 @@ class Post:
         self.end = end
         self.run: Run | None = None
         self.is_lost = False
+        self.moved: set[str] = set()
         self._executors = workflow.executors
         self._edges: dict[str, list[Edges]] = workflow._runner._edge_runner_map
         self._undecided: dict[str, Work] = {}  # executor -> what its edges have to decide about
@@ -48,7 +50,6 @@ class Post:
         self._routed: dict[tuple[int, Edges, str], tuple[Any, str]] = {}  # ... -> message, event
         self._joining: dict[Edges, list[str]] = {}  # what a join has of its sources
         self._selected: dict[Edges, list[str]] = {}
-        self._moved: set[str] = set()  # what healing has sent to another executor
         self._due: dict[tuple[int, str], Mail] = {}  # by the id of the message, and executor
 
     # --- edges decide ---
@@ -84,13 +85,14 @@ class Post:
             self.run.is_asked = True
             events = (self.session.request(shown(message.data), (executor,)),)
         mail = self._due[id(message), executor] = Mail(executor, message, events)
+        mail.is_held = any(map(self.session.is_held, events))
         return mail
 
-    def release(self, mail: Mail) -> str:
-        """What an executor is given is not held any more; says who gets it now."""
-        seats = self.session.seats_of(mail.events[0]) if mail.events[0] in self._moved else ()
+    def readdress(self, mail: Mail) -> str:
+        """Something has been sent to another executor; says who gets this."""
+        seats = self.session.seats_of(mail.events[0]) if mail.events[0] in self.moved else ()
         if seats:
-            self._moved.remove(mail.events[0])
+            self.moved.remove(mail.events[0])
             del self._due[id(mail.message), mail.executor]
             mail.executor = seats[0]
             self._due[id(mail.message), mail.executor] = mail
@@ -151,7 +153,7 @@ class Post:
             return "several executors are given it"
         if not all(self._executors[wish.to[0]].can_handle(message) for _, message in ways):
             return f"{wish.to[0]} cannot take it"
-        self._moved.add(wish.event)
+        self.moved.add(wish.event)
         return None
 
     # --- a run ends ---

@@ -12,6 +12,7 @@ from agent_framework import AgentExecutor, Executor, Message, Workflow, Workflow
 from dig.runtime.wrap.running import current, inside
 
 from .lines import Lines
+from .routes import decides, is_join
 from .run import Run
 from .team import Team
 from .work import Edges, Mail, Work
@@ -39,8 +40,9 @@ class Taps:
         self._tap(workflow._runner, "run_until_convergence", self.run)
         self._tap(self._context, "send_message", self.send_message)
         for edges in workflow._runner._edge_runners:
-            self._tap(edges, "send_message", self.reach, edges)
             self._tap(edges, "_execute_on_target", self.execute, edges)
+            if is_join(edges) or decides(edges):
+                self._tap(edges, "send_message", self.reach, edges)
             if getattr(edges, "_selection_func", None) is not None:
                 self._tap(edges, "_selection_func", self.select, edges)
         for executor in workflow.get_executors_list():
@@ -82,13 +84,10 @@ class Taps:
 
         return self._session.step(whole, otherwise=otherwise)
 
-    def _is_held(self, event: str) -> bool:
-        return self._step(self._session.is_held, event, otherwise=False)
-
     async def _released(self, events: Iterable[str]) -> None:
         """Wait until events are not held any more; where none is, nothing is awaited."""
         for event in events:
-            if self._is_held(event):
+            if self._step(self._session.is_held, event, otherwise=False):
                 try:
                     await self._session.released(event)
                 except Exception as error:  # a wait that fails is none
@@ -166,9 +165,10 @@ class Taps:
         """Edges give a message to an executor."""
         mail = self._step(self._team.arrive, edges, executor, message, otherwise=None)
         if mail is not None:
-            held = [one for one in mail.events if self._is_held(one)]
-            await self._lines.through(executor, partial(self._released, held) if held else None)
-            executor = self._step(self._team.release, mail, otherwise=executor)
+            wait = partial(self._released, mail.events) if mail.is_held else None
+            await self._lines.through(executor, wait)
+            if self._team.moved:
+                executor = self._step(self._team.readdress, mail, otherwise=executor)
         await whole(executor, sources, message, *more)
 
     # --- executors ---

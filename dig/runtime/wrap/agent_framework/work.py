@@ -21,11 +21,13 @@ class Mail:
         executor: The executor.
         message: The framework's message.
         events: What that is in the graph; several, if a join has waited for several.
+        is_held: Whether one of them was held when it arrived.
     """
 
     executor: str
     message: Any
     events: tuple[str, ...]
+    is_held: bool = False
 
 
 @dataclass(eq=False)
