@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from agent_framework import (
@@ -32,6 +33,8 @@ def shown(value: Any) -> Any:
         return [shown(one) for one in value]
     if isinstance(value, dict):
         return {str(key): shown(one) for key, one in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {part.name: shown(getattr(value, part.name, None)) for part in fields(value)}
     return as_payload(value)
 
 
