@@ -15,6 +15,9 @@ from .payloads import shown
 if TYPE_CHECKING:
     from .team import Team
 
+DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
+"""What a trace says of a run that nobody looks at any more; it is never raised."""
+
 MOST_BACK = 3
 """How often the answer of one run goes back; each time costs what its agents cost."""
 
@@ -37,6 +40,7 @@ class Run:
         self.asks: list[Any] = []
         self._team = team
         self._session = team.session
+        self._is_over = False
         self._went_back = 0
         self._turn: Turn | None = None  # of the end, while it is not known whether it is accepted
 
@@ -78,6 +82,9 @@ class Run:
 
     def abort(self, error: BaseException) -> None:
         """The workflow has raised, or nobody wants to know how it ends."""
+        if self._is_over:
+            return
+        self._is_over = True
         session, end = self._session, self._team.end
         if self._turn is not None:  # who waited for the answer was cancelled
             session.let_go(self.answer)

@@ -13,7 +13,7 @@ from dig.runtime.wrap.running import current, inside
 
 from .lines import Lines
 from .routes import decides, is_join
-from .run import Run
+from .run import DROPPED, Run
 from .team import Team
 from .work import Edges, Mail, Work
 
@@ -97,6 +97,8 @@ class Taps:
 
     async def run(self, whole: Callable[[], Any]) -> AsyncIterator[Any]:
         """The workflow runs, and once more for as long as its answer comes back."""
+        if self._team.run is not None:
+            self._step(self._team.run.abort, DROPPED, otherwise=None)
         run = self._team.run = Run(self._team)
         keeps = self._session.mode == "heal" and not self._context.is_streaming()
         kept: list[Any] = []  # what has been put out, while it may have to be taken back
