@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,ag2-classic]")
 
 
+from autogen import ConversableAgent
 from autogen.testing import ToolCall, tools_message
 
 import dig
@@ -160,6 +161,51 @@ def test_rsp_the_same_question_put_to_two_is_found_and_who_asked_is_told() -> No
     assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
 
 
+def ticking(watched: Watched, drive: Any) -> Any:
+    """Time makes itself felt while a team is asked."""
+
+    async def driven(built: Any) -> Any:
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                watched.session.tick()
+
+        keeper = asyncio.ensure_future(keep_time())
+        try:
+            return await drive(built)
+        finally:
+            keeper.cancel()
+
+    return driven
+
+
+def slow(made: Any) -> Any:
+    """An agent that thinks for twenty seconds."""
+
+    async def thinks(self: Any, *given: Any, **more: Any) -> Any:
+        await asyncio.sleep(20)
+        return False, None
+
+    made.register_reply([ConversableAgent, None], thinks, position=2)
+    return made
+
+
+def test_oe_who_has_dropped_a_handoff_is_told_with_its_next_turn() -> None:
+    def build(script: Script) -> Any:
+        names = ("transfer_to_bob_1", "transfer_to_cyd_2")
+        both = tools_message(*map(ToolCall, names))
+        ann = agent(script, "ann", unless_told(lambda contents, n: both, says("I know")))
+        cyd = slow(agent(script, "cyd", calls("transfer_to_ann_1")))
+        return hand_over(ann, agent(script, "bob", says("never")), cyd)
+
+    watched = Watched("heal")
+    asked = scenario(build, ticking(watched, in_group), "dropped")
+    outcome = play(asked, Wrapping(watched))
+    assert "I know" in str(outcome.returned)
+    assert watched.patterns[0] == "OE" and watched.healed()[0] == "create"
+    watched.must_be_sound()
+
+
 def waiting_pair(watched: Watched) -> Scenario:
     """Two agents that wait for each other's word before they ask their models, for a while."""
 
@@ -184,19 +230,7 @@ def waiting_pair(watched: Watched) -> Scenario:
 
         return team(user, one("ann", "bob"), one("bob", "ann"))
 
-    async def drive(built: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.ensure_future(keep_time())
-        try:
-            return await all_at_once(built)
-        finally:
-            keeper.cancel()
-
-    return scenario(build, drive, "waiting_pair")
+    return scenario(build, ticking(watched, all_at_once), "waiting_pair")
 
 
 def test_dl_two_that_wait_for_each_other_are_told_when_they_ask_their_models() -> None:

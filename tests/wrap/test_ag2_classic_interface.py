@@ -128,6 +128,22 @@ def test_other_agents_are_not_seen() -> None:
     watched.detach()
 
 
+def test_an_agent_may_be_in_several_wrapped_teams() -> None:
+    first, second = Watched(), Watched("heal")
+
+    def wrap(built: Any) -> Any:
+        first(built.first)
+        second(built.user)
+        return built
+
+    asked = scenario(group)
+    assert play(asked, wrap) == play(asked)
+    for watched in (second, first):
+        watched.must_be_sound()
+        assert watched.session.statistics().requests == 1
+        assert watched.leaves_nothing_open()
+
+
 def test_a_gate_keeps_a_message_and_chats_that_are_not_concerned_go_on() -> None:
     gate = Keeper("Go on", after_s=5.0, wishes=[lambda event: Inject(event, "It is late.")])
     watched = Watched("heal", Setup(detectors=standard, gates=[gate]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -17,7 +17,10 @@ from .notes import Told
 from .play import CALL, RAISE, Script
 from .talk import as_message
 
-_chat: ContextVar[tuple[object, Chat] | None] = ContextVar("dig_ag2_classic_chat", default=None)
+NONE: Mapping[object, Chat] = {}
+
+_chats: ContextVar[Mapping[object, Chat]] = ContextVar("dig_ag2_classic_chats", default=NONE)
+"""The chats that the running code belongs to: one of each team, for an agent may be in several."""
 
 
 class Scripts:
@@ -31,8 +34,7 @@ class Scripts:
     @property
     def chat(self) -> Chat | None:
         """The chat that the running code belongs to, if it is one of this team."""
-        found = _chat.get()
-        return found[1] if found is not None and found[0] is self else None
+        return _chats.get().get(self)
 
     @property
     def begins(self) -> bool:
@@ -128,11 +130,11 @@ class Scripts:
     @contextmanager
     def _entered(self, chat: Chat) -> Iterator[None]:
         """While a block lasts, the running code belongs to a chat."""
-        token = _chat.set((self, chat))
+        token = _chats.set({**_chats.get(), self: chat})
         try:
             yield
         finally:
-            _chat.reset(token)
+            _chats.reset(token)
 
 
 def _words(chat: Chat, agent: Any) -> Script:
