@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,12 +29,15 @@ from dig.traces.verify import verify
 from .ag2_classic_asked import (
     SCENARIOS,
     all_at_once,
+    alone,
     chat,
     desks,
     group,
+    in_group,
     in_group_now,
     nested,
     nested_now,
+    reply,
     several,
     thrice,
 )
@@ -44,9 +48,11 @@ from .ag2_classic_teams import (
     agent,
     ask,
     ask_now,
+    calls,
     ends,
     says,
     scenario,
+    shown,
     team,
     told,
 )
@@ -175,14 +181,32 @@ def test_a_gate_keeps_a_message_and_chats_that_are_not_concerned_go_on() -> None
     watched.must_be_sound()
 
 
-def test_a_gate_keeps_an_answer() -> None:
-    gate = Keeper("C TERMINATE", after_s=5.0)
+KEPT = [(group, ask, "C TERMINATE"), (desks, in_group, "Solved"), (alone, reply, "Here I am")]
+
+
+@pytest.mark.parametrize(("build", "drive", "answer"), KEPT)
+def test_a_gate_keeps_an_answer(build: Any, drive: Any, answer: str) -> None:
+    gate = Keeper(answer, after_s=5.0)
     watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    asked = scenario(group)
+    asked = scenario(build, drive)
     bare, mine = play(asked), play(asked, Wrapping(watched))
-    assert gate.seen == ["C TERMINATE"]
+    assert gate.seen == [answer]
     assert mine.returned == bare.returned and mine.elapsed == bare.elapsed + 5
     watched.must_be_sound()
+
+
+@pytest.mark.parametrize(
+    ("build", "drive", "kept"), [*KEPT, (nested, ask, "First?"), (nested, ask, "From cyd")]
+)
+def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await(
+    build: Any, drive: Any, kept: str
+) -> None:
+    for step in range(1, 20):
+        gate = Keeper(kept, after_s=5.0)
+        watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+        play(scenario(build, drive), Wrapping(watched), cancel_at=step)
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open(), f"cancelled before step {step}"
 
 
 def test_a_chat_that_is_not_awaited_waits_for_a_gate_too() -> None:
@@ -223,6 +247,48 @@ def test_an_answer_is_in_the_lineage_of_whom_its_agent_has_asked() -> None:
     starts = {r.activation: r.agent for r in watched.records if isinstance(r, Start)}
     assert {starts[end.activation] for end in ends} == {"ann", "cyd"}
     watched.must_be_sound()
+
+
+def test_a_chat_that_begins_when_its_turn_is_over_comes_from_outside() -> None:
+    def build(script: Script) -> Any:
+        tasks: list[Any] = []
+        bob = agent(script, "bob", says("Late"))
+        user = agent(script, "user", is_termination_msg=ends)
+        ann = agent(script, "ann", says("One"), says("Two TERMINATE"))
+
+        async def later() -> Any:
+            await asyncio.sleep(1.05)  # in the midst of somebody else's turn
+            return await ann.a_initiate_chat(bob, message="?", max_turns=1, silent=True)
+
+        async def leaves(self: Any, *given: Any, **more: Any) -> Any:
+            if not tasks:
+                tasks.append(asyncio.ensure_future(later()))
+            return False, None
+
+        ann.register_reply([ConversableAgent, None], leaves, position=2)
+        return SimpleNamespace(wrap=user, user=user, first=ann, tasks=tasks)
+
+    async def drive(built: Any) -> Any:
+        return [await ask(built), shown(await built.tasks[0])]
+
+    watched = Watched()
+    asked = scenario(build, drive, "later")
+    assert play(asked, Wrapping(watched)) == play(asked)
+    assert watched.session.statistics().requests == 2
+    watched.must_be_sound()
+
+
+def test_a_tool_that_is_only_called_like_a_handoff_is_none() -> None:
+    def build(script: Script) -> Any:
+        user = agent(script, "user", is_termination_msg=ends)
+        user.register_function({"transfer_to_account": lambda amount: "done"})
+        pays = calls("transfer_to_account", amount=9)
+        return team(user, agent(script, "ann", says("Pay?"), pays, says("Paid TERMINATE")))
+
+    watched = Watched()
+    play(scenario(build, name="bank"), Wrapping(watched))
+    fates = [fate.fate for one in watched.records if isinstance(one, End) for fate in one.fates]
+    assert set(fates) == {"consume"} and len(fates) == 5
 
 
 def test_who_goes_on_after_an_answer_asks_anew() -> None:

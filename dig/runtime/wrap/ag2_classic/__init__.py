@@ -38,17 +38,20 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
     need_version("ag2", *VERSIONS, extra="ag2-classic")
     try:
         from . import members, taps
-        from .talk import is_handoff
     except ImportError as error:
         raise SettingsError(f"this AG2 is put together in another way: {error}") from error
     found = members.of(team)
 
     def attach(session: Session) -> Attached:
-        tapped = taps.Taps(session, handoff or is_handoff)
-        for agent in found:
-            tapped.know(agent)
-        if members.is_pattern(team):
-            tapped.follow(team)
+        tapped = taps.Taps(session, handoff)
+        try:
+            for agent in found:
+                tapped.know(agent)
+            if members.is_pattern(team):
+                tapped.follow(team)
+        except Exception as error:  # an agent of the user's own kind may refuse
+            tapped.restore()
+            raise SettingsError(f"an agent of this team cannot be watched: {error!r}") from error
 
         def restore() -> Any:
             tapped.restore()

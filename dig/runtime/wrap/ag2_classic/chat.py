@@ -6,15 +6,14 @@ floor, or when the chat is over; so that is when its turn ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.calls import Sent
-from dig.runtime.wrap.running import inside
 
-from .talk import as_message, handoffs, words
+from .talk import as_message, handoffs, is_handoff, words
 
 _T = TypeVar("_T")
 
@@ -27,7 +26,6 @@ class Chat:
     """One chat, from its beginning to its last word.
 
     Attributes:
-        speaker: The agent whose code runs, if one has the floor.
         last: The agent that has spoken last, or is next.
         mail: The events that are in front of the agent that is next.
         answer: The event that its latest answer has become.
@@ -36,17 +34,17 @@ class Chat:
     """
 
     def __init__(
-        self, session: Session, handoff: Handoff, caller: Turn | None, *, is_direct: bool
+        self, session: Session, handoff: Handoff | None, caller: Turn | None, *, is_direct: bool
     ) -> None:
         """Begin with nothing said.
 
         Args:
             session: The session of its team.
-            handoff: Whether a message only hands over.
+            handoff: Whether a message only hands over; ``None``: if it calls nothing but one of
+                its agent's handoffs.
             caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
             is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
         """
-        self.speaker: Any = None
         self.last: Any = None
         self.mail: list[str] = []
         self.is_answered = False
@@ -73,22 +71,9 @@ class Chat:
         """It begins, once what it is given is not held any more."""
         self._step(self._begin, otherwise=None)
 
-    @contextmanager
-    def floor(self, agent: Any) -> Iterator[None]:
-        """While a block lasts, the agent's code runs."""
-        self.speaker, turn = agent, self._turn
-        try:
-            if turn is None:
-                yield
-            else:
-                with inside(turn):
-                    yield
-        finally:
-            self.speaker = None
-
     @property
     def turn(self) -> Turn | None:
-        """The turn of who has the floor."""
+        """The turn of who has the floor, unless the wrapper has lost track."""
         return None if self.is_lost else self._turn
 
     def notes(self, turn: Turn) -> tuple[str, ...]:
@@ -178,7 +163,8 @@ class Chat:
     def _first(self, name: str, seat: str, payload: Any) -> str:
         """What somebody outside, or the turn that has begun this chat, says to an agent."""
         caller, session = self._caller, self._session
-        if caller is None or not caller.is_open or self._is_asked:
+        if caller is None or not caller.is_open:
+            self._caller = None  # its turn is over: this is nobody's work any more
             return session.request(payload, (seat,))
         self._is_asked = True
         sent = caller.sent = caller.sent or Sent("", None)
@@ -194,17 +180,21 @@ class Chat:
     def _handed(self, turn: Turn, seat: str, payload: Any) -> list[str]:
         """A turn ends: what it was given goes on if it has only handed over, else its words do."""
         before, given = len(turn.outputs), [one.id for one in turn.events if turn.holds(one.id)]
-        is_silent = self._session.guard(self._handoff, self._reply, otherwise=False)
-        if is_silent and given and not before:
+        if given and not before and self._session.guard(self._only_hands_over, otherwise=False):
             for event in given:
                 turn.pass_on(event, (seat,))
             turn.end()
             return given
         turn.emit(payload, (seat,))
-        for lost in handoffs(self._reply)[:-1]:
+        for lost in handoffs(self._reply, self.last)[:-1]:
             turn.emit(words(lost), (), "handoff")
         turn.end()
         return [turn.outputs[before]]
+
+    def _only_hands_over(self) -> bool:
+        if self._handoff is not None:
+            return self._handoff(self._reply)
+        return is_handoff(self._reply, self.last)
 
     def _begin(self) -> None:
         if self._turn is None:

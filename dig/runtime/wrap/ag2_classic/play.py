@@ -24,49 +24,60 @@ RAISE = object()
 
 async def play(script: Script, call: Callable[[], Any], session: Session) -> Any:
     """Carry out a script around a call that is awaited."""
-    asked = next(script)
-    while True:
+    part = _Part(script)
+    while not part.is_over:
         try:
-            got = await (_released(session, asked) if asked else call())
+            got = await (_released(session, part.asked) if part.asked else call())
         except BaseException as error:
-            is_over, asked = _thrown(script, error)
-            if is_over and asked is RAISE:
-                raise
+            part.failed(error)
         else:
-            is_over, asked = _sent(script, got)
-        if is_over:
-            return asked
+            part.got(got)
+    return part.result()
 
 
 def play_now(script: Script, call: Callable[[], Any], session: Session) -> Any:
     """Carry out a script around a call that is not awaited."""
-    asked = next(script)
-    while True:
+    part = _Part(script)
+    while not part.is_over:
         try:
-            got = _wait(session, asked) if asked else call()
+            got = _wait(session, part.asked) if part.asked else call()
         except BaseException as error:
-            is_over, asked = _thrown(script, error)
-            if is_over and asked is RAISE:
-                raise
+            part.failed(error)
         else:
-            is_over, asked = _sent(script, got)
-        if is_over:
-            return asked
+            part.got(got)
+    return part.result()
 
 
-def _sent(script: Script, got: Any) -> tuple[bool, Any]:
-    """What a script asks next, or whether it is over, and what it returns."""
-    try:
-        return False, script.send(got)
-    except StopIteration as end:
-        return True, end.value
+class _Part:
+    """How far a script has been carried out; `asked` is what it returns, once it is over."""
 
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._error: BaseException | None = None
+        self.is_over = False
+        self.asked: Any = next(script)
 
-def _thrown(script: Script, error: BaseException) -> tuple[bool, Any]:
-    try:
-        return False, script.throw(error)
-    except StopIteration as end:
-        return True, end.value
+    def got(self, value: Any) -> None:
+        self._go_on(self._script.send, value)
+
+    def failed(self, error: BaseException) -> None:
+        self._error = error
+        self._go_on(self._script.throw, error)
+
+    def _go_on(self, tell: Callable[[Any], Any], what: Any) -> None:
+        try:
+            self.asked = tell(what)
+        except StopIteration as end:
+            self.is_over, self.asked = True, end.value
+
+    def result(self) -> Any:
+        error, self._error = self._error, None
+        if self.asked is RAISE and error is not None:
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
+        return self.asked
 
 
 async def _released(session: Session, event: str) -> None:

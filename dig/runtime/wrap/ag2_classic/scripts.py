@@ -3,50 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from autogen.exception_utils import NoEligibleSpeakerError
 
-from dig.runtime.wrap import Session
+from dig.runtime.wrap import Session, Turn
+from dig.runtime.wrap.running import inside
 
 from .chat import Chat, Handoff
 from .notes import Told
 from .play import CALL, RAISE, Script
 from .talk import as_message
 
-NONE: Mapping[object, Chat] = {}
 
-_chats: ContextVar[Mapping[object, Chat]] = ContextVar("dig_ag2_classic_chats", default=NONE)
-"""The chats that the running code belongs to: one of each team, for an agent may be in several."""
+class Here(NamedTuple):
+    """Where the running code belongs to.
+
+    Attributes:
+        chat: The chat.
+        speaker: The agent whose code it is; ``None``: AG2's own, between two turns.
+        turn: The turn of that agent.
+    """
+
+    chat: Chat
+    speaker: Any = None
+    turn: Turn | None = None
+
+
+NOWHERE: Mapping[object, Here] = {}
+
+_here: ContextVar[Mapping[object, Here]] = ContextVar("dig_ag2_classic_here", default=NOWHERE)
+"""Where the running code belongs to, for each team: an agent may be in several."""
 
 
 class Scripts:
     """The scripts for the agents of one team."""
 
-    def __init__(self, session: Session, handoff: Handoff) -> None:
+    def __init__(self, session: Session, handoff: Handoff | None) -> None:
         """Begin with no chat."""
         self._session = session
         self._handoff = handoff
 
     @property
-    def chat(self) -> Chat | None:
-        """The chat that the running code belongs to, if it is one of this team."""
-        return _chats.get().get(self)
-
-    @property
-    def begins(self) -> bool:
-        """Whether what is said now begins a chat: outside of any, or in somebody's turn."""
-        chat = self.chat
-        return chat is None or chat.speaker is not None
+    def here(self) -> Here | None:
+        """Where the running code belongs to, if that is in this team."""
+        return _here.get().get(self)
 
     def chatting(self) -> Script:
         """A chat, from its beginning to what it gives back."""
         chat = self._new(is_direct=False)
         try:
-            with self._entered(chat):
+            with self._at(Here(chat)):
                 result = yield CALL
         except BaseException as error:
             chat.close(error)
@@ -56,10 +66,11 @@ class Scripts:
 
     def speaking(self, agent: Any, messages: Any, sender: Any) -> Script:
         """A turn of an agent: the next one in a chat, or one that it is asked for directly."""
-        if not self.begins and self.chat is not None:
-            return (yield from self._turn(self.chat, agent, messages, sender))
+        here = self.here
+        if here is not None and here.speaker is None and sender is not None:
+            return (yield from self._turn(here.chat, agent, messages, sender))
         chat = self._new(is_direct=True)
-        with self._entered(chat):
+        with self._at(Here(chat)):
             reply = yield from self._turn(chat, agent, messages, sender)
         if reply is RAISE:
             chat.close()
@@ -72,26 +83,30 @@ class Scripts:
         try:
             return (yield CALL)
         except NoEligibleSpeakerError:
-            chat = self.chat
-            if chat is None or not chat.ends():
+            here = self.here
+            if here is None or not here.chat.ends():
                 return RAISE
-            yield from chat.held([chat.answer])
-            return chat.last if chat.has_back() else RAISE
         except BaseException:
             return RAISE
+        try:
+            yield from here.chat.held([here.chat.answer])
+        except BaseException as error:
+            here.chat.fail(error)
+            return RAISE
+        return here.chat.last if here.chat.has_back() else RAISE
 
     def told(self, agent: Any, messages: Any) -> Any:
         """The messages that an agent replies to, with the notes of its turn beside them."""
-        chat = self.chat
-        if chat is None or chat.speaker is not agent or chat.turn is None:
+        here = self.here
+        if here is None or here.speaker is not agent or here.turn is None:
             return messages
-        return Told(messages, partial(chat.notes, chat.turn))
+        return Told(messages, partial(here.chat.notes, here.turn))
 
     def _new(self, *, is_direct: bool) -> Chat:
-        around = self.chat
-        caller = around.turn if around is not None else None
+        here = self.here
+        caller = here.turn if here is not None else None
         chat = Chat(self._session, self._handoff, caller, is_direct=is_direct)
-        chat.is_lost = around is not None and around.is_lost
+        chat.is_lost = here is not None and here.speaker is not None and here.chat.is_lost
         return chat
 
     def _turn(self, chat: Chat, agent: Any, messages: Any, sender: Any) -> Script:
@@ -104,12 +119,12 @@ class Scripts:
         try:
             yield from chat.held(chat.mail)
             chat.begin()
-            reply = yield from _words(chat, agent)
+            reply = yield from self._words(chat, agent)
             while chat.answers(reply, is_end=_is_end(sender, reply, agent.name)):
                 yield from chat.held([chat.answer])
                 if not chat.has_back():
                     return reply
-                reply = yield from _words(chat, agent)
+                reply = yield from self._words(chat, agent)
         except BaseException as error:
             chat.fail(error)
             return RAISE
@@ -127,20 +142,20 @@ class Scripts:
         chat.hand()
         return None
 
+    def _words(self, chat: Chat, agent: Any) -> Script:
+        """What an agent says when it has the floor."""
+        turn = chat.turn
+        with self._at(Here(chat, agent, turn)), inside(turn) if turn else nullcontext():
+            return (yield CALL)
+
     @contextmanager
-    def _entered(self, chat: Chat) -> Iterator[None]:
-        """While a block lasts, the running code belongs to a chat."""
-        token = _chats.set({**_chats.get(), self: chat})
+    def _at(self, here: Here) -> Iterator[None]:
+        """While a block lasts, the running code, and the tasks that it makes, belong there."""
+        token = _here.set({**_here.get(), self: here})
         try:
             yield
         finally:
-            _chats.reset(token)
-
-
-def _words(chat: Chat, agent: Any) -> Script:
-    """What an agent says when it has the floor."""
-    with chat.floor(agent):
-        return (yield CALL)
+            _here.reset(token)
 
 
 def _last(agent: Any, messages: Any, sender: Any) -> Any:

@@ -10,9 +10,6 @@ from dig.runtime.wrap import as_payload
 BY_CODE = "[Handing off to "
 """What AG2 has an agent say that hands over because of a condition, without asking its model."""
 
-BY_TOOL = "transfer_to_"
-"""How AG2 calls the functions by which a model hands over."""
-
 
 def as_message(reply: Any, name: str) -> dict[str, Any]:
     """A reply, as whom it is sent to will look at it."""
@@ -28,19 +25,21 @@ def words(message: Any) -> Any:
     return as_payload(said["content"] if said.keys() == {"content"} else said)
 
 
-def handoffs(message: Mapping[str, Any]) -> list[Any]:
-    """The calls by which a message hands over; AG2 carries out the last one."""
-    return [call for call in message.get("tool_calls") or () if _name(call).startswith(BY_TOOL)]
+def handoffs(message: Mapping[str, Any], agent: Any) -> list[Any]:
+    """The calls by which an agent hands over in a message; AG2 carries out the last one."""
+    conditions = agent.handoffs.llm_conditions
+    tools = {condition.llm_function_name for condition in conditions}
+    return [call for call in message.get("tool_calls") or () if _name(call) in tools]
 
 
-def is_handoff(message: Mapping[str, Any]) -> bool:
-    """Whether a message only says who is next."""
+def is_handoff(message: Mapping[str, Any], agent: Any) -> bool:
+    """Whether an agent only says who is next."""
     content, calls = message.get("content"), message.get("tool_calls") or ()
     if calls:
-        return not content and len(handoffs(message)) == len(calls) == 1
+        return not content and len(handoffs(message, agent)) == len(calls) == 1
     return isinstance(content, str) and content.startswith(BY_CODE)
 
 
-def _name(call: Any) -> str:
+def _name(call: Any) -> Any:
     function = call.get("function") if isinstance(call, Mapping) else None
-    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
+    return function.get("name") if isinstance(function, Mapping) else None

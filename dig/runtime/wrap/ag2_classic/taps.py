@@ -28,7 +28,7 @@ PLAYS: tuple[tuple[str, Play], ...] = (("", play_now), ("a_", play))
 class Taps:
     """The taps of one team."""
 
-    def __init__(self, session: Session, handoff: Handoff) -> None:
+    def __init__(self, session: Session, handoff: Handoff | None) -> None:
         """Begin without agents."""
         self._session = session
         self._heals = session.mode == "heal"
@@ -49,8 +49,7 @@ class Taps:
 
         def prepare(whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             made = whole(*args, **kwargs)
-            for part in made:
-                self.know(part)
+            self._meet(*made)
             return made
 
         self._tap(pattern, "prepare_group_chat", prepare)
@@ -61,8 +60,8 @@ class Taps:
             return
         self._known[id(agent)] = agent
         for prefix, plays in PLAYS:
-            for name in ("initiate_chat", "receive"):
-                self._tap(agent, prefix + name, partial(self._talk, plays))
+            self._tap(agent, prefix + "initiate_chat", partial(self._initiate, plays))
+            self._tap(agent, prefix + "receive", partial(self._receive, plays))
             if is_agent(agent):
                 self._tap(agent, prefix + "generate_reply", partial(self._speak, plays, agent))
             for chat in group_chats(agent) if self._heals else ():
@@ -83,20 +82,29 @@ class Taps:
         setattr(owner, name, tap)
         self._tapped.append((owner, name, tap))
 
-    def _talk(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Somebody begins a chat, or says something; whoever it is, it is known from now on."""
-        for one in (*args[:2], kwargs.get("recipient"), kwargs.get("sender")):
-            self.know(one)
-        if not self._scripts.begins:
+    def _initiate(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A chat begins, with somebody who is known from now on."""
+        self._meet(*args[:1], kwargs.get("recipient"))
+        return plays(self._scripts.chatting(), partial(whole, *args, **kwargs), self._session)
+
+    def _receive(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A message comes from somebody: in a chat, or without one."""
+        self._meet(*args[1:2], kwargs.get("sender"))
+        here = self._scripts.here
+        if here is not None and here.speaker is None:
             return whole(*args, **kwargs)
         return plays(self._scripts.chatting(), partial(whole, *args, **kwargs), self._session)
+
+    def _meet(self, *agents: Any) -> None:
+        for agent in agents:
+            self._session.guard(self.know, agent, otherwise=None)
 
     def _speak(
         self, plays: Play, agent: Any, whole: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
         """An agent is asked for a reply."""
-        chat = self._scripts.chat
-        if chat is not None and chat.speaker is agent:
+        here = self._scripts.here
+        if here is not None and here.speaker is agent:
             return whole(*args, **kwargs)  # by itself, in the midst of its turn
         messages, sender = (*args, None, None)[:2]
         script = self._scripts.speaking(
