@@ -24,7 +24,7 @@ from dig.runtime.wrap.adapters import (
 )
 from dig.runtime.wrap.session import Mode, Session, fitting
 from dig.runtime.wrap.steps import logger
-from dig.traces.journal import SEGMENT_BYTES, RunDirectory
+from dig.traces.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .errors import JournalError, SettingsError
 from .findings import Finding
@@ -85,7 +85,7 @@ def wrap(
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits, keep), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
-    files = _Files(journal, {"run": setup.run, **about}, setup, sink, segment_bytes)
+    files = _Files(journal, about, setup, sink, Keeping(segment_bytes=segment_bytes))
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
         who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
@@ -182,22 +182,22 @@ class _Files:
         about: Mapping[str, Any],
         setup: Setup,
         further: Sink | None,
-        segment_bytes: int | None,
+        keeping: Keeping,
     ) -> None:
         self._parent = None if parent is None else Path(parent)
-        self._about = about
+        self._about = {"run": setup.run, **about}
         self._setup = setup
         self._further = further
-        self._segment_bytes = segment_bytes
+        self._keeping = keeping
         self._directory: RunDirectory | None = None
 
     def __call__(self, record: Record) -> None:
         if self._parent is not None:
             if self._directory is None:
+                header = self._setup.described()
                 self._directory = RunDirectory(
-                    self._parent, self._about, header=self._setup.described(),
-                    segment_bytes=self._segment_bytes,
-                )  # fmt: skip
+                    self._parent, self._about, header=header, keeping=self._keeping
+                )
             self._directory.journal(record)
         if self._further is not None:
             self._further(record)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dig.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dig.traces.journal import Keeping as Promised
 
 
 class Level(StrEnum):
@@ -46,19 +49,22 @@ class Keeping:
         ),
     ] = "256MiB"
 
-    @property
-    def segment_bytes(self) -> int | None:
-        """How many bytes a segment may have; ``None``: as many as it likes.
+    def promised(self) -> Promised:
+        """How the run is kept.
 
         Raises:
-            SettingsError: It is no size.
+            SettingsError: The size is none.
         """
-        from pydantic import ByteSize, TypeAdapter, ValidationError
+        from dig.traces.journal import Keeping as Promised
 
-        try:
-            size = int(TypeAdapter(ByteSize).validate_python(self.segment_size))
-        except ValidationError:
-            raise SettingsError(
-                f"--segment-size: {self.segment_size!r} is no size; try 64MiB, 1GiB or 0"
-            ) from None
-        return size or None
+        return Promised(self.durability.value, self.disk_full.value, _bytes(self.segment_size))
+
+
+def _bytes(size: str) -> int | None:
+    """How many bytes a size is; ``None``: there is no limit."""
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(size)) or None
+    except ValidationError:
+        raise SettingsError(f"--segment-size: {size!r} is no size; try 64MiB, 1GiB or 0") from None

@@ -51,7 +51,7 @@ def run(
     """
     from dig.tasks.execute import execute
 
-    clock, segment_bytes = pacing.clock, keeping.segment_bytes
+    clock, kept = pacing.clock, keeping.promised()
     asked = asking.of_run(virtual=pacing.virtual, speed=pacing.speed)
     spec = choosing.of_task(task, asked)
     problem, disturb = spec.make_task(), disturbing(fault)
@@ -67,9 +67,7 @@ def run(
                 speed=clock,
                 follow=follow,
                 export=export,
-                durability=keeping.durability.value,
-                disk_full=keeping.disk_full.value,
-                segment_bytes=segment_bytes,
+                keeping=kept,
                 task=problem,
                 made=show,
                 disturb=disturb,
@@ -83,11 +81,14 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
 
     from dig.tasks.execute import INTERRUPTED
     from dig.tasks.measures import making
+    from dig.traces.exchanges import EXCHANGES, are_incomplete
     from dig.traces.terminal.live import print_summary
     from dig.traces.words import summary
 
     if execution.unreplayable_from is not None:
         warn(f"the disk was full: nothing was kept from record {execution.unreplayable_from} on")
+    if are_incomplete(execution.directory):
+        warn(f"the disk was full: {EXCHANGES} does not have all that models were asked")
     if as_json:
         print(json.dumps(execution.to_json()))
     else:

@@ -19,13 +19,12 @@ from dig.messages import Output
 from dig.monitor import Monitor
 from dig.records import Record
 from dig.runtime.bus import Bus
-from dig.runtime.commit import Durability
 from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
 from dig.runtime.resumed import Resumed
-from dig.runtime.simulation import Simulation
+from dig.runtime.simulation import Happening, Simulation
 from dig.traces.exchanges import exchanges
-from dig.traces.journal import SEGMENT_BYTES, DiskFull, Journal, RunDirectory
+from dig.traces.journal import KEEPING, Journal, Keeping, RunDirectory
 
 from .disturbance import Disturbance, Undisturbed
 from .measures import Counts, measures
@@ -97,9 +96,7 @@ def execute(
     speed: float | None = None,
     follow: Sink = lambda record: None,
     export: Callable[[Path], Attached] | None = None,
-    durability: Durability = "process",
-    disk_full: DiskFull = "stop",
-    segment_bytes: int | None = SEGMENT_BYTES,
+    keeping: Keeping = KEEPING,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
     disturb: Callable[[Arrangement], Disturbance] = Undisturbed,
@@ -112,9 +109,7 @@ def execute(
         speed: Of the clock of the bus; ``None``: in virtual time.
         follow: Is given every record after it was written, to show it for instance.
         export: Makes, from the run's directory, what is attached to the bus or the monitor.
-        durability: What is synced before it takes effect.
-        disk_full: Whether the run goes on when a record does not fit on the disk.
-        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
+        keeping: How it is kept.
         task: Its task, if that has been made already.
         made: Is told the run's directory before anything happens in it.
         disturb: Makes, for the run as it is arranged, what interferes with it.
@@ -130,12 +125,9 @@ def execute(
     disturbance = disturb(arranged)
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
-    about = {"data_are": task.data, "clock": clock, "durability": durability}
-    about = {**run.about(), **disturbance.about(), **about}
-    directory = RunDirectory(
-        runs, about, header=arranged.setup.described(), durability=durability,
-        disk_full=disk_full, segment_bytes=segment_bytes,
-    )  # fmt: skip
+    about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
+    header = arranged.setup.described()
+    directory = RunDirectory(runs, about, header=header, keeping=keeping)
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
         sink = to_all(journal, counts, disturbance.follow, follow)
@@ -143,19 +135,16 @@ def execute(
         exporter = export(directory.path) if export else None
         if speed is None:
             simulation = run.simulation(task, sink, journal, arranged)
-            for at_s, happening in disturbance.happenings():
-                simulation.plan(at_s, happening)
-            result = _in_virtual_time(simulation, exporter)
+            result = _in_virtual_time(simulation, exporter, disturbance.happenings())
         else:
             bus = run.bus(task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
             problem, asked = run.problem(task), models(arranged.team)
-            with exchanges(asked, directory.path):
+            with exchanges(asked, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
-    wall_s = time.monotonic() - began
     execution = Execution(
-        result, task.score(result.answer), directory.path, clock, wall_s,
+        result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
         journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
         disturbance.outcome(),
     )  # fmt: skip
@@ -207,7 +196,13 @@ async def _in_real_time(
     return bus.result
 
 
-def _in_virtual_time(simulation: Simulation, exporter: Attached | None = None) -> RunResult:
+def _in_virtual_time(
+    simulation: Simulation,
+    exporter: Attached | None = None,
+    happenings: Sequence[Happening] = (),
+) -> RunResult:
+    for at_s, happening in happenings:
+        simulation.plan(at_s, happening)
     if exporter is not None:
         exporter.attach(simulation.host.monitor)
 

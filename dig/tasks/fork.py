@@ -14,7 +14,7 @@ from dig.errors import ReplayError, SettingsError, TraceError
 from dig.plain import safe_text
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
-from dig.traces.journal import SIDE, RunDirectory, read_side
+from dig.traces.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.reader import trace_path
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
@@ -27,7 +27,7 @@ from .runs import TeamRun
 from .task import Score
 from .teams import OWN, SIMULATED, Team, works_in_virtual_time
 
-_OF_ITS_OWN = ("execution", "began", "dig", "python", "platform")
+_OF_ITS_OWN = ("execution", "began", "durability", "dig", "python", "platform")
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ def _directory(
     """A directory for a fork, whose journal begins as its parent's does."""
     return RunDirectory(
         runs,
-        {k: v for k, v in about.items() if k not in _OF_ITS_OWN} | {"durability": durability},
+        {k: v for k, v in about.items() if k not in _OF_ITS_OWN},
         header={key: value for key, value in header.items() if key != "version"},
-        durability=durability,
+        keeping=Keeping(durability=durability),
     )
 
 

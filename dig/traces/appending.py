@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dig.errors import JournalError
+from dig.errors import JournalError, SettingsError
 
 from .files import MODE
 from .locking import lock
@@ -16,6 +16,16 @@ from .segments import segment_path
 
 Write = Callable[[int, memoryview], int]
 """Writes some bytes to a file descriptor, and says how many."""
+
+
+def check_size(most_bytes: int | None) -> None:
+    """Refuse a size of segments that makes no sense.
+
+    Raises:
+        SettingsError: No file is so small.
+    """
+    if most_bytes is not None and most_bytes < 1:
+        raise SettingsError(f"no file has at most {most_bytes} bytes; `None`: no limit")
 
 
 class Appending:
@@ -41,7 +51,9 @@ class Appending:
         Raises:
             OSError: It cannot be made.
             JournalError: It is locked by another process, or what is there would go on after it.
+            SettingsError: No file is so small.
         """
+        check_size(most_bytes)
         if (later := segment_path(path, 2)).exists():
             raise JournalError(f"cannot make {path}: {later.name} is there, and goes on after it")
         self.path = self.current = path

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from dig.errors import StopRunError
+from dig.errors import JournalError, StopRunError
 
-from .files import MODE, cannot
+from .files import MODE, DiskFull, cannot, is_full, mark
 
 EXCHANGES = "exchanges.jsonl"
+INCOMPLETE = ".incomplete"
 
 
 class Asked(Protocol):
@@ -28,8 +29,16 @@ class Asked(Protocol):
 
 
 @contextmanager
-def exchanges(models: Sequence[Asked], directory: Path) -> Iterator[None]:
+def exchanges(
+    models: Sequence[Asked], directory: Path, *, disk_full: DiskFull = "stop"
+) -> Iterator[None]:
     """Keep what models are asked and what they answer, for as long as the block lasts.
+
+    Args:
+        models: Whom to listen to; if there are none, there is no file.
+        directory: Where it is made.
+        disk_full: Whether the run goes on when there is no room for an exchange. Then none is
+            kept from there on, and an empty file `exchanges.jsonl.incomplete` says so.
 
     Raises:
         JournalError: The file cannot be made.
@@ -42,18 +51,47 @@ def exchanges(models: Sequence[Asked], directory: Path) -> Iterator[None]:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
     except OSError as error:
         raise cannot("make", path, error) from None
-
-    def keep(exchange: dict[str, Any]) -> None:
-        line = memoryview(json.dumps(exchange).encode() + b"\n")
-        try:
-            while line:
-                line = line[os.write(file, line) :]
-        except OSError as error:
-            raise StopRunError(str(cannot("write", path, error))) from None
-
+    keep = _Keeping(path, file, disk_full)
     for model in models:
         model.keep = keep
     try:
         yield
     finally:
         os.close(file)
+
+
+def are_incomplete(directory: Path) -> bool:
+    """Whether there was no room for some exchange of a run."""
+    return (directory / f"{EXCHANGES}{INCOMPLETE}").exists()
+
+
+class _Keeping:
+    """Writes exchanges down, as long as there is room for them."""
+
+    def __init__(self, path: Path, file: int, disk_full: DiskFull) -> None:
+        self._path = path
+        self._file = file
+        self._disk_full = disk_full
+        self._is_full = False
+
+    def __call__(self, exchange: dict[str, Any]) -> None:
+        if self._is_full:
+            return
+        end = os.fstat(self._file).st_size
+        line = memoryview(json.dumps(exchange).encode() + b"\n")
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+        except OSError as error:
+            with suppress(OSError):  # no part of a line is left behind
+                os.ftruncate(self._file, end)
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        try:
+            if self._disk_full == "stop" or not is_full(error):
+                raise cannot("write", self._path, error)
+            mark(self._path.with_name(self._path.name + INCOMPLETE))
+        except JournalError as wrong:
+            raise StopRunError(str(wrong)) from None
+        self._is_full = True

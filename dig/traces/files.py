@@ -5,11 +5,16 @@ They, and the directories made for them, are synced for whoever asks for it.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from dig.errors import JournalError
+
+DiskFull = Literal["stop", "continue"]
+"""What happens when something does not fit on the disk."""
 
 MODE = 0o600
 
@@ -68,6 +73,23 @@ def sync_file(path: Path, sync: Callable[[int], None] | None = None) -> None:
         (sync or os.fsync)(file)
     finally:
         os.close(file)
+
+
+def mark(path: Path) -> None:
+    """Make an empty file; it needs no room for data, so it mostly can be made on a full disk.
+
+    Raises:
+        JournalError: It cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, MODE))
+    except OSError as error:
+        raise cannot("make", path, error) from None
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error says that there is no room left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def cannot(what: str, path: Path, error: OSError) -> JournalError:

@@ -15,7 +15,6 @@ promises is in docs/journal.md.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import platform
@@ -23,22 +22,22 @@ import secrets
 import sys
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import dig
 from dig.errors import SettingsError
 from dig.records import Record
 from dig.runtime.commit import Durability
 
-from .appending import Appending, Write
+from .appending import Appending, Write, check_size
 from .chain import BLOBS, Lines
-from .files import MODE, cannot, make_directory, sync_file, write_file
+from .files import DiskFull as DiskFull
+from .files import cannot, is_full, make_directory, mark, sync_file, write_file
 from .reader import TRACE
-
-DiskFull = Literal["stop", "continue"]
 
 SIDE = "side.json"
 RESULT = "result.json"
@@ -47,7 +46,6 @@ UNREPLAYABLE = ".unreplayable"
 SEGMENT_BYTES = 256 * 1024 * 1024
 """How large a trace's file in a run directory becomes: about a million records."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -90,8 +88,6 @@ class Journal:
             JournalError: It cannot be made, is there already, or is locked by another process.
             SettingsError: No file is so small.
         """
-        if segment_bytes is not None and segment_bytes < 1:
-            raise SettingsError(f"no file has at most {segment_bytes} bytes; `None`: no limit")
         self.path = path
         self.durability = durability
         self.unreplayable_from: int | None = None
@@ -121,7 +117,7 @@ class Journal:
                 self._keep(name, data)
             self._files.append(line)
         except OSError as error:
-            if self._disk_full == "stop" or error.errno not in _FULL:
+            if self._disk_full == "stop" or not is_full(error):
                 raise cannot("write", self._files.current, error) from None
             self._go_on_without(record.t)
             return
@@ -172,16 +168,36 @@ class Journal:
             self._blobs.append(path)
 
     def _go_on_without(self, t: int) -> None:
-        """Mark the trace: the run goes on after its last record, and nobody can replay that.
-
-        An empty file needs no room for data, so it mostly can be made on a full disk.
-        """
-        mark = self.path.with_name(self.path.name + UNREPLAYABLE)
-        try:
-            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT, MODE))
-        except OSError as error:
-            raise cannot("make", mark, error) from None
+        """Mark the trace: the run goes on after its last record, and nobody can replay that."""
+        mark(self.path.with_name(self.path.name + UNREPLAYABLE))
         self.unreplayable_from = t
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How a run is kept.
+
+    Attributes:
+        durability: What of it is synced before it takes effect.
+        disk_full: Whether it goes on when something does not fit on the disk.
+        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
+    """
+
+    durability: Durability = "process"
+    disk_full: DiskFull = "stop"
+    segment_bytes: int | None = SEGMENT_BYTES
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: No file is so small.
+        """
+        check_size(self.segment_bytes)
+
+
+KEEPING = Keeping()
+"""How a run is kept, if nothing else is said."""
 
 
 class RunDirectory:
@@ -198,20 +214,16 @@ class RunDirectory:
         about: Mapping[str, Any],
         *,
         header: Mapping[str, Any] | None = None,
-        durability: Durability = "process",
-        disk_full: DiskFull = "stop",
-        segment_bytes: int | None = SEGMENT_BYTES,
+        keeping: Keeping = KEEPING,
     ) -> None:
         """Make a directory for a new execution below `parent`, with its side file.
 
         Args:
             parent: Where runs are kept; made if it is missing.
-            about: What the side file says besides date, versions and machine.
+            about: What the side file says besides date, durability, versions and machine.
             header: What the journal's first line says besides the record.
-            durability: As for `Journal`; all but `process` is for the directory, and the files
-                beside the trace, too.
-            disk_full: As for `Journal`.
-            segment_bytes: As for `Journal`.
+            keeping: How it is kept; a `durability` other than `process` is for the directory, and
+                the files beside the trace, too.
 
         Raises:
             JournalError: It cannot be made.
@@ -219,16 +231,14 @@ class RunDirectory:
         now = datetime.now(UTC)
         execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.path = parent / execution
-        self._is_synced = durability != "process"
+        self._is_synced = keeping.durability != "process"
         try:
             make_directory(self.path, synced=self._is_synced)
         except OSError as error:
             raise cannot("make", self.path, error) from None
-        self._write(SIDE, {"execution": execution, "began": now.isoformat(), **about, **_machine()})
-        self.journal = Journal(
-            self.path / TRACE, header=header, durability=durability, disk_full=disk_full,
-            segment_bytes=segment_bytes,
-        )  # fmt: skip
+        said = {"execution": execution, "began": now.isoformat(), **about}
+        self._write(SIDE, {**said, "durability": keeping.durability, **_machine()})
+        self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
         """Write `result.json`, whole or not at all; returns its path.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dig.errors import JournalError, StopRunError
-from dig.traces.exchanges import EXCHANGES, exchanges
+from dig.traces.exchanges import EXCHANGES, are_incomplete, exchanges
 
 
 class Asked:
@@ -57,3 +57,44 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(os, "write", full)
         with pytest.raises(StopRunError, match="No space left on device"):
             asked.keep({})
+
+
+def test_a_run_may_go_on_without_its_exchanges_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--disk-full continue` whole lines are left, and a mark; another fault ends the run."""
+    write, room = os.write, 2
+
+    def nearly_full(file: int, data: memoryview) -> int:
+        nonlocal room
+        room -= 1
+        if room < 0:
+            write(file, data[:5])
+            raise OSError(28, "No space left on device")
+        return write(file, data)
+
+    asked = Asked()
+    with exchanges([asked], tmp_path, disk_full="continue"):
+        assert not are_incomplete(tmp_path)
+        monkeypatch.setattr(os, "write", nearly_full)
+        for n in range(4):
+            asked.keep({"n": n})
+        assert room == -1, "once the disk was full, nothing more is tried"
+    lines = (tmp_path / EXCHANGES).read_text().splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [0, 1]
+    assert are_incomplete(tmp_path)
+    assert stat.S_IMODE((tmp_path / f"{EXCHANGES}.incomplete").stat().st_mode) == 0o600
+
+
+def test_a_broken_disk_ends_the_run_whatever_a_full_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(file: int, data: memoryview) -> int:
+        raise OSError(5, "Input/output error")
+
+    asked = Asked()
+    with exchanges([asked], tmp_path, disk_full="continue"):
+        monkeypatch.setattr(os, "write", broken)
+        with pytest.raises(StopRunError, match="Input/output error"):
+            asked.keep({})
+    assert not are_incomplete(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from dig.errors import DamageError, JournalError, TraceError
 from dig.traces import journal as module
-from dig.traces.journal import Journal, RunDirectory, read_side
+from dig.traces.journal import Journal, Keeping, RunDirectory, read_side
 from dig.traces.reader import TRACE, read_graph, read_records
 
 from .journals import LARGE, Disk, story, write
@@ -207,7 +207,9 @@ def test_a_run_directory_is_on_the_disk_with_all_that_was_made_for_it(
     tmp_path: Path, synced: Counter[str], durability: Any
 ) -> None:
     """A synced journal is of no use if nothing leads to it after a power cut."""
-    directory = RunDirectory(tmp_path / "new" / "runs", {"task": "t"}, durability=durability)
+    directory = RunDirectory(
+        tmp_path / "new" / "runs", {"task": "t"}, keeping=Keeping(durability=durability)
+    )
     directory.journal.close()
     if durability == "process":
         assert not synced

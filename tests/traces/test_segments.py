@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dig.errors import JournalError, SettingsError
 from dig.traces import appending
 from dig.traces import journal as module
-from dig.traces.journal import Journal, RunDirectory
+from dig.traces.journal import Journal, Keeping, RunDirectory
 from dig.traces.locking import is_being_written
 from dig.traces.overview.index import overview
 from dig.traces.reader import TRACE, read_records
@@ -166,7 +166,7 @@ def test_a_thread_may_sync_while_the_journal_goes_on_in_other_files(tmp_path: Pa
 
 def test_a_run_that_goes_on_in_another_file_is_looked_at_again(tmp_path: Path) -> None:
     """The index goes by all files of a run."""
-    directory = RunDirectory(tmp_path, {}, segment_bytes=EACH)
+    directory = RunDirectory(tmp_path, {}, keeping=Keeping(segment_bytes=EACH))
     seen = []
     for record in story():
         directory.journal(record)
