@@ -31,12 +31,16 @@ def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
         OSError: It cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
-        file.write(data)
-        if synced:
-            file.flush()
-            os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
+            file.write(data)
+            if synced:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)  # on a full disk, it would take the room that is left
+        raise
     if synced:
         sync_file(path.parent)
 

@@ -13,6 +13,7 @@ import pytest
 
 from dig.errors import DamageError, JournalError, TraceError
 from dig.traces import journal as module
+from dig.traces.files import write_file
 from dig.traces.journal import Journal, Keeping, RunDirectory, read_side
 from dig.traces.reader import TRACE, read_graph, read_records
 
@@ -165,6 +166,21 @@ def test_another_fault_of_the_disk_always_stops_the_run(tmp_path: Path) -> None:
     broken = Disk(lambda count: OSError(errno.EIO, "Input/output error") if count == 3 else None)
     with pytest.raises(JournalError, match="Input/output"):
         write(tmp_path, disk_full="continue", write=broken)
+
+
+def test_a_file_for_which_there_is_no_room_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a part of it nor another in the place of the one that was there."""
+    (tmp_path / "result.json").write_text("as it was")
+
+    def fail(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_file(tmp_path / "result.json", b"as it would be", synced=True)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["as it was"]
 
 
 # --- on the disk ---
