@@ -129,7 +129,7 @@ class Tail:
         """
         while True:
             following = segment_path(self.path, self._segment + 1)
-            is_full = following.exists()  # seen before the end is: nothing comes after that
+            is_full = following.is_file()  # seen before the end is: nothing comes after that
             yield from self._read_file(is_growing, is_full)
             if is_full:
                 self._segment += 1
@@ -144,7 +144,7 @@ class Tail:
             TraceError: It is missing, since later ones are there.
         """
         strays = [] if self._is_finished else later_segments(self.path, self._segment)
-        if not strays or following.exists():
+        if not strays or following.is_file():
             return bool(strays)
         raise missing(self.path, self._segment + 1, kept=self.number if self.is_journal else 0)
 

@@ -49,7 +49,7 @@ def segments(first: Path) -> Iterator[Path]:
     yield first
     for number in count(2):
         path = segment_path(first, number)
-        if not path.exists():
+        if not path.is_file():  # it may be a pipe, which would not be read to an end
             return
         yield path
 
@@ -91,6 +91,8 @@ def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
         if kept:
             reason += f" (--salvage keeps the {kept} records before it)"
         return TraceError(path, None, reason)
+    if os.path.lexists(path):
+        return TraceError(path, None, "is no file that can be read")
     if first.name != TRACE or not folder.is_dir():
         return TraceError(path, None, f"cannot be read: {os.strerror(errno.ENOENT)}")
     if runs := sum(is_run(folder / name) for name in _names(folder)):

@@ -12,6 +12,9 @@ from dig.traces.reader import TRACE
 from dig.traces.segments import segment_path, segments
 from tests.traces.journals import journalled, simple_run
 
+LONG = 29
+"""The seed of a run of more than a hundred records."""
+
 EACH = 1
 """Bytes of a segment that has room for a single line."""
 
@@ -30,7 +33,7 @@ def whole(path: Path) -> bytes:
 def long() -> bytes:
     """The journal of a simulated run of which everything is recorded."""
     with TemporaryDirectory() as folder:
-        return journalled(simple_run(29), Path(folder)).read_bytes()
+        return journalled(simple_run(LONG), Path(folder)).read_bytes()
 
 
 def parted(data: bytes, folder: Path, size: int) -> Path:

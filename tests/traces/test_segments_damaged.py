@@ -14,7 +14,7 @@ import pytest
 
 from dig.errors import DamageError, TraceError
 from dig.traces.overview.index import overview
-from dig.traces.reader import TRACE, read_records
+from dig.traces.reader import TRACE, Tail, read_records
 from dig.traces.recovery import recover
 from dig.traces.segments import segment_path, segments
 from dig.traces.verify import verify
@@ -75,6 +75,28 @@ def test_a_first_file_that_was_deleted_is_missed_by_name(
     (run,) = overview(tmp_path)
     assert run.state == "broken"
     assert "is missing" in (run.problem or "")
+
+
+@pytest.mark.parametrize("odd", ["pipe", "directory", "link"])
+def test_what_is_no_file_is_told_and_nobody_waits_for_it(tmp_path: Path, odd: str) -> None:
+    """A pipe in the place of a segment has no end, and a link may lead nowhere."""
+    (tmp_path / "run").mkdir()
+    path = write(tmp_path / "run", segment_bytes=EACH)
+    third = files(path)[2]
+    third.unlink()
+    if odd == "pipe":
+        os.mkfifo(third)
+    elif odd == "directory":
+        third.mkdir()
+    else:
+        third.symlink_to(tmp_path / "nowhere")
+    assert told(path) == (third.name, None)
+    assert third.name in verify(path).problems[0].what
+    (run,) = overview(tmp_path)
+    assert (run.state, run.records) == ("broken", 2)
+    tail = Tail(path)
+    with pytest.raises(TraceError, match="000003"):
+        list(tail.read(is_growing=True))
 
 
 def test_no_flipped_bit_is_overlooked_in_any_file(tmp_path: Path) -> None:

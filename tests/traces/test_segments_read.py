@@ -19,8 +19,9 @@ from dig.traces.segments import fault, segment_path, segments
 from dig.traces.verify import verify
 from dig.traces.viewing.stream import stream
 from tests.test_cli import digmon
-from tests.traces.journals import rows_of, story, write
-from tests.traces.parted import EACH, files, long, parted
+from tests.traces.forks import forked
+from tests.traces.journals import rows_of, simple_run, story, write
+from tests.traces.parted import EACH, LONG, files, long, parted
 from tests.traces.viewing.client import happenings
 from tests.traces.viewing.test_stream import Waiting, numbers
 
@@ -66,6 +67,9 @@ def test_it_is_the_same_run_to_diff_and_to_fork(
     code, out, _ = digmon(capsys, monkeypatch, "diff", tmp_path / "one", tmp_path / "many")
     assert code == 0, out
     assert rerun(tmp_path / "many").records == long().count(b"\n")
+    for at in (1, 50, 110):
+        fork, _ = forked(tmp_path / "many" / TRACE, at, simple_run(LONG))
+        assert fork.read_bytes() == long()
 
 
 def test_a_trace_that_stands_alone_is_told_by_all_of_its_content(tmp_path: Path) -> None:

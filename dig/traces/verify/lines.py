@@ -68,6 +68,8 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
         name = f"{path.name}.{number:06}"
         if number != len(files) + 1:
             return files, f"{path.name}.{len(files) + 1:06} is missing; {name} goes on after it"
+        if not path.with_name(name).is_file():
+            return files, f"{name} is no file that can be read"
         files.append(path.with_name(name))
     return files, None
 
