@@ -14,6 +14,7 @@ from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
 from dig.runtime.wrap.adapters import (
     Adapter,
+    Attached,
     Plan,
     Wrapped,
     adapter_of,
@@ -91,15 +92,20 @@ def wrap(
         who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
     )  # fmt: skip
     session.directory = files.path
+    attached = _attached(plan, session, files)
+    remember(Wrapped(attached, session, files.close))
+    result: _T = attached.team
+    return result
+
+
+def _attached(plan: Plan, session: Session, files: _Files) -> Attached:
+    """The team with the monitor in it; if that cannot be, the session is over."""
     try:
-        attached = plan.attach(session)
+        return plan.attach(session)
     except BaseException:
         session.close("the team could not be wrapped")
         files.close(session)
         raise
-    remember(Wrapped(attached, session, files.close))
-    result: _T = attached.team
-    return result
 
 
 def _check(**given: Any) -> None:

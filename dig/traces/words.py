@@ -21,7 +21,7 @@ from dig.records import FindingRow, HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 
 from .journal import RESULT
-from .reader import TRACE
+from .segments import TRACE, segments
 
 Row = tuple[str, str]
 """A label and a value."""
@@ -156,8 +156,13 @@ def summary(
         *_left(result.left),
     ]
     if directory is not None:
-        rows += [("trace", _path(directory / TRACE)), ("result", _path(directory / RESULT))]
+        rows += [("trace", _trace(directory / TRACE)), ("result", _path(directory / RESULT))]
     return rows
+
+
+def _trace(first: Path) -> str:
+    further = sum(1 for _ in segments(first)) - 1
+    return _path(first) + (f" and {counted(further, 'further file')}" if further else "")
 
 
 def _path(path: Path) -> str:

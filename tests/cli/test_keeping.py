@@ -29,6 +29,18 @@ def test_a_run_goes_on_in_a_next_file_when_one_has_the_size(call: Any, tmp_path:
     assert len(files(journal(call, tmp_path / "never", "--segment-size", "0"))) == 1
 
 
+def test_the_summary_says_where_all_of_the_trace_is(call: Any, tmp_path: Path) -> None:
+    """Whoever copies the first file should know that there are others."""
+    options = ("--virtual", "--size", 2_000, "--runs", tmp_path)
+    said = []
+    for size in ("0", "4KiB"):
+        _, out, _ = call("run", "count-frequency", *options, "--segment-size", size)
+        said.append(" ".join(out.split()))
+    further = max(len(files(path)) for path in tmp_path.glob(f"*/{TRACE}")) - 1
+    assert "further file" not in said[0]
+    assert f"{TRACE} and {further} further files" in said[1]
+
+
 @pytest.mark.parametrize("size", ["x", "4 chickens", "-1", "nan"])
 def test_what_is_no_size_is_refused_before_anything_is_made(
     call: Any, tmp_path: Path, size: str
