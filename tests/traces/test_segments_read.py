@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import TraceError
+from dig.records import IncidentRow, Record, Run
 from dig.traces.journal import SIDE, Journal
 from dig.traces.otel.stored import origin_of
 from dig.traces.reader import TRACE, Tail, read_lines, read_records
@@ -150,6 +152,28 @@ def test_a_run_is_followed_from_file_to_file(tmp_path: Path) -> None:
     assert len(files(journal.path)) > 2
     assert looks == [1, 2, 3, 4, 5, 6, 7]
     assert told == list(range(8))
+
+
+def test_a_reader_beside_a_writer_misses_no_line(tmp_path: Path) -> None:
+    """Between the look at a file's end and that for the next one, lines and files are added."""
+    journal = Journal(tmp_path / TRACE, segment_bytes=500)
+    records: list[Record] = [Run(0, 0, "r", ("ada",))]
+    records += (IncidentRow(t, t, "w", t) for t in range(1, 2_000))
+
+    def work() -> None:
+        for record in records:
+            journal(record)
+        journal.close()
+
+    writer = Thread(target=work)
+    writer.start()
+    tail, found = Tail(tmp_path), []
+    while writer.is_alive():
+        found += [line.row["t"] for line in tail.read(is_growing=True)]
+    writer.join()
+    found += [line.row["t"] for line in tail.read(is_growing=True)]
+    assert found == list(range(2_000))
+    assert len(files(journal.path)) > 300
 
 
 @given(after=st.integers(-1, 9), size=st.integers(1, 1_500))
