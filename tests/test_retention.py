@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dig.codec import decode
+from dig.detectors import standard
+from dig.errors import RuleError
+from dig.graph import InteractionGraph
+from dig.watch import Watch
+from tests.histories import arrive, deliver, emit, final, start, trace, turn
+from tests.oracle import Row
 from tests.retaining import found_letting_go, session_rows
+
+
+def graph_of(rows: list[Row]) -> InteractionGraph:
+    return InteractionGraph.of(map(decode, rows))
+
+
+def answered(name: str = "p", agent: str = "a") -> list[Row]:
+    """A request, answered at once."""
+    v, e = f"v{name}", f"e{name}"
+    asked = [*arrive(0, name, None, agent), *turn(0, v, agent, e, **{name: "consume"})]
+    return [*asked, final(0, e, v), deliver(0, e, None)]
 
 
 @pytest.mark.parametrize("number", range(300))
@@ -14,3 +34,104 @@ def test_findings_are_the_same_whatever_is_let_go_of(number: int) -> None:
     kept, watch = found_letting_go(rows, number, keep=(0, 5, 30)[number % 3], often=0.4)
     assert kept == found_letting_go(rows, number, keep=0, often=0.0)[0]
     assert watch.graph.event_count == sum(row["kind"] == "emit" for row in rows)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 80), st.floats(0.05, 1))
+def test_findings_are_the_same_however_much_is_kept(number: int, keep: int, often: float) -> None:
+    """However many records stay, and however often the others are let go of."""
+    rows = session_rows(number)
+    kept, _ = found_letting_go(rows, number, keep, often)
+    assert kept == found_letting_go(rows, number, keep=0, often=0.0)[0]
+
+
+def test_an_answered_request_is_gone() -> None:
+    """With its answer and the activation between them; the counts still have them."""
+    graph = graph_of(trace(*answered("p"), *arrive(1, "q", None, "b"), session=True))
+    assert graph.let_go(0) == []
+    assert list(graph.history.event_ids) == ["q"] and len(graph.history.activation_ids) == 0
+    assert (graph.event_count, graph.activation_count) == (3, 1)
+    assert graph.knows("q") and not graph.knows("p")
+
+
+def test_the_latest_records_stay() -> None:
+    """So many as are asked for."""
+    rows = trace(*answered("p"), *answered("q"), session=True)
+    graph = graph_of(rows)
+    graph.let_go(len(answered("q")))
+    assert list(graph.history.event_ids) == ["q", "eq"]
+    assert graph.to_networkx().number_of_edges() == 2
+
+
+def test_a_request_that_was_worked_on_stays_until_it_is_answered() -> None:
+    """Whoever consumed it may still answer it, so all behind it stays."""
+    rows = trace(
+        arrive(0, "p", None, "a"), turn(0, "v", "a", "e", p="consume"),
+        arrive(0, "e", "v", "b"), turn(0, "w", "b", e="consume"), session=True,
+    )  # fmt: skip
+    graph = graph_of(rows)
+    graph.let_go(0)
+    assert graph.ancestors("w") == {"v"} and graph.roots("w") == {"v"}
+
+
+def test_who_is_behind_what_lies_in_a_buffer_is_still_known() -> None:
+    """Its generator and its roots, though not what they did."""
+    rows = trace(
+        arrive(0, "p", None, "a"), turn(0, "v", "a", "e", p="consume"), arrive(0, "e", "v", "b"),
+        turn(0, "w", "b", "f", e="consume"), arrive(0, "f", "w", "ca"),
+        turn(0, "x", "a", "g", f="consume"), final(0, "g", "x"), deliver(0, "g", None),
+        session=True,
+    )  # fmt: skip
+    graph = graph_of(rows)
+    graph.let_go(0)
+    event = graph.event("f")
+    assert (event.by, graph.history.sender(event.n)) == ("w", "b")
+    assert graph.roots("f") == {"v"} and graph.roots("w") == {"v"}
+    assert list(event.copies) == ["c"] and graph.sources("f") == frozenset()
+    w = graph.history.activation("w")
+    assert w is not None and not list(graph.history.edges(w)) and not graph.knows("e")
+
+
+def test_what_is_gone_cannot_be_named() -> None:
+    """A record that names it is refused, as one that names nothing."""
+    graph = graph_of(trace(*answered("p"), session=True))
+    graph.let_go(0)
+    row = {"t": graph.t + 1, "ts": 0, "kind": "redirect", "event": "p", "to": ["a"]}
+    with pytest.raises(RuleError, match="there is no event 'p'"):
+        graph.apply(decode(row))
+
+
+def test_a_request_that_nobody_can_answer_is_given_up_when_all_was_told() -> None:
+    """It is lost, nobody consumed it, and both OE and MC have been raised."""
+    limits = {"oe_window_s": 2, "mc_window_s": 4}
+    watch = Watch(standard())
+    lost = trace(emit(0, "p", None, ""), session=True, limits=limits)
+    for row in lost:
+        watch.feed(decode(row))
+    graph, found = watch.graph, list[str]()
+    for ts in (1, 3, 5):
+        assert graph.let_go(0) == [] and graph.orphans() == {"p": "no_recipient"}
+        row = {"t": graph.t + 1, "ts": ts, "kind": "join", "agent": f"new {ts}"}
+        found += [finding.pattern for finding in watch.feed(decode(row))]
+    assert found == ["OE", "MC"]
+    assert [event.id for event in graph.let_go(0)] == ["p"]
+    assert graph.orphans() == {} and not graph.problems.waiting
+
+
+def test_what_somebody_means_to_send_on_stays() -> None:
+    """With all that is to be said about it then, though it is closed."""
+    rows = trace(*answered("p"), arrive(9, "q", None, "b"), session=True)
+    graph = graph_of(rows)
+    graph.let_go(0, {"p"})
+    row = {"t": graph.t + 1, "ts": 9, "kind": "redirect", "event": "p", "to": ["c"]}
+    graph.apply(decode(row))
+    assert list(graph.event("p").flight) == ["c"] and graph.event("p").consumed
+
+
+def test_an_index_for_explanations_is_made_anew() -> None:
+    """Who saw an event is right after numbers have changed."""
+    rows = trace(*answered("p"), arrive(0, "q", None, "b"), start(0, "w", "b", "q"), session=True)
+    graph = graph_of(rows)
+    assert [*graph.history.sightings(0)] == [0]
+    graph.let_go(0)
+    assert [*graph.history.sightings(0)] == [0] and graph.history.event_ids[0] == "q"
+    assert list(graph.activations) == ["w"] and graph.activations["w"].n == 0

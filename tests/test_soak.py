@@ -18,7 +18,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Soaked:
 
 
 def test_nothing_is_forgotten(done: Soaked) -> None:
-    """Every event of some hours is consumed, lost and told of, or open, and the independent checker agrees."""
+    """Every event is consumed, lost and told of, or open; the independent checker agrees."""
     assert done.account.is_complete and not done.account.forgotten
     assert done.account.open_work == set(done.result.left.unconsumed)
     assert done.result.events == done.account.emitted > 800
