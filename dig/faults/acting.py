@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from dig.errors import DecisionError
-from dig.runtime.agents import Decision, Plan, Thinking, View, as_agent, as_decision
+from dig.runtime.agents import Decision, NewEvent, Plan, Thinking, View, as_agent, as_decision
 from dig.runtime.draws import Draws
 
 from .fault import Fault
@@ -126,12 +126,18 @@ class _Turn:
 
     def decided(self, plan: Plan) -> Plan:
         """What counts as decided."""
+        meant = _outputs(plan)
         if isinstance(plan.decision, Decision):
             for one in self._acting:
                 one.injector.watch(self._given, plan.decision)
         for injector, moment in self._on():
             plan = injector.decided(self._given, plan, moment)
-        outputs = [] if isinstance(plan.decision, str) else plan.decision.outputs
-        for moment in self._moments.values():
-            moment.settle(outputs)
+        outputs = _outputs(plan)
+        if len(outputs) == len(meant):  # else the end already, which names them, is another one
+            for moment in self._moments.values():
+                moment.settle(outputs)
         return plan
+
+
+def _outputs(plan: Plan) -> Sequence[NewEvent]:
+    return () if isinstance(plan.decision, str) else plan.decision.outputs

@@ -101,8 +101,14 @@ class Fault:
         Raises:
             SettingsError: They tell of none; the message says how it is written.
         """
-        kind, *pairs = shlex.split(text) or [""]
-        given = dict(pair.partition("=")[::2] for pair in pairs)
+        try:
+            kind, *pairs = shlex.split(text) or [""]
+        except ValueError as error:
+            raise SettingsError(f"{text!r:.80} is not written as a fault is: {error}") from None
+        for pair in pairs:
+            if "=" not in pair:
+                raise SettingsError(f"{kind}: {pair!r:.60} says nothing; write NAME=VALUE")
+        given = dict(pair.split("=", 1) for pair in pairs)
         if "target" not in given:
             raise SettingsError(
                 f"{text!r:.80} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
@@ -137,9 +143,9 @@ def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
         return value
     number = _number(f"{kind}: {name}", value)
     if not parameter.least <= number <= parameter.most or (of is int and number % 1):
-        whole = "a whole number " if of is int else ""
+        whole = ", in whole numbers" if of is int else ""
         raise SettingsError(
-            f"{kind}: {name} is {value!r}; it goes {whole}from {parameter.least:g} "
-            f"to {parameter.most:g}"
+            f"{kind}: {name} is {value!r}; it goes from {parameter.least:g} "
+            f"to {parameter.most:g}{whole}"
         )
     return of(number)

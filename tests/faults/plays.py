@@ -1,0 +1,83 @@
+"""Runs to inject faults into, and how they are carried out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import anyio
+
+from dig.faults.catalogue import KINDS
+from dig.faults.fault import Fault
+from dig.faults.injecting import Injected
+from dig.faults.injector import Touch
+from dig.faults.playing import Played, play
+from dig.messages import Output
+from dig.records import FindingRow, Limits, Record
+from dig.runtime.bus import Bus
+from dig.runtime.simulation import Simulation
+from dig.tasks.profile import Profile
+from dig.tasks.runs import TeamRun
+from tests.helpers import backends
+
+LIMITS = Limits(mc_window_s=10, oe_window_s=5, dl_window_s=10)
+STEADY = TeamRun(
+    agents=4, size=5000, method="mas", profile=Profile.perfect(), limits=LIMITS, seed=1
+)
+"""A team that stumbles over nothing by itself."""
+
+AROUND = [name for name, kind in KINDS.items() if not kind.not_around]
+
+
+@cache
+def twin(run_seed: int, **more: Any) -> Played:
+    return play(replace(STEADY, seed=run_seed, **more))
+
+
+def raised(played: Played) -> list[str]:
+    """The patterns that were raised, in order."""
+    return [record.pattern for record in played.records if isinstance(record, FindingRow)]
+
+
+@dataclass
+class Kept:
+    """What a run has left: its records, and what the faults did."""
+
+    records: list[Record]
+    touches: list[Touch]
+
+
+def simulated(run: TeamRun, faults: list[Fault]) -> Kept:
+    """A run in virtual time, where everybody starts at once, as on the bus."""
+    task = run.make_task()
+    arranged = run.arranged(task)
+    injected = Injected.into(arranged, faults)
+    records: list[Record] = []
+    simulation = Simulation(injected.team, arranged.setup, records.append, latency_s=0.0)
+    simulation.plan(0.0, lambda monitor: monitor.inject(run.problem(task)))
+    for at_s, happening in injected.happenings():
+        simulation.plan(at_s, happening)
+    simulation.run()
+    return Kept(records, injected.touches)
+
+
+def on_bus(run: TeamRun, faults: list[Fault], backend: str) -> Kept:
+    """The same run on the bus, on a loop in virtual time."""
+    task = run.make_task()
+    arranged = run.arranged(task)
+    injected = Injected.into(arranged, faults)
+    records: list[Record] = []
+    bus = run.bus(task, records.append, 1.0, None, replace(arranged, team=injected.team))
+    name, options = backends()[backend]()
+    problem = run.problem(task)
+    anyio.run(_carried_out, bus, problem, injected, backend=name, backend_options=options)
+    return Kept(records, injected.touches)
+
+
+async def _carried_out(bus: Bus, problem: Output, injected: Injected) -> None:
+    async with bus.open(), anyio.create_task_group() as tasks:
+        tasks.start_soon(injected.keep, bus)
+        bus.inject(problem)
+        await bus.wait()
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,77 @@
+"""One fault: how it is written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dig.errors import SettingsError
+from dig.faults.catalogue import KINDS
+from dig.faults.fault import Fault
+
+
+@given(
+    kind=st.sampled_from([*KINDS]),
+    start_s=st.floats(0, 1e6),
+    length_s=st.none() | st.floats(1, 1e6),
+    probability=st.floats(0, 1),
+)
+def test_a_fault_comes_back_from_its_json(
+    kind: str, start_s: float, length_s: float | None, probability: float
+) -> None:
+    """All of it, with the parameters that were filled in."""
+    end_s = None if length_s is None else start_s + length_s
+    given = {"probability": probability}
+    fault = Fault(kind=kind, target="ada", start_s=start_s, end_s=end_s, parameters=given)
+    assert Fault.read(json.loads(json.dumps(fault.to_json()))) == fault
+    assert fault.parameters.keys() == KINDS[kind].parameters.keys()
+
+
+def test_a_fault_is_written_in_one_line() -> None:
+    """Numbers are numbers, and a name in quotes may have blanks."""
+    fault = Fault.parse("corrupt target='agent 3' start=10 end=30.5 how=counts at_most=2")
+    assert (fault.kind, fault.target, fault.start_s, fault.end_s) == (
+        "corrupt", "agent 3", 10.0, 30.5,
+    )  # fmt: skip
+    assert fault.parameters == {"how": "counts", "probability": 1.0, "at_most": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "has no target"),
+        ("crash", "'crash' has no target; write e.g."),
+        ("crush target=ada", "there is no fault 'crush'; known are: drop, "),
+        ("crash target=ada start=soon", "start is 'soon'; it must be a number"),
+        ("crash target=ada start=5 end=5", "cannot begin at 5 s and end at 5 s"),
+        ("crash target=ada start=-1", "cannot begin at -1 s"),
+        ("crash target=ada start=nan", "cannot begin at nan s"),
+        ("crash target=", "needs a target"),
+        ("crash target=ada speed=3", "crash has no parameter 'speed'; it has: probability"),
+        ("crash target=ada probability=2", "probability is '2'; it goes from 0 to 1"),
+        ("crash target=ada probability=nan", "probability is 'nan'; it goes"),
+        ("crash target=ada at_most=1.5", "at_most is '1.5'; it goes from 0 to inf, in whole"),
+        ("stall target=ada seconds=long", "stall: seconds is 'long'; it must be a number"),
+        ("corrupt target=ada how=badly", "how is 'badly'; it must be one of: any, garbled"),
+        ("crash target='ada", "is not written as a fault is"),
+        ("crash target=ada loud", "'loud' says nothing"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(text: str, says: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        Fault.parse(text)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("row", [{}, {"kind": "crash"}, {"kind": "crash", "target": "a", "x": 1}])
+def test_json_that_is_no_fault_is_refused(row: dict[str, object]) -> None:
+    with pytest.raises(SettingsError):
+        Fault.read(row)
+
+
+def test_the_end_of_a_window_is_not_in_it() -> None:
+    fault = Fault(kind="crash", target="ada", start_s=1, end_s=2)
+    assert [fault.is_on(time_s) for time_s in (0.999, 1, 1.999, 2)] == [False, True, True, False]
