@@ -133,9 +133,8 @@ class _Turn:
         for injector, moment in self._on():
             plan = injector.decided(self._given, plan, moment)
         outputs = _outputs(plan)
-        if len(outputs) == len(meant):  # else the end already, which names them, is another one
-            for moment in self._moments.values():
-                moment.settle(outputs)
+        for moment in self._moments.values():
+            moment.settle(outputs, len(outputs) == len(meant))
         return plan
 
 

@@ -80,6 +80,7 @@ class Touch:
         since_start: Whether the activation is another one from its start on.
         output: The event that was changed, if one of those that the activation generates was.
         place: Where that event is among those that are generated in the end.
+        since_end: Whether the end of the activation is another one already.
     """
 
     fault: int
@@ -89,6 +90,7 @@ class Touch:
     since_start: bool = False
     output: NewEvent | None = None
     place: int | None = None
+    since_end: bool = True
 
 
 class Moment:
@@ -135,11 +137,18 @@ class Moment:
         self._touches.append(touch)
         self._told(touch)
 
-    def settle(self, outputs: Sequence[NewEvent]) -> None:
-        """Find the events that were changed among those that are generated in the end."""
+    def settle(self, outputs: Sequence[NewEvent], are_as_many: bool) -> None:
+        """Find the events that were changed among those that are generated in the end.
+
+        Args:
+            outputs: Those.
+            are_as_many: Whether it would have been as many without faults, so that the end,
+                which names them, may be the same.
+        """
         for touch in self._touches:
             found = (i for i, output in enumerate(outputs) if output is touch.output)
             touch.place = next(found, None)
+            touch.since_end = touch.place is None or not are_as_many
 
 
 class Injector:

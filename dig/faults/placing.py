@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dig.records import Emit, End, Leave, Record, Start
@@ -25,6 +25,7 @@ class Injection:
         agent: Whose act it was.
         activation: In which activation, if in one.
         what: What was done, in words.
+        event: Which event that it generated was changed or made, if one was (the first of many).
     """
 
     fault: int
@@ -33,6 +34,7 @@ class Injection:
     agent: str
     activation: str | None
     what: str
+    event: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -47,7 +49,7 @@ class Places:
         self._starts: dict[str, list[Start]] = defaultdict(list)
         self._leaves: dict[str, list[Leave]] = defaultdict(list)
         self._ends: dict[str, End] = {}
-        self._emits: dict[str, tuple[int, float]] = {}
+        self._emits: dict[str, Emit] = {}
         for record in records:
             self(record)
 
@@ -60,33 +62,32 @@ class Places:
         elif isinstance(record, End):
             self._ends[record.activation] = record
         elif isinstance(record, Emit):
-            self._emits[record.event] = (record.t, record.ts)  # not its payload
+            self._emits[record.event] = replace(record, payload=None)
 
     def of(self, touches: Sequence[Touch]) -> tuple[Injection, ...]:
         """The acts in order; what came to nothing, since the run was over, is left out."""
         gone = {agent: iter(leaves) for agent, leaves in self._leaves.items()}
-        found: list[Injection] = []
-        for touch in touches:
-            if touch.turn == NO_TURN:
-                leave = next(gone[touch.agent])
-                found.append(_at(touch, leave.t, leave.ts, None))
-                continue
-            start = self._starts[touch.agent][touch.turn - 1]
-            place = self._place(touch, start)
-            if place is not None:
-                found.append(_at(touch, *place, start.activation))
-        return tuple(sorted(found, key=lambda one: (one.t, one.fault)))
+        found = (
+            _at(touch, next(gone[touch.agent])) if touch.turn == NO_TURN else self._in_turn(touch)
+            for touch in touches
+        )
+        return tuple(sorted(filter(None, found), key=lambda one: (one.t, one.fault)))
 
-    def _place(self, touch: Touch, start: Start) -> tuple[int, float] | None:
-        if touch.since_start:
-            return start.t, start.ts
+    def _in_turn(self, touch: Touch) -> Injection | None:
+        start = self._starts[touch.agent][touch.turn - 1]
         end = self._ends.get(start.activation)
+        if touch.since_start:
+            return _at(touch, start, start.activation)
         if end is None:
             return None
         if touch.place is None or touch.place >= len(end.outputs):  # the decision was refused
-            return end.t, end.ts
-        return self._emits[end.outputs[touch.place]]
+            return _at(touch, end, start.activation)
+        event = end.outputs[touch.place]
+        place = end if touch.since_end else self._emits[event]
+        return _at(touch, place, start.activation, event)
 
 
-def _at(touch: Touch, t: int, ts: float, activation: str | None) -> Injection:
-    return Injection(touch.fault, t, ts, touch.agent, activation, touch.what)
+def _at(
+    touch: Touch, record: Record, activation: str | None = None, event: str | None = None
+) -> Injection:
+    return Injection(touch.fault, record.t, record.ts, touch.agent, activation, touch.what, event)

@@ -20,7 +20,7 @@ class Duplicate(OnMessage):
         """The message, and its copies."""
         copies = [message.model_copy() for _ in range(self.chosen["copies"])]
         if copies:
-            moment.tell(f"a message was sent {1 + len(copies)} times")
+            moment.tell(f"a message was sent {1 + len(copies)} times", output=copies[0])
         return [message, *copies]
 
     async def asks(self, call: Call, go: Go, moment: Moment) -> Any:

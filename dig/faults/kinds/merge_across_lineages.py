@@ -17,7 +17,7 @@ class MergeAcrossLineages(OnTurn):
         own = [output for output in decision.outputs if output.type == "solution"]
         to = next((name for output in own for name in output.to), view.agent)
         merged = NewEvent(payload=moment.payloads.joined(found, to), to=[to], type="solution")
-        moment.tell(f"put {len(found)} solutions into one")
+        moment.tell(f"put {len(found)} solutions into one", output=merged)
         used = [event.id for event in view.events if is_solution(event)]
         fates = [fate for fate in decision.fates if fate.event not in used]
         fates += [EventFate(event=event, fate="consume") for event in used]

@@ -19,7 +19,7 @@ class SplitTwice(OnTurn):
             part.model_copy(update={"to": [_after(names, name) for name in part.to]})
             for part in parts
         ]
-        moment.tell(f"handed {len(parts)} parts out twice")
+        moment.tell(f"handed {len(parts)} parts out twice", output=again[0])
         return decision.model_copy(update={"outputs": [*decision.outputs, *again]})
 
 
