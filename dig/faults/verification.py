@@ -14,6 +14,8 @@ from typing import Final
 
 import networkx as nx
 
+from dig.records import End
+
 from .baseline import Baseline
 from .causal_graph import CausalGraph, Edge, Node, RootCause
 from .course import Course
@@ -86,10 +88,12 @@ def _is_anomalous(course: Course, twin: Played, baseline: Baseline) -> bool:
 
 
 def _roots(faulted: Played) -> Iterable[Node]:
-    """The targets of the faults, each since what was done to it first."""
+    """The targets of the faults, each since the first act or the end of that act's activation."""
+    ends = {row.activation: row.t for row in faulted.records if isinstance(row, End)}
     first: dict[str, int] = {}
     for one in faulted.injections:
-        first[one.agent] = min(one.t, first.get(one.agent, one.t))
+        t = min(one.t, ends.get(one.activation or "", one.t))
+        first[one.agent] = min(t, first.get(one.agent, t))
     for agent, t in sorted(first.items(), key=lambda item: (item[1], item[0])):
         yield Node(
             type="agent",

@@ -1,0 +1,75 @@
+"""The command line of the audit; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .checks import Instance, Pool, pooled
+from .history import History
+from .relations import rules
+
+TRACE = "trace.dig.jsonl"
+
+
+def audit(folder: Path, count: int | None = None, seed: int = 0) -> tuple[int, int, list[str]]:
+    """Audit some instances of a set, or all.
+
+    Returns:
+        How many instances and how many steps were looked at, and what is wrong with them.
+    """
+    table = rules()
+    names = sorted(path.name for path in folder.glob("*/*/") if (path / "label.json").is_file())
+    if count is not None and count < len(names):
+        names = sorted(random.Random(seed).sample(names, count))
+    pools: dict[str, Pool] = {}
+    steps, wrong = 0, []
+    for name in names:
+        instance = _instance(folder, name, pools)
+        steps += len(instance.graph["edges"])
+        wrong += [f"{name}: {what}" for what in instance.broken(table)]
+    return len(names), steps, wrong
+
+
+def _instance(folder: Path, name: str, pools: dict[str, Pool]) -> Instance:
+    """An instance; the labels of those that are held out lie apart from the traces."""
+    (about,) = [path.parent for path in folder.glob(f"*/{name}/label.json")]
+    (trace,) = folder.glob(f"*/{name}/{TRACE}")
+    label = _json(about / "label.json")
+    its = label["configuration"]
+    if its not in pools:
+        pools[its] = pooled(_baseline(folder / "baseline" / its))
+    twin, graph = about / "twin.dig.jsonl", _json(about / "causal_graph.json")
+    return Instance(trace, twin, label, graph, pools[its])
+
+
+def _baseline(folder: Path) -> Iterator[tuple[History, float | None]]:
+    endings = _json(folder / "endings.json")
+    for path, ending in zip(sorted(folder.glob("*.dig.jsonl")), endings, strict=True):
+        yield History.read(path), ending["rmse"]
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def main() -> int:
+    """Audit, print what is wrong, and say so by the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.audit", description=__doc__)
+    parser.add_argument("folder", type=Path, help="the set, as `digmon bench make` has made it")
+    parser.add_argument("--count", type=int, help="how many instances; all, if left out")
+    parser.add_argument("--seed", type=int, default=0, help="which of them")
+    chosen = parser.parse_args()
+    instances, steps, wrong = audit(chosen.folder, chosen.count, chosen.seed)
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    print(f"{instances} instances, {steps} steps: {len(wrong) or 'nothing'} wrong")
+    return 1 if wrong or not instances else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

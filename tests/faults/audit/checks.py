@@ -1,0 +1,202 @@
+"""Checks one causal graph against trace, twin, label and baseline."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .counterparts import Counterparts
+from .first_seen import component, first_seen, piece
+from .history import History
+from .numbers import Number, bounds, numbers, shown
+from .relations import Rule, holds
+
+Graph = dict[str, Any]
+Pool = dict[str, list[float]]
+
+MISFITS = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+"""What comes of it if a graph speaks of what the trace does not have."""
+
+FINE = {"slow", "late", "delayed", "overdue", "miscounted"}
+
+
+def level(state: str) -> float:
+    return 0.01 if state in FINE else 0.05
+
+
+def pooled(runs: Iterable[tuple[History, float | None]]) -> Pool:
+    """The numbers of a baseline's runs, by measure, in order."""
+    pool: Pool = defaultdict(list)
+    for history, rmse in runs:
+        for measure, value in numbers(history, rmse, bounds(history), shown(history)).values():
+            pool[measure].append(value)
+    return {measure: sorted(values) for measure, values in pool.items()}
+
+
+def rarity(pool: Pool, measure: str, value: float) -> float:
+    values = pool.get(measure, [])
+    return round((1 + len(values) - bisect_left(values, value)) / (1 + len(values)), 6)
+
+
+class Instance:
+    """One run of a set, with what is said of it."""
+
+    def __init__(self, trace: Path, twin: Path, label: Any, graph: Graph, pool: Pool) -> None:
+        self.graph, self.label, self.pool = graph, label, pool
+        self.pair = Counterparts(History.read(trace), History.read(twin))
+        self.trace, self.twin = self.pair.trace, self.pair.twin
+        cuts, data = bounds(self.trace, self.twin), shown(self.trace, self.twin)
+        self.mine = numbers(self.trace, label["faulted"]["rmse"], cuts, data)
+        self.usual = numbers(self.twin, label["twin"]["rmse"], cuts, data)
+        self.cuts = cuts
+
+    def broken(self, rules: dict[str, Rule]) -> Iterator[str]:
+        """What is wrong with the graph, one sentence each."""
+        nodes = {node["id"]: node for node in self.graph["nodes"]}
+        for node in nodes.values():
+            yield from (f"{node['id']}: {what}" for what in self._node(node))
+        for edge in self.graph["edges"]:
+            way = f"{edge['source']} -> {edge['target']} by {edge['rule']}"
+            if edge["source"] not in nodes or edge["target"] not in nodes:
+                yield f"{way}: names what is no node"
+                continue
+            source, target = nodes[edge["source"]], nodes[edge["target"]]
+            yield from (f"{way}: {what}" for what in self._edge(rules, edge, source, target))
+        yield from self._whole(nodes)
+
+    # --- (b) ---
+
+    def _node(self, node: Graph) -> Iterator[str]:
+        type_, name, state = node["type"], node["name"], node["state"]
+        if node["id"] != ":".join(part for part in (type_, name, state) if part):
+            yield "is not called so"
+        if state == "injected":
+            yield from self._injected(node)
+            return
+        try:
+            yield from self._deviation(node)
+            seen = {first_seen(self.pair, type_, one, state) for one in self._pieces(node)}
+            (t,) = seen
+        except MISFITS as error:
+            yield f"is nothing that is in such a state ({error!r})"
+            return
+        if node["onset_t"] != t or node["onset_s"] != self.trace.rows[t]["ts"]:
+            yield f"is first seen at record {node['onset_t']}; it is {t}"
+        whose = component(self.pair, type_, name, state, t)
+        if node["component"] != whose:
+            yield f"is said to be {node['component']}'s, and is {whose}'s"
+
+    def _deviation(self, node: Graph) -> Iterator[str]:
+        for measure, value, usual in self._measured(node):
+            said = node["test"], node["value"], node["twin"], node["baseline"]
+            rare = rarity(self.pool, measure, value)
+            if said != (measure, value, usual, rare):
+                yield f"says {said}, and is {(measure, value, usual, rare)}"
+            if not value > (usual or 0):
+                yield f"its {value} is no more than its twin's {usual}"
+            if node["state"] == "late" and usual is None:
+                yield "is late without a counterpart"
+            if rare > level(node["state"]):
+                yield f"its {value} is no rarer than {rare} among fault-free runs"
+        if node["type"] == "finding":
+            row = self.trace.rows[int(node["name"])]
+            if not self.pair.finding_is_new(row) and row["subject"] != {}:
+                yield "is raised in the twin, too"
+
+    def _measured(self, node: Graph) -> Iterator[tuple[str, float, float | None]]:
+        """Measure, value and the counterpart's value; of each piece that a part is made of."""
+        type_, state = node["type"], node["state"]
+        names = self._pieces(node)
+        if type_ == "finding":
+            names = [self.trace.rows[int(node["name"])]["pattern"]]
+        for name in names:
+            same = self.pair.of.get(name) if type_ in ("event", "activation") else name
+            usual: Number | None = (
+                self.usual.get((type_, same or "", state)) if same is not None else None
+            )
+            measure, value = self.mine[type_, name, state]
+            yield measure, value, usual[1] if usual else None
+
+    def _pieces(self, node: Graph) -> list[str]:
+        """The names of the parts that a part is put together of; of all else its own."""
+        if node["type"] != "part":
+            return [node["name"]]
+        ((low, high),) = piece(node["name"])
+        inner = [cut for cut in self.cuts if low <= cut <= high]
+        return [f"{a}-{b}" for a, b in pairwise(inner)]
+
+    def _injected(self, node: Graph) -> Iterator[str]:
+        acts = [self._began(a) for a in self.label["injections"] if a["agent"] == node["name"]]
+        if not acts or node["onset_t"] != min(acts) or node["value"] != len(acts):
+            yield f"does not follow from the injections at {acts}"
+        elif node["onset_s"] != self.trace.rows[min(acts)]["ts"]:
+            yield "is at another time than its record"
+        if node["component"] != node["name"]:
+            yield "is not its own component"
+
+    def _began(self, act: Graph) -> int:
+        """An act's record, or the end of its activation, whichever is earlier."""
+        turn = self.trace.turns.get(act["activation"] or "")
+        t = int(act["t"])
+        return min(t, t if turn is None or turn.stop is None else turn.stop)
+
+    # --- (a) and (c) ---
+
+    def _edge(
+        self, rules: dict[str, Rule], edge: Graph, source: Graph, target: Graph
+    ) -> Iterator[str]:
+        rule = rules.get(edge["rule"])
+        if rule is None:
+            yield "there is no such rule"
+            return
+        if source["type"] != rule.source or source["state"] not in rule.source_states:
+            yield "the rule does not begin with such a node"
+        elif target["type"] != rule.target or target["state"] not in rule.target_states:
+            yield "the rule does not end with such a node"
+        elif not self._holds(rule.relation, source, target):
+            yield f'it does not hold that the one "{rule.relation}" the other'
+        if source["onset_t"] > target["onset_t"]:
+            yield "the effect is seen before its cause"
+
+    def _holds(self, relation: str, source: Graph, target: Graph) -> bool:
+        try:
+            return holds(relation, self.trace, self.label["injections"], source, target)
+        except MISFITS:
+            return False
+
+    def _whole(self, nodes: dict[str, Graph]) -> Iterator[str]:
+        """Whether all lies between injections and alarms, and these are what it says."""
+        if min(map(self._began, self.label["injections"]), default=0) > self.pair.first:
+            yield f"trace and twin differ from record {self.pair.first} on, before all injections"
+        after, before = defaultdict(set), defaultdict(set)
+        for edge in self.graph["edges"]:
+            after[edge["source"]].add(edge["target"])
+            before[edge["target"]].add(edge["source"])
+        roots = {name for name, node in nodes.items() if node["state"] == "injected"}
+        alarms = {name for name, node in nodes.items() if node["type"] in ("outcome", "finding")}
+        if alarms != set(self.graph["alarms"]):
+            yield f"the alarms are {sorted(alarms)}"
+        for name in sorted(set(nodes) - _reached(roots, after)):
+            yield f"{name}: no path leads there from an injection"
+        for name in sorted(set(nodes) - _reached(alarms, before)):
+            yield f"{name}: no path leads from there to an alarm"
+        targets = {fault["target"] for fault in self.label["faults"]}
+        if {nodes[root]["name"] for root in roots} != targets:
+            yield f"the faults were injected into {sorted(targets)}"
+        causes = {(fault["target"], fault["kind"]) for fault in self.label["faults"]}
+        if {(one["component"], one["kind"]) for one in self.graph["root_causes"]} != causes:
+            yield f"the root causes are {sorted(causes)}"
+
+
+def _reached(names: set[str], ways: dict[str, set[str]]) -> set[str]:
+    found, todo = set(), list(names)
+    while todo:
+        one = todo.pop()
+        if one not in found:
+            found.add(one)
+            todo += ways.get(one, ())
+    return found
