@@ -210,7 +210,7 @@ def _of_agents(course: Course) -> Iterator[Measured]:
     for agent in course.agents:
         yield Measured("agent", agent, "gone", "agent gone", agent in course.leaves)
         held = merged(r for event in kept_for(course, agent) for r in event.about)
-        is_starved = bool(held) and bool(_without(course.whole, held))
+        is_starved = not course.answer and bool(held) and bool(_without(course.whole, held))
         yield Measured("agent", agent, "starved", "agent starved", is_starved)
 
 

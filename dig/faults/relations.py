@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dig.records import Emit, FindingRow
+from dig.tasks.parts import merged
 
 from .causal_graph import Node
-from .course import Course, Event, Ranges, common
+from .course import Course, Event, Ranges, common, length
 from .measuring import kept_for, piece_of, report_to
 from .placing import Injection
 
@@ -111,11 +112,27 @@ def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     used = [r for one in activation.with_fate("consume") for r in events[one].about]
     made = [r for one in activation.outputs for r in events[one].about]
     piece = (piece_of(target.name),)
-    return common(tuple(used), piece) > 0 and common(tuple(made), piece) < _size(piece)
+    return common(tuple(used), piece) > 0 and common(tuple(made), piece) < length(piece)
 
 
-def _size(ranges: Ranges) -> int:
-    return sum(stop - start for start, stop in ranges)
+def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
+    """Whether the solutions that an agent keeps are not about all of some elements."""
+    held = merged(r for event in kept_for(at.course, agent) for r in event.about)
+    return common(held, ranges) < length(ranges)
+
+
+def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+    """It consumed something of which the agent was to be told, and that the agent lacks."""
+    used = at.course.activations[source.name].with_fate("consume")
+    events = [at.course.events[one] for one in used]
+    wanted = [event for event in events if report_to(event) == target.name]
+    return any(_lacks(at, target.name, event.about) for event in wanted)
+
+
+def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+    """The agent was to be told of it, and lacks it."""
+    event = at.event(source)
+    return report_to(event) == target.name and _lacks(at, target.name, event.about)
 
 
 def _led_to(at: Setting, source: Node, target: Node) -> bool:
@@ -129,7 +146,7 @@ def _is_about(at: Setting, source: Node, target: Node) -> bool:
 
 def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
     event, piece = at.event(source), (piece_of(target.name),)
-    return common(event.about, piece) < _size(piece)
+    return common(event.about, piece) < length(piece)
 
 
 def _is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
@@ -197,12 +214,6 @@ def _is_missed_by_mc(at: Setting, source: Node, target: Node) -> bool:
     return at.finding(target).pattern == "MC"
 
 
-def _is_late_for_et(at: Setting, source: Node, target: Node) -> bool:
-    """Work that is named is about the part."""
-    piece = (piece_of(source.name),)
-    return any(common(at.course.events[one].about, piece) for one in _named_by_et(at, target))
-
-
 RELATIONS: Mapping[str, Relation] = MappingProxyType(
     {
         "acted in": _acted_in,
@@ -217,6 +228,8 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "was let go by": _was_let_go_by,
         "consumed the last of": _consumed_the_last_of,
         "led to": _led_to,
+        "lost what was to be told to": _lost_what_was_to_be_told_to,
+        "was to be told to": _was_to_be_told_to,
         "is about": _is_about,
         "leaves out": _leaves_out,
         "is lacked by": _is_lacked_by,
@@ -231,7 +244,6 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "is named by DL": _is_named_by_dl,
         "waits in DL": _waits_in_dl,
         "is missed by MC": _is_missed_by_mc,
-        "is late for ET": _is_late_for_et,
     }
 )
 """The relations, by the names that rules have for them."""

@@ -95,6 +95,10 @@ RULES: tuple[Rule, ...] = (
         "A6", "activation: losing", "consumed the last of", "part: missing late",
         "work that is consumed without an outcome is not solved by anybody",
     ),
+    _rule(
+        "A7", "activation: losing", "lost what was to be told to", "agent: starved",
+        "who puts solutions together is never told of work that comes to nothing",
+    ),
     # From event to event.
     _rule(
         "E1", "event: late delayed overdue rerouted misdirected", "led to", "event: late",
@@ -134,6 +138,10 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "P3", "event: premature", "leaves out", "part: missing",
         "an answer does not have what was not solved by then",
+    ),
+    _rule(
+        "P4", "event: lost unread", "was to be told to", "agent: starved",
+        "who puts solutions together waits for what is lost or not taken up",
     ),
     # To what the run comes to.
     _rule(
@@ -194,9 +202,5 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "F7", "part: missing", "is missed by MC", "finding: raised",
         "all work is gone before there is an answer",
-    ),
-    _rule(
-        "F8", "part: late", "is late for ET", "finding: raised",
-        "the answer is submitted while work on a part that came late goes on",
     ),
 )  # fmt: skip

@@ -49,7 +49,10 @@ def numbers(
             found["activation", turn.id, state] = measure, round(float(value), 6)
     for agent in h.agents:
         found["agent", agent, "gone"] = "agent gone", float(agent in h.left)
-        found["agent", agent, "starved"] = "agent starved", float(_starved(h, agent))
+        found["agent", agent, "starved"] = (
+            "agent starved",
+            float(not h.answer and _starved(h, agent)),
+        )
     for low, high in pairwise(cuts):
         name, solved = f"{low}-{high}", solutions(h, [[low, high]])
         missing = [gone(h, event) is not None for event in solutions(h, [[low, high]])]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .first_seen import piece
-from .history import History, Row, Turn, both, tidy
+from .history import Event, History, Row, Turn, both, tidy
 from .numbers import has, kept, unread
 
 Node = dict[str, Any]
@@ -47,6 +47,12 @@ def holds(relation: str, h: History, acts: list[Row], source: Node, target: Node
     return _of_work(relation, h, source, target)
 
 
+def lacks(h: History, event: Event) -> bool:
+    """Whether who is to be told of an event keeps no solution of some of it."""
+    held = tidy(r for solution in kept(h, event.tell) for r in solution.about)
+    return not has(held, event.about)
+
+
 def _of_agent(relation: str, h: History, acts: list[Row], agent: str, target: Node) -> bool:
     if relation == "acted in":
         return target["name"] in [act["activation"] for act in acts]
@@ -77,6 +83,9 @@ def _of_turn(relation: str, h: History, turn: Turn, target: Node) -> bool:
         is_there = other.id in turn.inputs or came
         took = turn.fates.get(other.id) == "consume"
         return is_there and not took and target["component"] == turn.agent
+    if relation == "lost what was to be told to":
+        events = [h.events[e] for e in turn.having("consume")]
+        return any(event.tell == target["name"] and lacks(h, event) for event in events)
     if relation == "generated":
         return h.events[target["name"]].by == turn.id
     if relation == "passed on":
@@ -100,6 +109,8 @@ def _of_work(relation: str, h: History, source: Node, target: Node) -> bool:
         return name != target["name"] and name in h.behind(target["name"])
     if relation == "was let go by":
         return h.turns[target["name"]].fates.get(name) in ("reroute", "discard")
+    if relation == "was to be told to":
+        return h.events[name].tell == target["name"] and lacks(h, h.events[name])
     if relation == "is about":
         return both(h.events[name].about, piece(target["name"])) > 0
     if relation == "leaves out":
@@ -122,8 +133,6 @@ def _found(relation: str, h: History, source: Node, row: Row) -> bool:
         elements = tidy(r for one in named for r in h.events[one].about)
         if relation == "is about what ET names":
             return both(h.events[name].about, elements) > 0
-        if relation == "is late for ET":
-            return both(elements, piece(name)) > 0
         if relation == "is behind the subject of ET":
             return name in h.behind(subject["event"])
         return relation == "is named by ET" and name in named
