@@ -12,7 +12,7 @@ SMALL = Recipe(
     seed=7,
     count=30,
     configurations=(Configuration("newsgroups", 60, 3), Configuration("newsgroups", 60, 6)),
-    baseline_runs=40,
+    baseline_runs=20,
 )
 
 

@@ -117,7 +117,7 @@ def test_every_trace_is_one(small: FaultSet) -> None:
     paths = sorted(small.path.rglob("*.dig.jsonl"))
     assert len(paths) == 2 * SMALL.count + len(SMALL.configurations) * SMALL.baseline_runs
     for path in paths[::7]:
-        assert not verify(path).violations
+        assert not verify(path).problems
 
 
 def test_a_trace_tells_no_fault(small: FaultSet) -> None:

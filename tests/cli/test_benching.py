@@ -1,0 +1,133 @@
+"""`digmon bench`: what it prints, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.faults import candidates, storing
+from dig.faults.answers import schema
+from dig.faults.instances import FaultSet
+from tests.faults.conftest import SMALL, small
+
+__all__ = ["small"]  # the fixture
+
+EVERYBODY = ("random", "last_agent", "most_findings", "first_finding", "earliest_deviation")
+
+
+def test_help_says_that_speed_is_measured_elsewhere(call: Any) -> None:
+    """`make bench` is something else."""
+    code, out, _ = call("bench", "--help")
+    assert code == 0
+    assert "make bench" in " ".join(out.split())
+    assert all(word in out for word in ("make", "score", "attribute", "detectors", "healing"))
+
+
+def test_the_schema_is_printed(call: Any) -> None:
+    """As JSON, and nothing else."""
+    code, out, err = call("bench", "schema")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == schema()
+
+
+@pytest.mark.parametrize("name", EVERYBODY)
+def test_attribute_and_score(call: Any, small: FaultSet, tmp_path: Path, name: str) -> None:
+    """The answers of each attributor can be scored, as a table and as JSON."""
+    answers = tmp_path / "answers.json"
+    code, out, err = call("bench", "attribute", name, small.path, "-o", answers)
+    assert (code, out) == (0, f"30 answers in {answers}\n")
+    assert err.splitlines()[-1] == "30 of 30 answers"
+    code, out, _ = call("bench", "score", answers, small.path)
+    assert code == 0
+    assert out.startswith(f"## Answers by {name}\n")
+    code, out, _ = call("bench", "score", answers, small.path, "--json")
+    found = json.loads(out)
+    assert found["by"] == name
+    assert found["strata"]["all"]["f1"]["count"] == 30
+
+
+def test_exchanged_labels_give_other_scores(call: Any, small: FaultSet, tmp_path: Path) -> None:
+    """`--shuffle` says what is left by chance, the same for the same seed."""
+    answers = tmp_path / "answers.json"
+    call("bench", "attribute", "earliest_deviation", small.path, "-o", answers)
+
+    def scored(*more: object) -> Any:
+        return json.loads(call("bench", "score", answers, small.path, "--json", *more)[1])["runs"]
+
+    assert scored("--shuffle", 1) == scored("--shuffle", 1)
+    assert scored("--shuffle", 1) != scored()
+
+
+def test_bad_answers_are_refused_in_one_line(call: Any, small: FaultSet, tmp_path: Path) -> None:
+    """Exit status 2, and the place in the file."""
+    answers = tmp_path / "answers.json"
+    answers.write_text('{"answers": {"i0001": {"root_causes": [{"component": "a"}]}}}')
+    code, out, err = call("bench", "score", answers, small.path)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "answers.i0001.root_causes[0].kind: field required" in err
+
+
+def test_what_is_no_set_is_refused(call: Any, tmp_path: Path) -> None:
+    """With what would make one."""
+    for command in (["detectors"], ["healing"], ["score", tmp_path / "a.json"]):
+        if command[0] == "score":
+            (tmp_path / "a.json").write_text('{"answers": {}}')
+        code, _, err = call("bench", *command, tmp_path)
+        assert code == 2
+        assert "digmon bench make" in err
+
+
+def test_detectors_and_healing_print_tables_or_json(call: Any, small: FaultSet) -> None:
+    """The same figures in both."""
+    code, out, _ = call("bench", "detectors", small.path)
+    assert code == 0
+    assert "| no fault | 30 |" in out
+    code, out, _ = call("bench", "detectors", small.path, "--json")
+    assert json.loads(out)["confusion"]["no fault"]["OE"]["count"] == 30
+    code, out, err = call("bench", "healing", small.path, "--jobs", 1)
+    assert (code, err.splitlines()[-1]) == (0, "30 of 30 runs")
+    assert "| all | 30 |" in out
+    code, out, _ = call("bench", "healing", small.path, "--jobs", 1, "--json")
+    assert json.loads(out)["all"]["valid, healed"]["count"] == 30
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe that is done in a second."""
+
+    few = partial(candidates.Recipe, configurations=SMALL.configurations[:1], baseline_runs=20)
+    monkeypatch.setattr(candidates, "Recipe", few)
+
+
+@pytest.mark.usefixtures("quick")
+def test_make_makes_a_set_once(call: Any, tmp_path: Path) -> None:
+    """And does not touch one that is there."""
+    out = tmp_path / "set"
+    made = call("bench", "make", "--out", out, "--seed", 3, "--count", 2, "--jobs", 1)
+    assert made[:2] == (0, f"2 instances in {out}; {out / 'CARD.md'} tells more\n")
+    assert "2 of 2 instances" in made[2]
+    assert [one.id for one in FaultSet.open(out).index.instances] == ["i0001", "i0002"]
+    code, _, err = call("bench", "make", "--out", out, "--seed", 3)
+    assert code == 2
+    assert "is not empty" in err
+
+
+@pytest.mark.usefixtures("quick")
+def test_make_can_be_interrupted(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit status 130, and nothing is left."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storing, "harvest", interrupted)
+    code, out, err = call("bench", "make", "--out", tmp_path / "set", "--seed", 3, "--jobs", 1)
+    assert (code, out) == (130, "")
+    assert err.endswith("digmon: interrupted; nothing was kept\n")
+    assert not [*tmp_path.iterdir()]

@@ -1,0 +1,237 @@
+"""The attributors: whom they blame in runs that were written by hand, and in a set."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dig.errors import SettingsError
+from dig.faults.answers import Answer, read_answers
+from dig.faults.attributors import (
+    ATTRIBUTORS,
+    Attributor,
+    attribute_all,
+    attributor,
+    usual_kinds,
+)
+from dig.faults.catalogue import KINDS
+from dig.faults.deviations import SIGNS, Usual, signs
+from dig.faults.instances import FaultSet
+from dig.faults.scores_answers import score
+from dig.records import (
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    Fate,
+    FindingRow,
+    Leave,
+    Record,
+    Run,
+    Start,
+)
+
+from .test_concerning import RUN
+
+
+def found(*rows: FindingRow) -> list[Record]:
+    """The run of `test_concerning` with these findings instead of its own."""
+    return [*(one for one in RUN[:9]), *rows]
+
+
+def orphan(t: int, event: str) -> FindingRow:
+    return FindingRow(t, 3, "OE", None, {"event": event}, {"cause": "left"})
+
+
+@pytest.fixture
+def made(small: FaultSet) -> Callable[[str], Attributor]:
+    return lambda name: ATTRIBUTORS[name](small)
+
+
+def blamed(answer: Answer) -> list[str]:
+    return [cause.component for cause in answer.root_causes]
+
+
+def test_the_last_agent_is_whose_activation_ended_last(made: Callable[[str], Attributor]) -> None:
+    """And nobody, where no activation has ended."""
+    assert blamed(made("last_agent")(RUN)) == ["a"]
+    assert made("last_agent")(RUN[:4]) == Answer()
+
+
+def test_most_findings_are_about_whom_it_blames(made: Callable[[str], Attributor]) -> None:
+    """Not whom the first is about."""
+    run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
+    answer = made("most_findings")(run)
+    assert blamed(answer) == ["a"]
+    assert answer.root_causes[0].evidence == (10,)
+    assert made("most_findings")(RUN[:9]) == Answer()
+
+
+def test_the_first_finding_has_a_subject(made: Callable[[str], Attributor]) -> None:
+    """Even if all others are about somebody else."""
+    run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
+    assert blamed(made("first_finding")(run)) == ["b"]
+    assert made("first_finding")(RUN[:9]) == Answer()
+
+
+def test_chance_is_the_same_for_the_same_run(made: Callable[[str], Attributor]) -> None:
+    """And blames everybody and every kind sooner or later."""
+    one = made("random")
+    assert one(RUN) == one(RUN)
+    runs = ([Run(0, 0, str(number), ("a", "b", "c"))] for number in range(300))
+    causes = [one(run).root_causes[0] for run in runs]
+    assert {cause.component for cause in causes} == {"a", "b", "c"}
+    assert {cause.kind for cause in causes} == {*KINDS}
+
+
+def test_a_kind_is_guessed_from_the_public_part_alone(small: FaultSet) -> None:
+    """The most frequent one among public runs with the same first finding."""
+    kind_of = usual_kinds(small)
+    kinds = [
+        fault["kind"]
+        for one in small.instances("public")
+        for fault in one.label().faults
+        if next((r.pattern for r in one.records() if isinstance(r, FindingRow)), None) == "OE"
+    ]
+    assert kinds.count(kind_of(found(orphan(9, "q")))) == max(map(kinds.count, kinds))
+
+
+def test_an_attributor_sees_nothing_of_held_out_labels(small: FaultSet, tmp_path: Path) -> None:
+    """Answers are the same where those labels are not there."""
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(small.path, copy)
+    shutil.rmtree(copy / "held-out-labels")
+    for name in ATTRIBUTORS:
+        assert attribute_all(name, FaultSet.open(copy)) == attribute_all(name, small)
+
+
+def test_deviations_find_more_than_chance(small: FaultSet) -> None:
+    """On a set in which every fault has consequences, and so do findings."""
+    of = {name: score(attribute_all(name, small), small) for name in ATTRIBUTORS}
+    hits = {name: sum(one.marks["any_agent"] for one in got.scored) for name, got in of.items()}
+    assert hits["earliest_deviation"] > hits["random"]
+
+
+# --- signs ---
+
+
+def step(t: int, agent: str, fate: str, *outputs: Record, error: Any = None) -> list[Record]:
+    ids = tuple(one.event for one in outputs if isinstance(one, Emit))
+    name = f"v{t}"
+    return [
+        Start(t, t * 1_000_000, name, agent, ("p",)),
+        End(t + 1, (t + 2) * 1_000_000, name, (Fate("p", fate),), ids, error=error),  # type: ignore[arg-type]
+        *outputs,
+    ]
+
+
+def sent(t: int, event: str, by: str, *to: str, payload: Any = None, final: bool = False) -> Emit:
+    return Emit(t, t * 1_000_000, event, by, to, "message", final, payload)
+
+
+HEAD: list[Record] = [Run(0, 0, "r", ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("records", "sign"),
+    [
+        (step(1, "a", "consume", error={"what": "no"}), ("failed", 1)),
+        (step(1, "a", "delay"), ("waited", 1)),
+        (step(1, "a", "reroute"), ("passed on", 1)),
+        (step(1, "a", "discard"), ("discarded", 1)),
+        (step(1, "a", "consume"), ("generated nothing", 1)),
+        (step(1, "a", "delay"), ("took long", 2)),
+        ([Leave(1, 0, "a")], ("left", 1)),
+        (step(1, "a", "consume", sent(3, "q", "v1", "zoe")), ("to nobody", 1)),
+        (step(1, "a", "consume", sent(3, "q", "v1", final=True)), ("answered at once", 1)),
+        (
+            step(1, "a", "consume", sent(3, "q", "v1", "b", payload=1),
+                 sent(4, "r", "v1", "b", payload=1)),
+            ("said again", 1),
+        ),
+        (
+            [*step(1, "a", "consume", sent(3, "q", "v1", "b")), Deliver(4, 9_000_000, "q", "b")],
+            ("arrived late", 6),
+        ),
+        ([*step(1, "a", "consume", sent(3, "q", "v1", "b")), Expire(4, 0, "q")], ("expired", 1)),
+    ],
+)  # fmt: skip
+def test_each_sign_is_seen(records: Sequence[Record], sign: tuple[str, float]) -> None:
+    """With its agent and its number; and there is a kind of fault that looks like it."""
+    assert sign in [(one.what, one.value) for one in signs([*HEAD, *records]) if one.agent == "a"]
+    assert SIGNS[sign[0]] in KINDS
+
+
+def test_what_is_usual_is_no_deviation() -> None:
+    """The first sign that exceeds what all but a few usual runs have is one."""
+    usual = Usual.of([[*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]] * 60)
+    passes = [*HEAD, *step(1, "a", "reroute"), *step(5, "b", "discard")]
+    assert usual.first_unusual([*HEAD, *step(1, "b", "consume", sent(3, "q", "v1", "a"))]) is None
+    first = usual.first_unusual(passes)
+    assert first is not None
+    assert (first.agent, first.what, first.t) == ("a", "passed on", 2)
+
+
+def test_a_rare_value_of_usual_runs_is_a_deviation_all_the_same() -> None:
+    """One of sixty is less than one in fifty; two are not."""
+    plain: list[Record] = [*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]
+    waits: list[Record] = [*HEAD, *step(1, "a", "delay")]
+    assert Usual.of([plain] * 59 + [waits]).first_unusual(waits) is not None
+    assert Usual.of([plain] * 58 + [waits] * 2).first_unusual(waits) is None
+
+
+# --- one's own ---
+
+
+def test_ones_own_is_a_function_of_a_runs_records(
+    small: FaultSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is called with every run of the set."""
+    module = ModuleType("mine")
+    seen: list[Record] = []
+
+    def nobody(run: Sequence[Record]) -> Answer:
+        seen.append(run[0])
+        return Answer()
+
+    module.nobody = nobody  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", module)
+    answers = attribute_all("mine:nobody", small)
+    assert len(seen) == len(answers.answers) == len(small.index.instances)
+    assert answers.by == "mine:nobody"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nobody", "there is no attributor 'nobody'; known are: random"),
+        ("no_such_module:it", "cannot be imported"),
+        ("json:no_such_thing", "cannot be imported"),
+        ("builtins:len", "answered "),
+    ],
+)
+def test_what_is_no_attributor_is_refused(small: FaultSet, name: str, said: str) -> None:
+    """With a sentence that says why."""
+    with pytest.raises(SettingsError, match=said):
+        attribute_all(name, small)
+
+
+def test_names_are_found(small: FaultSet) -> None:
+    """All that there are can be had by name."""
+    assert all(callable(attributor(name, small)) for name in ATTRIBUTORS)
+
+
+def test_answers_of_all_can_be_read_again(small: FaultSet, tmp_path: Path) -> None:
+    """What an attributor says fits the schema."""
+    for name in ATTRIBUTORS:
+        answers = attribute_all(name, small)
+        path = tmp_path / f"{name}.json"
+        path.write_text(answers.text())
+        assert read_answers(path) == answers

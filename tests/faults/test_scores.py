@@ -1,0 +1,188 @@
+"""The scores of answers, of detectors and of healing, with values that were worked out by hand."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+
+from dig.errors import SettingsError
+from dig.faults.answers import Answer, Answers, RootCause, Step
+from dig.faults.instances import Ending, FaultSet
+from dig.faults.scores_answers import score
+from dig.faults.scores_detectors import NO_FAULT, DetectorScores, Seen, score_detectors
+from dig.faults.scores_healing import COLUMNS, HealingScores, Pair, score_healing
+from dig.faults.scoring import METRICS
+
+
+def perfect(known: FaultSet) -> Answers:
+    """What somebody answers who has read the labels; every record is named as evidence."""
+    answers = {}
+    for one in known.instances():
+        graph, every = one.graph().project(), tuple(range(one.entry.records))
+        answers[one.entry.id] = Answer(
+            root_causes=tuple(
+                RootCause(component=cause.component, kind=cause.kind, evidence=every[-1:])
+                for cause in graph.root_causes
+            ),
+            propagation=tuple(Step(source=edge.source, target=edge.target) for edge in graph.edges),
+        )
+    return Answers(by="somebody who knows", answers=answers)
+
+
+def test_who_knows_all_is_right_in_all(small: FaultSet) -> None:
+    """Every metric about causes and steps is 1 in every run."""
+    for one in score(perfect(small), small).scored:
+        assert {v for name, v in one.marks.items() if name != "evidence"} == {1.0}
+
+
+def test_labels_that_are_exchanged_leave_chance(small: FaultSet) -> None:
+    """The shuffle test: right answers to other runs get what any pairing would give.
+
+    With labels exchanged at random the expected score is the mean over all pairs of runs of one
+    configuration; over twenty shuffles the mean must be close to it, and far from 1.
+    """
+    answers = perfect(small)
+    metrics = ("exact", "recall", "any_agent", "edge_f1")
+    shuffled = [score(answers, small, shuffle) for shuffle in range(20)]
+    got = {m: fmean(one.marks[m] for s in shuffled for one in s.scored) for m in metrics}
+    causes = [
+        (one.entry.configuration, frozenset((c.component, c.kind) for c in one.graph().root_causes))
+        for one in small.instances()
+    ]
+    expected = fmean(
+        fmean(other == true for where, other in causes if where == configuration)
+        for configuration, true in causes
+    )
+    assert got["exact"] == pytest.approx(expected, abs=0.05)
+    assert expected < 0.25
+    assert all(got[m] < 0.6 for m in metrics)
+
+
+def test_runs_without_an_answer_count_as_empty_and_are_told(small: FaultSet) -> None:
+    """They lower the mean; the notes say how many there were."""
+    known = perfect(small)
+    ids = sorted(known.answers)
+    half = Answers(answers={name: known.answers[name] for name in ids[::2]})
+    found = score(half, small)
+    assert found.missing == tuple(ids[1::2])
+    assert found.to_json()["strata"]["all"]["exact"]["mean"] == len(ids[::2]) / len(ids)
+    assert "15 runs without an answer" in " ".join(found.notes())
+
+
+def test_answers_about_runs_that_are_not_there_are_refused(small: FaultSet) -> None:
+    """A name that was mistyped must not count as a run without an answer."""
+    with pytest.raises(SettingsError, match=r"answers\.i9999: .* has no such run"):
+        score(Answers(answers={"i9999": Answer()}), small)
+
+
+def test_each_stratum_has_its_runs(small: FaultSet) -> None:
+    """Parts, tasks, sizes of teams and kinds partition all runs."""
+    strata = dict(score(perfect(small), small).strata())
+    assert len(strata["public"]) + len(strata["held-out"]) == len(strata["all"]) == 30
+    assert len(strata["3 agents"]) + len(strata["6 agents"]) == 30
+    kinds = {one.kind for one in strata["all"]}
+    assert sum(len(strata[kind]) for kind in kinds) == 30
+
+
+def test_a_table_has_every_metric_and_every_stratum(small: FaultSet) -> None:
+    """As Markdown, with intervals."""
+    found = score(perfect(small), small)
+    table = found.table().markdown()
+    assert all(name in table for name in METRICS)
+    assert all(f"| {stratum} |" in table for stratum, _ in found.strata())
+    assert "1.00 [0.89, 1.00]" in table  # 30 of 30, by Wilson
+
+
+# --- detectors ---
+
+
+def seen(kind: str, should: str, may: str, **delays: tuple[int, float]) -> Seen:
+    return Seen(kind, frozenset(should.split()), frozenset(may.split()), delays)
+
+
+DETECTED = DetectorScores(
+    (
+        seen("drop", "OE", "DL", OE=(4, 5.0), DL=(9, 12.0)),
+        seen("drop", "OE", "DL", OE=(8, 7.0)),
+        seen("drop", "OE", "DL"),
+        seen("crash", "DL", "", OE=(1, 1.0)),
+        seen(NO_FAULT, "", "", OE=(2, 2.0)),
+        seen(NO_FAULT, "", ""),
+    )
+)
+
+
+def test_precision_recall_and_delay_of_a_pattern() -> None:
+    """OE: in 2 of the 3 runs that should have it; 2 of the 4 runs that have it should."""
+    found = DETECTED.pattern("OE")
+    assert found.expected == (True, True, False)
+    assert sorted(found.rightly) == [False, False, True, True]
+    row = found.to_json()
+    assert (row["recall"]["mean"], row["precision"]["mean"]) == (2 / 3, 0.5)
+    assert row["delay_records"] == (6.0, 5.0, 7.0)
+    assert row["delay_s"] == (6.0, 5.5, 6.5)
+
+
+def test_a_pattern_that_may_be_raised_is_no_mistake() -> None:
+    """DL after a drop counts for its precision and not for its recall."""
+    found = DETECTED.pattern("DL")
+    assert (found.rightly, found.expected) == ((True,), (False,))
+
+
+def test_kinds_against_patterns() -> None:
+    """Shares of runs, with a mark where the catalogue expects it, and the twins as a row."""
+    confusion = DETECTED.tables()[1].markdown()
+    assert "| no fault | 2 | 0.00 | 0.00 | 0.50 | 0.00 | 0.00 | 0.00 | 0.00 | 0.50 |" in confusion
+    assert "| drop | 3 | 0.00 | 0.00 | 0.67! | 0.33? | 0.00 | 0.00 | 0.00 | 0.33 |" in confusion
+
+
+def test_detectors_are_judged_by_runs_and_twins(small: FaultSet) -> None:
+    """Each instance gives a run with its kind and a twin without; no finding is before a fault."""
+    found = score_detectors(small)
+    assert [one.kind for one in found.seen].count(NO_FAULT) == len(small.index.instances)
+    assert len(found.seen) == 2 * len(small.index.instances)
+    late = [delay for one in found.seen for delay in one.delays.values()]
+    assert late
+    assert all(records >= 0 and seconds >= 0 for records, seconds in late)
+
+
+# --- healing ---
+
+
+def ended(rmse: float | None, seconds: float = 10.0) -> Ending:
+    submitted = rmse is not None
+    outcome = "submitted" if submitted else "stopped"
+    return Ending(outcome=outcome, valid=submitted, rmse=rmse, seconds=seconds, raised={})
+
+
+HEALED = HealingScores(
+    (
+        Pair("drop", ended(None), ended(2.0), ended(2.0)),
+        Pair("drop", ended(9.0), ended(5.0, 14.0), ended(2.0)),
+        Pair("drop", ended(1.0), ended(None), ended(1.0)),
+        Pair("drop", ended(1.0), ended(3.0, 12.0), ended(1.0)),
+    )
+)
+
+
+def test_what_healing_saves_and_what_it_makes_worse() -> None:
+    """Worked out by hand: one saved, two worse (no answer any more, a larger RMSE)."""
+    found = HEALED.to_json()["drop"]
+    assert [*found] == [*COLUMNS]
+    assert (found["saved"], found["made worse"]) == (1, 2)
+    assert found["valid, unhealed"]["mean"] == found["valid, healed"]["mean"] == 0.75
+    assert found["valid, gained"]["mean"] == 0
+    assert found["RMSE, gained"]["mean"] == (-4 + 2) / 2
+    assert found["s, more"]["mean"] == (4 + 2) / 2
+    assert found["valid, lost for good"]["mean"] == 0.25
+    assert found["RMSE, left"]["mean"] == pytest.approx((0 + 3 + 2) / 3)
+
+
+def test_healing_is_played_on_the_same_runs(small: FaultSet) -> None:
+    """Every run with its own faults; how it ended without healing is what its label says."""
+    found = score_healing(small)
+    labels = [one.label() for one in small.instances()]
+    assert [pair.plain for pair in found.pairs] == [label.faulted for label in labels]
+    assert any(pair.healed.valid and not pair.plain.valid for pair in found.pairs)
+    assert "| all | 30 |" in found.table().markdown()
