@@ -53,29 +53,38 @@ class Configuration:
         size: How large the problem is, in the task's elements.
         agents: How many there are.
         to: Who is given the problem.
+        is_healed: Whether failures are healed. Agents have their usual habits then, so that there
+            is something to heal; else failures are found, and nothing is done about them.
     """
 
     task: str
     size: int
     agents: int
     to: Recipients = "one"
+    is_healed: bool = False
 
     @property
     def name(self) -> str:
         """What its folder is called."""
-        return f"{self.task}-{self.size}-{self.agents}x-{self.to}"
+        healed = "-healed" if self.is_healed else ""
+        return f"{self.task}-{self.size}-{self.agents}x-{self.to}{healed}"
+
+    @property
+    def kinds(self) -> Sequence[tuple[str, ...]]:
+        """The kinds of faults, and pairs of them, that are put into runs of this sort."""
+        return HEALED if self.is_healed else [*((kind,) for kind in KINDS), *HYBRIDS]
 
     def run(self, seed: int) -> TeamRun:
-        """A run of this sort: failures are found, and nothing is done about them."""
+        """A run of this sort."""
         return TeamRun(
             task=self.task,
             size=self.size,
             agents=self.agents,
             to=self.to,
             seed=seed,
-            method="mas",
+            method="dig" if self.is_healed else "mas",
             limits=WINDOWS.limits,
-            profile=CALM,
+            profile=Profile() if self.is_healed else CALM,
         )
 
 
@@ -89,6 +98,8 @@ CONFIGURATIONS = (
     Configuration(NEWSGROUPS, 150, 6),
     Configuration(NEWSGROUPS, 150, 12),
     Configuration(NEWSGROUPS, 60, 6, "all"),
+    Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
+    Configuration(NEWSGROUPS, 150, 6, is_healed=True),
 )
 """The sorts of runs of a set. With `all`, each agent begins a lineage of its own."""
 
@@ -101,6 +112,17 @@ HYBRIDS = (
     ("discard_needed", "address_nobody"),
 )
 """Which kinds go together: a prominent one, and a subtle one."""
+
+HEALED = (
+    ("ignore_notes",),
+    ("ignore_notes", "drop"),
+    ("crash",),
+    ("hoard",),
+    ("leave",),
+    ("never_submit",),
+    ("slow",),
+)
+"""What is put into runs that are healed: nobody can ignore notes where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +166,7 @@ class Recipe:
     @property
     def strata(self) -> list[Stratum]:
         """Each configuration with each kind and each hybrid."""
-        kinds = [*((kind,) for kind in KINDS), *HYBRIDS]
-        return [Stratum(one, some) for one in self.configurations for some in kinds]
+        return [Stratum(one, some) for one in self.configurations for some in one.kinds]
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""

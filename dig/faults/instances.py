@@ -103,6 +103,11 @@ class Label(_Part):
         return TeamRun.read(self.run)
 
     @property
+    def is_healed(self) -> bool:
+        """Whether failures were healed in the run."""
+        return self.run["method"] != "mas"
+
+    @property
     def injected(self) -> tuple[Fault, ...]:
         """The faults."""
         return tuple(Fault.read(fault) for fault in self.faults)

@@ -154,14 +154,17 @@ class DetectorScores:
 def score_detectors(known: FaultSet) -> DetectorScores:
     """What detectors raised in the runs of a set, as it stands in their traces.
 
+    Runs that are healed are left out: agents have habits there that fail without any fault.
+
     Raises:
         SettingsError: It has no labels.
     """
-    return DetectorScores(tuple(seen for one in known.labelled() for seen in _both(one)))
+    runs = ((one, one.label()) for one in known.labelled())
+    unhealed = ((one, label) for one, label in runs if not label.is_healed)
+    return DetectorScores(tuple(seen for one, label in unhealed for seen in _both(one, label)))
 
 
-def _both(instance: Instance) -> Iterable[Seen]:
-    label = instance.label()
+def _both(instance: Instance, label: Label) -> Iterable[Seen]:
     rows = [KINDS[fault["kind"]] for fault in label.faults]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should

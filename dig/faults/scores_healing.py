@@ -82,14 +82,14 @@ def score_healing(
     """Play the runs of a set again, with healing.
 
     Args:
-        known: The set; runs without labels are left out.
+        known: The set; runs without labels are left out, and those that were healed already.
         jobs: How many processes work at once.
         progress: Is told how far it has come.
 
     Raises:
         SettingsError: It has no labels.
     """
-    labels = [one.label() for one in known.labelled()]
+    labels = [label for one in known.labelled() if not (label := one.label()).is_healed]
     pairs: list[Pair] = []
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         for pair in workers.each(heal, labels):
