@@ -105,7 +105,7 @@ class Label(_Part):
     @property
     def is_healed(self) -> bool:
         """Whether failures were healed in the run."""
-        return self.run["method"] != "mas"
+        return bool(self.run["method"] != "mas")
 
     @property
     def injected(self) -> tuple[Fault, ...]:

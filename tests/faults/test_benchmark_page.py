@@ -1,0 +1,50 @@
+"""The page about the benchmark: its code runs, its example is an answer, its table is complete."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dig.faults.answers import Answers
+from dig.faults.attributors import attribute_all
+from dig.faults.instances import FaultSet
+from dig.faults.scores_answers import score
+from dig.faults.scoring import METRICS
+
+PATH = Path(__file__).parents[2] / "docs" / "faults-benchmark.md"
+pytestmark = pytest.mark.skipif(not PATH.exists(), reason="an installed package has no docs")
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PATH.read_text("utf-8")
+
+
+def test_the_attributor_of_the_page_answers(
+    page: str, small: FaultSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is copied as it stands, and is right about somebody."""
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    module = ModuleType("my_module")
+    exec(compile(code, "faults-benchmark.md", "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, "my_module", module)
+    found = score(attribute_all("my_module:slowest", small), small)
+    assert any(one.marks["any_agent"] for one in found.scored)
+
+
+def test_the_example_is_an_answer(page: str) -> None:
+    """It fits the schema."""
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert Answers.model_validate(json.loads(example), strict=False).answers["i0007"].root_causes
+
+
+def test_the_table_has_every_metric(page: str) -> None:
+    """In the order of all other tables."""
+    first = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = [name for cell in first for name in re.findall(r"`(\w+)`", cell)]
+    assert named[: len(METRICS)] == [*METRICS]
