@@ -77,9 +77,20 @@ class DivergenceError(ReplayError):
         self.record = record
         self.expected = expected
         self.got = got
-        super().__init__(
-            f"record {record} differs\n  expected: {expected or 'nothing more'}\n  got: {got}"
-        )
+        pairs = enumerate(zip(expected or "", got, strict=False))
+        at = max(0, next((i for i, (a, b) in pairs if a != b), 0) - _BEFORE)
+        wanted = _from(at, expected) if expected else "nothing more"
+        super().__init__(f"record {record} differs\n  expected: {wanted}\n  got: {_from(at, got)}")
+
+
+_BEFORE, _SHOWN = 300, 600
+"""Characters of a line that are shown before the first that differs, and altogether."""
+
+
+def _from(at: int, line: str) -> str:
+    """What there is to see of a line from some place on."""
+    rest = line[at : at + _SHOWN]
+    return f"{'…' if at else ''}{rest}{'…' if at + _SHOWN < len(line) else ''}"
 
 
 class CutOffError(ReplayError):

@@ -89,10 +89,11 @@ def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
     """The setup of a run of simulated agents that had detectors of a user's own."""
     from dig.tasks.fork import simulated_crew
     from dig.traces.journal import SIDE, read_side
-    from dig.traces.replay.rerun import foreign
+    from dig.traces.replay.header import header_of
     from dig.traces.replay.tape import Tape
 
-    if (path.parent / SIDE).exists() and foreign(Tape(path, payloads=False)):
+    said = Tape(path, payloads=False).header
+    if said and (path.parent / SIDE).exists() and header_of(path, said).foreign:
         return simulated_crew(read_side(path.parent), detectors).setup
     return None
 

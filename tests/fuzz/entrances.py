@@ -6,15 +6,21 @@ import json
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from dig.codec import decode, encode
+from dig.codec import decode, dumps, encode
 from dig.detectors import standard
-from dig.errors import TraceError
+from dig.errors import DigError, ReplayError, TraceError
 from dig.graph import InteractionGraph
 from dig.plain import one_line
+from dig.tasks.runs import TeamRun
+from dig.traces.chain import Chain, bare
 from dig.traces.importing.imports import import_file
+from dig.traces.journal import Journal
 from dig.traces.reader import TRACE, check_trace, read_records
+from dig.traces.replay.fork import rewind
+from dig.traces.replay.rerun import replay, rerun
 from dig.traces.report.rows import Rows
 from dig.traces.verify import verify
 from dig.traces.viewing.server import Server
@@ -163,7 +169,61 @@ class Requests(Entrance):
         self._server.server_close()
 
 
-def assert_short(error: TraceError) -> None:
+class Journals(Entrance):
+    """Replay, rerun and fork: a journal whose checksums are right, and whose text may be anything.
+
+    The checksums guard against accidents; whoever has bad intent writes them anew.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / TRACE
+        self.seeds = [self._run(method) for method in ("dig", "mas")]
+
+    def take(self, data: bytes) -> bool:
+        chain = Chain()
+        lines = [chain.seal(_as_written(line)) for line in data.split(b"\n") if line]
+        self._path.write_bytes(b"".join(lines))
+        refused = [self._refused(look, len(lines)) for look in (_replay, _rerun, _rewind)]
+        return not any(refused)
+
+    def _refused(self, look: Callable[[Path, int], object], lines: int) -> bool:
+        try:
+            look(self._path, lines)
+        except (TraceError, ReplayError) as error:
+            assert_short(error)
+            return True
+        return False
+
+    def _run(self, method: str) -> bytes:
+        run = TeamRun(agents=3, size=2_000, seed=4, method=method, limit_s=30)
+        self._path.unlink(missing_ok=True)
+        arranged = run.arranged(task := run.make_task())
+        with closing(Journal(self._path, header=arranged.setup.described())) as journal:
+            run.simulation(task, journal, arranged=arranged).run()
+        return "\n".join(map(bare, self._path.read_bytes().splitlines(keepends=True))).encode()
+
+
+def _as_written(line: bytes) -> bytes:
+    """A line as a journal has it, if it is JSON: a rerun compares bytes."""
+    try:
+        return dumps(json.loads(line)).encode()
+    except (ValueError, RecursionError):
+        return line
+
+
+def _replay(path: Path, lines: int) -> None:
+    replay(path)
+
+
+def _rerun(path: Path, lines: int) -> None:
+    rerun(path)
+
+
+def _rewind(path: Path, lines: int) -> None:
+    rewind(path, lines // 2)
+
+
+def assert_short(error: DigError) -> None:
     """What is said of a file is one line that does no harm, whatever is in the file."""
     text = str(error)
     assert len(text) < 2_000, len(text)
@@ -174,4 +234,5 @@ ENTRANCES: dict[str, Callable[[Path], Entrance]] = {
     "reader": Reader,
     "importers": Importers,
     "server": Requests,
+    "journals": Journals,
 }

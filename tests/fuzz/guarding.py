@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ FORBIDDEN = (
     "subprocess.Popen", "urllib.Request", "webbrowser.open", "os.remove", "os.rename", "os.chmod",
 )  # fmt: skip
 MOST_S = 1.0
+
+codecs.lookup("utf-16-le")  # Python imports a codec when it is first used, whatever the input
 
 
 class Carried(Exception):

@@ -26,6 +26,8 @@ from tests.chaos import chaos_run
 from .journals import journalled, live_states, reseal, rows_of, simple_run, state, story, write
 from .mutations import damage, forge
 
+MADE = Setup(detectors=standard).described()
+ET = MADE["detectors"][0]
 OWN = {"class": "mine.Own"}
 
 
@@ -133,9 +135,12 @@ def test_it_asks_no_clock_no_randomness_no_environment_and_no_network(
     ("header", "reason"),
     [
         (None, "does not say what the run was made with"),
-        ({"detectors": [OWN], "healers": {}, "gates": []}, "not dig's own: mine.Own"),
-        ({"detectors": [], "healers": {"X": OWN}, "gates": []}, "not dig's own: mine.Own"),
-        ({"detectors": [], "healers": {}, "gates": [OWN]}, "gates cannot be asked again"),
+        (MADE | {"detectors": [OWN]}, "not dig's own: mine.Own"),
+        (MADE | {"healers": {"X": OWN}}, "not dig's own: mine.Own"),
+        (MADE | {"gates": [OWN]}, "gates cannot be asked again"),
+        ({"detectors": [], "healers": {}}, "about how the run was made is wrong at gates: "),
+        (MADE | {"limit_s": "x"}, "is wrong at limit_s: Input should be a valid number"),
+        (MADE | {"detectors": [ET | {"limit_s": 3}]}, "EarlyTermination cannot be made: "),
     ],
 )
 def test_what_cannot_be_run_again_is_refused_plainly(

@@ -124,7 +124,11 @@ class Driver:
         self.clock.source = lambda: self.us / 1_000_000
         fit = AsRecorded(tape, free_from)
         names = first.record.agents
-        self.host = Host(setup, setup.monitor(names, self.clock, self._take, fit=fit))
+        try:
+            monitor = setup.monitor(names, self.clock, self._take, fit=fit)
+        except RuleError as error:
+            raise self._diverges(first, f"the monitor refuses it: {error}") from None
+        self.host = Host(setup, monitor)
 
     def step(self) -> Done | None:
         """Make the request that led to the next record; ``None`` if there is none.

@@ -6,15 +6,14 @@ recorded decisions, and stops at the first record that is not the recorded one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dig.codec import dumps
-from dig.detectors import HealAsJudged, Judged, standard, standard_healers
+from dig.detectors import standard
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
-from dig.findings import Budget, Detector, Finding, Healer
+from dig.findings import Detector, Finding
 from dig.graph import InteractionGraph
 from dig.plain import safe_text
 from dig.records import FindingRow, Run
@@ -23,32 +22,8 @@ from dig.traces.segments import fault
 from dig.watch import Watch
 
 from .drive import Driver
+from .header import header_of
 from .tape import Tape
-
-Part = dict[str, Any]
-"""A detector or healer, as a journal's first line describes it."""
-
-
-def _named(*parts: object) -> dict[str, Any]:
-    return {f"{type(part).__module__}.{type(part).__qualname__}": type(part) for part in parts}
-
-
-_OURS = _named(
-    *standard(),
-    *standard_healers().values(),
-    *standard_healers(designate=True).values(),
-    Judged(),
-    HealAsJudged(),
-)
-
-
-def _is_ours(part: object) -> bool:
-    return isinstance(part, dict) and part.get("class") in _OURS
-
-
-def _made(part: Part) -> Any:
-    """A fresh part like the one that is described."""
-    return _OURS[part["class"]](**{k: v for k, v in part.items() if k != "class"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +55,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
         TraceError: The trace cannot be read or breaks a rule, or has no record `at`.
     """
     tape = Tape(path, payloads=False)
-    detectors, is_known = _detectors(tape.header)
+    detectors, is_known = _detectors(tape)
     watch = Watch(detectors)
     found: list[Finding] = []
     told: list[str] = []
@@ -107,19 +82,15 @@ def _body(finding: Finding | FindingRow) -> str:
     return dumps([finding.pattern, finding.stage, finding.subject, finding.evidence])
 
 
-def _detectors(header: Mapping[str, Any] | None) -> tuple[Sequence[Detector], bool]:
+def _detectors(tape: Tape) -> tuple[Sequence[Detector], bool]:
     """The detectors that a run had; the standard ones, if it had others or does not say."""
-    parts = (header or {}).get("detectors")
-    if isinstance(parts, list) and all(_is_ours(part) for part in parts):
-        return [_made(part) for part in parts], True
+    try:
+        parts = header_of(tape.path, tape.header or {}).detectors
+        if all(part.is_ours for part in parts):
+            return [part.made() for part in parts], True
+    except ReplayError:  # it does not say
+        pass
     return standard(), False
-
-
-def foreign(tape: Tape) -> list[str]:
-    """The classes of the parts of a recorded run that are not dig's own."""
-    header = tape.header or {}
-    parts = [*header.get("detectors", ()), *header.get("healers", {}).values()]
-    return [part["class"] for part in parts if not _is_ours(part)]
 
 
 def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
@@ -136,44 +107,26 @@ def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
     run = first.record if first else None
     if not isinstance(run, Run):
         raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
-    header = {k: v for k, v in (tape.header or {}).items() if k != "version"}
+    said = {k: v for k, v in (tape.header or {}).items() if k != "version"}
     if given is None:
-        if "detectors" not in header:
-            raise ReplayError(
-                f"{tape.path}: its first line does not say what the run was made with; hand that "
-                "in as a `Setup`, from Python"
-            )
-        given = _ours(tape, header)
-    elif header and given.described() != header:
-        raise ReplayError(f"the run was made with {header}, not with {given.described()}")
+        given = _ours(tape)
+    elif said and given.described() != said:
+        raise ReplayError(f"the run was made with {said}, not with {given.described()}")
     return replace(
         given, run=run.run, task=run.task, seed=run.seed, session=run.session,
         memory=run.memory, limits=run.limits,
     )  # fmt: skip
 
 
-def _ours(tape: Tape, header: dict[str, Any]) -> Setup:
-    others = [*foreign(tape), *(gate["class"] for gate in header["gates"])]
-    if others:
-        names = ", ".join(map(str, others))
+def _ours(tape: Tape) -> Setup:
+    header = header_of(tape.path, tape.header or {})
+    if header.foreign:
+        names = ", ".join(header.foreign)
         raise ReplayError(
             f"the run was made with parts that are not dig's own: {safe_text(names, 200)}; what is "
             "code is not recorded, and gates cannot be asked again"
         )
-
-    def detectors() -> list[Detector]:
-        return [_made(part) for part in header["detectors"]]
-
-    def healers() -> dict[str, Healer]:
-        return {pattern: _made(part) for pattern, part in header["healers"].items()}
-
-    made = ("detectors", "healers", "gates", "budget")
-    return Setup(
-        detectors=detectors,
-        healers=healers if header["healers"] else None,
-        budget=Budget(**header["budget"]),
-        **{key: value for key, value in header.items() if key not in made},
-    )
+    return header.setup()
 
 
 @dataclass(frozen=True)

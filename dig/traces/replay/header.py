@@ -1,0 +1,147 @@
+"""What the first line of a journal says about how its run was made, looked at before it is used.
+
+The checksums of a journal guard against accidents alone, so that line may say anything. Parts are
+made from it only if they are of dig's own classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dig.detectors import HealAsJudged, Judged, standard, standard_healers
+from dig.errors import DigError, ReplayError
+from dig.findings import Budget
+from dig.means import MEANS, Means
+from dig.plain import safe_text
+from dig.runtime.host import Setup
+
+MOST_SHOWN = 200
+
+
+def _named(*parts: object) -> dict[str, type[Any]]:
+    return {f"{type(part).__module__}.{type(part).__qualname__}": type(part) for part in parts}
+
+
+_OURS = _named(
+    *standard(),
+    *standard_healers().values(),
+    *standard_healers(designate=True).values(),
+    Judged(),
+    HealAsJudged(),
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Part(_Strict):
+    """A detector, healer or gate: its class, and what it was made with."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(alias="class")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of one of dig's own classes."""
+        return self.name in _OURS
+
+    def made(self) -> Any:
+        """A fresh one like it.
+
+        Raises:
+            ReplayError: Such a part cannot be made.
+        """
+        try:
+            return _OURS[self.name](**(self.model_extra or {}))
+        except (TypeError, ValueError, DigError) as error:
+            told = safe_text(str(error), MOST_SHOWN)
+            raise ReplayError(f"a part like {self.name} cannot be made: {told}") from None
+
+
+class _Budget(_Strict):
+    model_config = ConfigDict(extra="forbid")
+
+    per_run: int
+    per_pattern: int
+    per_subject: int
+
+
+class Header(_Strict):
+    """How a run was made, as `Setup.described` tells it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: int = 1
+    detectors: tuple[Part, ...] = Field(strict=False)
+    healers: dict[str, Part]
+    gates: tuple[Part, ...] = Field(strict=False)
+    budget: _Budget
+    fail_closed: bool
+    limit_s: float
+    activation_timeout_s: float
+    retries: int
+    backoff_s: float
+    means: tuple[Means, ...] = Field(MEANS, strict=False)
+    redacts: bool = True
+
+    @property
+    def foreign(self) -> list[str]:
+        """The classes of detectors, healers and gates that are not dig's own."""
+        parts = (*self.detectors, *self.healers.values())
+        return [part.name for part in parts if not part.is_ours] + [g.name for g in self.gates]
+
+    def setup(self) -> Setup:
+        """A setup that makes fresh parts for each run.
+
+        Raises:
+            ReplayError: Some part cannot be made.
+        """
+        for part in (*self.detectors, *self.healers.values()):
+            part.made()
+        return Setup(
+            detectors=lambda: [part.made() for part in self.detectors],
+            healers=self._healers if self.healers else None,
+            budget=Budget(**self.budget.model_dump()),
+            fail_closed=self.fail_closed,
+            limit_s=self.limit_s,
+            activation_timeout_s=self.activation_timeout_s,
+            retries=self.retries,
+            backoff_s=self.backoff_s,
+            means=self.means,
+            redacts=self.redacts,
+        )
+
+    def _healers(self) -> dict[str, Any]:
+        return {pattern: part.made() for pattern, part in self.healers.items()}
+
+
+def header_of(path: Path, said: Mapping[str, Any]) -> Header:
+    """What a journal's first line says.
+
+    Args:
+        path: The journal, for errors.
+        said: The JSON under the line's key `journal`.
+
+    Raises:
+        ReplayError: It says nothing of the kind, or nonsense; the message names the place.
+    """
+    if "detectors" not in said:
+        raise ReplayError(
+            f"{path}: its first line does not say what the run was made with; hand that in as a "
+            "`Setup`, from Python"
+        )
+    try:
+        return Header.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = safe_text(".".join(map(str, first["loc"])), MOST_SHOWN)
+        raise ReplayError(
+            f"{path}: what its first line says about how the run was made is wrong at {place}: "
+            f"{safe_text(first['msg'], MOST_SHOWN)}"
+        ) from None
