@@ -13,7 +13,7 @@ from autogen_core import TopicId
 
 import dig
 from dig.detectors import standard, standard_healers
-from dig.records import Limits
+from dig.records import Emit, Limits
 from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
@@ -159,4 +159,18 @@ def test_notes_can_be_put_into_messages() -> None:
     asked = scenario("ping_pong", {"ann": ann, "bob": passing_on("ann")}, tell_ann)
     watched = Watched("heal", annotate=annotate, **COLLECTED)
     assert "Do not pass it on again" in str(play(asked, watched).returned)
+    watched.must_be_sound()
+
+
+def test_what_is_said_to_the_outside_beside_an_answer_is_told_and_is_no_answer() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        await node.tell("results", "A word in between")
+        return "the answer"
+
+    watched = Watched(**COLLECTED)
+    asked = scenario("beside", {"ann": ann}, ask_ann)
+    assert play(asked, watched) == play(asked)
+    said = [record for record in watched.records if isinstance(record, Emit) and record.by]
+    assert [one.type for one in said if not one.to] == ["notice", "solution"]
+    assert watched.patterns == []
     watched.must_be_sound()

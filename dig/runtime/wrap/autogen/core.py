@@ -21,10 +21,7 @@ from .order import InOrder
 from .post import AtWork, Post, Published, raising, returning, told
 from .taps import Deliver, Taps, Teller, must_have, on_loop
 
-RUNTIME = (
-    "_get_agent", "_instantiated_agents", "_agent_factories", "_known_agent_names",
-    "_subscription_manager",
-)  # fmt: skip
+RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
 CAN = frozenset({"annotate", "tell", "hold"})
 
@@ -101,7 +98,7 @@ class Runtime:
         self._loop.is_here()
         message_id = message_id or str(uuid4())
         whole = partial(whole, message, recipient, message_id=message_id, **more)
-        if not self._is_told_of(recipient):
+        if not self._is_seen(message_id, recipient):
             return await whole()
         key, caller = (message_id, recipient), calling(self._session)
         self._mail[key] = Call(
@@ -124,18 +121,17 @@ class Runtime:
     ) -> None:  # fmt: skip
         self._loop.is_here()
         message_id = message_id or str(uuid4())
-        subscriptions = self._runtime._subscription_manager.subscriptions
-        to = [one.map_to_agent(topic_id) for one in subscriptions if one.is_match(topic_id)]
-        to = [one for one in dict.fromkeys(to) if one != sender]
-        self._teller.step(self._post, told(message), to, message_id, otherwise=None)
+        self._teller.step(self._post, message, topic_id, sender, message_id, otherwise=None)
         await whole(message, topic_id, sender=sender, message_id=message_id, **more)
 
-    def _post(self, payload: Any, to: list[AgentId], message_id: str) -> None:
+    def _post(self, message: Any, topic_id: Any, sender: Any, message_id: str) -> None:
         """Make the event of a message that is published, and one post for each recipient."""
-        turn, here = calling(self._session), [one for one in to if self._is_told_of(one)]
-        if turn is not None and len(here) < len(to):
+        turn, payload = calling(self._session), told(message)
+        to = [one for one in self._subscribed(topic_id) if one != sender]
+        here = [one for one in to if self._is_seen(message_id, one)]
+        if turn is not None and any(one.type in self._outside for one in to):
             self._answer(turn, payload)
-        if not here and to:
+        if to and not here:
             return
         seats = tuple(self._session.reserve(name_of(one)) for one in here)
         event = self._event(turn, payload, seats)
@@ -163,8 +159,16 @@ class Runtime:
             return event
         return turn.send(payload, seats, awaits=bool(seats))
 
-    def _is_told_of(self, agent: AgentId) -> bool:
-        return agent.type not in self._outside and agent.type in self._runtime._known_agent_names
+    def _subscribed(self, topic_id: Any) -> list[AgentId]:
+        """Who gets what is published, as the runtime finds out later."""
+        subscriptions = self._runtime._subscription_manager.subscriptions
+        found = (one.map_to_agent(topic_id) for one in subscriptions if one.is_match(topic_id))
+        return [*dict.fromkeys(found)]
+
+    def _is_seen(self, message_id: str, agent: AgentId) -> bool:
+        """Whether a message is told of: not what the outside gets, nor two of the same id."""
+        is_here = agent.type in self._runtime._agent_factories and agent.type not in self._outside
+        return is_here and (message_id, agent) not in self._mail
 
     # --- what is received ---
 
