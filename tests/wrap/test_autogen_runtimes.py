@@ -18,6 +18,7 @@ from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
 from .autogen_watch import Watched
+from .framework_watch import Broken
 from .harness import play
 
 COLLECTED: dict[str, Any] = {"outside": {"collector"}}
@@ -119,6 +120,23 @@ def test_mc_who_was_told_last_is_woken_when_nobody_answers() -> None:
     assert play(watched.ticking(asked), watched).returned == "['Here it is']"
     assert watched.patterns == ["MC"] and watched.healed() == ["create"]
     watched.must_be_sound()
+
+
+def test_a_deliver_that_raises_is_counted_and_reaches_no_loop() -> None:
+    async def ann(node: Any, message: Any) -> None: ...
+
+    async def tell(net: Net) -> Any:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: seen.append(context))
+        await net.runtime.publish_message(Tell("Go"), TopicId("ann", "default"))
+        await asyncio.sleep(60)
+        return net.heard
+
+    seen: list[Any] = []
+    watched = Watched("heal", strict=False, deliver=Broken(), **COLLECTED)
+    assert play(watched.ticking(scenario("silent", {"ann": ann}, tell)), watched).returned == "[]"
+    assert watched.healed() == ["create"] and watched.session.statistics().faults == 1
+    assert seen == []
 
 
 def test_rsp_the_same_question_to_two_is_found_and_who_asked_is_told() -> None:

@@ -19,7 +19,7 @@ from dig.runtime.wrap.holding import OnLoop
 
 from .order import InOrder
 from .post import AtWork, Post, Published, raising, returning, told
-from .taps import Deliver, Taps, Teller, must_have, on_loop
+from .taps import Deliver, Messenger, Taps, Teller, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
@@ -45,15 +45,16 @@ def plan(
     others, allowed = frozenset(outside), known(allow, "allow")
     if not allowed <= {"bounce"}:
         raise SettingsError(f"allow can name bounce, not {sorted(allowed)}")
-    loop = OnLoop()
+    messenger = Messenger(deliver)
 
     def attach(session: Session) -> Attached:
-        taps = Runtime(runtime, session, loop, others, annotate, may_bounce=bool(allowed))
+        messenger.session = session
+        taps = Runtime(runtime, session, messenger.loop, others, annotate, may_bounce=bool(allowed))
         return Attached(runtime, taps.restore)
 
     agents = tuple(name for name in runtime._agent_factories if name not in others)
     can = CAN | allowed | ({"wake"} if deliver else set())
-    return Plan("an AutoGen runtime", agents, attach, can, on_note=on_loop(loop, deliver))
+    return Plan("an AutoGen runtime", agents, attach, can, on_note=messenger.bring)
 
 
 class Runtime:

@@ -28,7 +28,7 @@ from dig.runtime.wrap.running import inside
 
 from .chat import Chat, IsHandoff
 from .ending import Ending, is_said
-from .taps import Deliver, Taps, must_have, on_loop
+from .taps import Deliver, Messenger, Taps, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
 TEAM = (
@@ -55,14 +55,15 @@ def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> Plan:
         kind = type(team._runtime).__name__
         raise SettingsError(f"this team runs on a {kind}; only SingleThreadedAgentRuntime will do")
     must_have(team._runtime, RUNTIME)
-    loop, names = OnLoop(), tuple(team._participant_names)
+    messenger, names = Messenger(deliver), tuple(team._participant_names)
 
     def attach(session: Session) -> Attached:
+        messenger.session = session
         chat = Chat(session, team, handoff)
-        return Attached(team, Group(team, chat, loop).restore)
+        return Attached(team, Group(team, chat, messenger.loop).restore)
 
     can = CAN | ({"wake"} if deliver else set())
-    return Plan("an AutoGen team", names, attach, can, on_note=on_loop(loop, deliver))
+    return Plan("an AutoGen team", names, attach, can, on_note=messenger.bring)
 
 
 class Group:

@@ -110,11 +110,29 @@ Deliver = Callable[[str, str], object]
 """Brings an agent a note of the monitor at once."""
 
 
-def on_loop(loop: OnLoop, deliver: Deliver | None) -> Deliver | None:
-    """The same where the team runs."""
-    if deliver is None:
-        return None
-    return lambda agent, note: loop.run(partial(deliver, agent, note))
+class Messenger:
+    """Brings agents notes where their team runs.
+
+    Attributes:
+        loop: Where that is.
+        session: Whose notes these are; without one nothing is brought.
+    """
+
+    def __init__(self, deliver: Deliver | None) -> None:
+        """Begin without a session."""
+        self.loop = OnLoop()
+        self.session: Session | None = None
+        self._deliver = deliver
+
+    @property
+    def bring(self) -> Deliver | None:
+        """Brings an agent a note; ``None``: nobody has said how."""
+        return None if self._deliver is None else self._bring
+
+    def _bring(self, agent: str, note: str) -> None:
+        if self.session is not None and self._deliver is not None:
+            guard = self.session.guard  # the loop is the host's: nothing may be raised there
+            self.loop.run(partial(guard, self._deliver, agent, note, otherwise=None))
 
 
 def _tell(error: Exception) -> None:
