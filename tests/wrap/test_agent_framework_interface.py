@@ -241,6 +241,23 @@ def test_where_a_message_cannot_go_a_note_goes_beside_it(to: tuple[str, ...]) ->
     watched.must_be_sound()
 
 
+def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
+    def late_twice(script: Script) -> Workflow:
+        async def late(given: Any, number: int, ctx: Any) -> None:
+            await asyncio.sleep(3)
+            await ctx.send_message("x")
+            await ctx.send_message("x")
+
+        p = Parts(script, a=send("go"), b=late, c=send("c's"), j=ends)
+        built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+        return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+    watched = Watched()
+    assert play(team(late_twice), watched) == play(team(late_twice))
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
 # --- traces -----------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ Each method is made in one step of the session, so whatever fails in here stays 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from agent_framework import Workflow, WorkflowMessage
@@ -178,20 +179,34 @@ class Post:
 
     def put_aside(self) -> list[Mail]:
         """What joins wait with, which nobody waits for in this run any more."""
-        kept = [
+        joining, self._joining = self._joining, {}
+        return self._in_front(
             Mail(edges._edge_group.edges[0].target_id, None, tuple(events))
-            for edges, events in self._joining.items()
-        ]
-        self._joining.clear()
-        return kept
+            for edges, events in joining.items()
+        )
 
     def put_away(self) -> list[Mail]:
         """All that nobody will take up any more, since the run has failed."""
-        sent = [
+        due, self._due = self._due, {}
+        routed, self._routed = self._routed, {}
+        sent = (
             Mail(executor, message, (event,))
-            for (_, _, executor), (message, event) in self._routed.items()
-        ]
-        kept = [*self._due.values(), *self.put_aside(), *sent]
-        self._due.clear()
-        self._routed.clear()
+            for (_, _, executor), (message, event) in routed.items()
+        )
+        return [*self._in_front([*due.values(), *sent]), *self.put_aside()]
+
+    def _in_front(self, mails: Iterable[Mail]) -> list[Mail]:
+        """What still lies in front of its executor: equal messages are one event, used up once."""
+        kept: list[Mail] = []
+        seen: set[tuple[str, str]] = set()
+        for mail in mails:
+            mine = [
+                event
+                for event in dict.fromkeys(mail.events)
+                if (event, mail.executor) not in seen
+                and (self.session.is_held(event) or mail.executor in self.session.seats_of(event))
+            ]
+            seen.update((event, mail.executor) for event in mine)
+            if mine:
+                kept.append(Mail(mail.executor, mail.message, tuple(mine)))
         return kept
