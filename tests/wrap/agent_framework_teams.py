@@ -15,6 +15,7 @@ from agent_framework import (
     ChatResponseUpdate,
     Default,
     Executor,
+    FunctionExecutor,
     InMemoryCheckpointStorage,
     Message,
     ResponseStream,
@@ -25,6 +26,8 @@ from agent_framework import (
     handler,
     response_handler,
 )
+
+import dig
 
 from .harness import Scenario, Script
 
@@ -265,6 +268,34 @@ def asking(script: Script) -> Workflow:
     return p.build("a").add_edge(p.a, p.b).build()
 
 
+def asking_both(script: Script) -> Workflow:
+    """Two branches ask somebody outside, and are joined when he has replied."""
+
+    def asks(name: str) -> Act:
+        async def act(given: Any, number: int, ctx: Any) -> None:
+            if number == 1:
+                await ctx.request_info(f"What does {name} need?", str, request_id=name)
+            else:
+                await ctx.send_message(given)
+
+        return act
+
+    p = Parts(script, a=send("go"), b=asks("b"), c=asks("c"), j=ends)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+def on_a_thread(script: Script) -> Workflow:
+    """A plain function, which the framework calls on a thread."""
+
+    def note(text: str, ctx: WorkflowContext[Any, Any]) -> None:
+        script.log.append(("b", text, repr(dig.notes())))
+
+    note.__annotations__ = {"text": str, "ctx": WorkflowContext[Any, Any]}  # it looks for types
+    p = Parts(script, a=send("go"))
+    return p.build("a").add_edge(p.a, FunctionExecutor(note, id="b")).build()
+
+
 def remembering(script: Script) -> Workflow:
     p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=ends)
     built = p.build("a", checkpoint_storage=InMemoryCheckpointStorage())
@@ -350,6 +381,32 @@ async def branch_off(team: Workflow) -> Any:
     return [first, *[told(await team.run(checkpoint_id=one.checkpoint_id)) for one in kept]]
 
 
+async def drop_and_restore(team: Workflow) -> Any:
+    """A stream is dropped after the first step, and another run takes up what it has left."""
+    stream = team.run("?", stream=True)
+    async for event in stream:
+        if event.type == "superstep_completed":
+            break
+    del stream
+    storage: Any = team._runner.context._get_effective_checkpoint_storage()
+    kept = sorted(await storage.list_checkpoints(workflow_name="team"), key=lambda c: c.timestamp)
+    return told(await team.run(checkpoint_id=kept[-1].checkpoint_id))
+
+
+async def drop_and_ask(team: Workflow) -> Any:
+    """The framework refuses another run, since the messages of the first are there still."""
+    await look_at_some(team)
+    try:
+        return await ask(team)
+    except RuntimeError as error:
+        return repr(error)
+
+
+async def answer_both(team: Workflow) -> Any:
+    await team.run("?")
+    return told(await team.run(responses={"b": "Ada", "c": "Rome"}))
+
+
 async def as_agent(team: Workflow) -> Any:
     response = await team.as_agent("all").run("?")
     return [message.text for message in response.messages]
@@ -369,12 +426,16 @@ ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]
     ask: (
         chain, fan, conditional, async_condition, switch, selection, several_at_once, turned_down,
         failing, bad_condition, endless, half_join, nested, designated, talking, typed,
+        on_a_thread,
     ),
     ask_twice: (chain, fan, half_join),
     stream: (fan, conditional, designated, talking, failing),
     look_at_some: (fan,),
     answer_back: (asking,),
+    answer_both: (asking_both,),
     branch_off: (remembering,),
+    drop_and_ask: (fan,),
+    drop_and_restore: (remembering,),
     as_agent: (talking,),
     refused: (chain,),
 }  # fmt: skip

@@ -25,7 +25,7 @@ END = "__end__"
 
 WORKFLOW = ("_runner", "executors", "get_executors_list")
 RUNNER = ("_edge_runners", "_edge_runner_map", "context", "run_until_convergence")
-CONTEXT = ("send_message", "is_streaming", "classify_yielded_output")
+CONTEXT = ("send_message", "drain_messages", "is_streaming", "classify_yielded_output")
 EDGES = ("_edge_group", "_can_handle", "_execute_on_target", "send_message")
 EXECUTOR = ("_find_handler", "execute")
 AGENT = ("_run_agent", "_run_agent_streaming", "_cache")

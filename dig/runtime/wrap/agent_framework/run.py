@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ class Run:
     """One run, from the call of `Workflow.run` to its end; used inside steps of the session.
 
     Attributes:
+        has_begun: Whether its first step has.
         is_asked: Whether something has come from outside.
         given: What each executor has worked on last.
         said: What executors have put out, in order.
@@ -34,6 +36,7 @@ class Run:
 
     def __init__(self, team: Team) -> None:
         """Begin."""
+        self.has_begun = False
         self.is_asked = False
         self.given: dict[str, WorkflowMessage] = {}
         self.said: list[tuple[str, Any]] = []
@@ -91,14 +94,18 @@ class Run:
             self._turn.came_back(self.answer)
             return
         self._team.give_up(error)
-        for mail in self._team.put_away():
-            for event in mail.events:
-                session.let_go(event)
+        mails = self._team.put_away()
+        self._let_go(event for mail in mails for event in mail.events)
+        for mail in mails:
             session.begin(mail.executor, mail.events).fail(error, (end,))
         if self.is_asked:
-            for event in self.last_words():
-                session.let_go(event)
+            self._let_go(self.last_words())
             session.begin(end).fail(error, submits=True)
+
+    def _let_go(self, events: Iterable[str]) -> None:
+        """Nobody waits for events any more: all of them first, since some wait for others."""
+        for event in events:
+            self._session.let_go(event)
 
     def _told(self) -> Any:
         if self.asks:

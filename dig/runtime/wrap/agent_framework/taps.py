@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial, wraps
+from itertools import chain
 from typing import Any, TypeVar
 
 from agent_framework import AgentExecutor, Executor, Message, Workflow, WorkflowMessage
@@ -39,6 +40,7 @@ class Taps:
         self._tapped: list[tuple[Any, str, Any]] = []
         self._tap(workflow._runner, "run_until_convergence", self.run)
         self._tap(self._context, "send_message", self.send_message)
+        self._tap(self._context, "drain_messages", self.drain_messages)
         for edges in workflow._runner._edge_runners:
             self._tap(edges, "_execute_on_target", self.execute, edges)
             if is_join(edges) or decides(edges):
@@ -140,6 +142,17 @@ class Taps:
         """Somebody puts a message into the workflow: a handler, mostly."""
         self._step(self._team.send, message, otherwise=None)
         await whole(message)
+
+    async def drain_messages(
+        self, whole: Callable[[], Any]
+    ) -> Mapping[str, Sequence[WorkflowMessage]]:
+        """A step begins, with all that is in the workflow."""
+        messages: Mapping[str, Sequence[WorkflowMessage]] = await whole()
+        run = self._team.run
+        if run is not None and not run.has_begun:
+            run.has_begun = True
+            self._step(self._team.take_up, [*chain(*messages.values())], otherwise=None)
+        return messages
 
     # --- edges ---
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_framework import Workflow, WorkflowMessage
+from agent_framework._workflows._const import INTERNAL_SOURCE_ID
 
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.calls import calling
@@ -58,7 +59,26 @@ class Team(Post):
             work.said = answer(outputs)
             if self.run is not None:
                 self.run.said.append((work.executor, work.said))
-        work.letters = [self._letter(work, message) for message in work.sent]
+        self._send_out(work)
+
+    def take_up(self, messages: list[WorkflowMessage]) -> None:
+        """A run begins with these; if not with one for one executor, the workflow gives them out.
+
+        So what a checkpoint had on its way, or what somebody has replied to several questions,
+        is one problem.
+        """
+        one = messages[0] if len(messages) == 1 else None
+        is_for_one = one is not None and one.source_id == INTERNAL_SOURCE_ID(str(one.target_id))
+        if self.run is None or is_for_one or not messages:
+            return
+        self.run.is_asked = True
+        event = self.session.request([shown(message.data) for message in messages], (self.end,))
+        mail = Mail(self.end, None, (event,))
+        self._send_out(Work(mail, self.session.begin(self.end, mail.events), messages))
+
+    def _send_out(self, work: Work) -> None:
+        """What a turn has sent stands before its edges, which decide now or in the next step."""
+        work.letters = [self._letter(message) for message in work.sent]
         if all(letter.is_decided for letter in work.letters):
             self.settle(work)
             return
@@ -119,8 +139,8 @@ class Team(Post):
             self._settling = None
         return work.turn.outputs[before:]
 
-    def _letter(self, work: Work, message: WorkflowMessage) -> Letter:
-        takers = {edges: foreseen(edges, message) for edges in self._edges.get(work.executor, ())}
+    def _letter(self, message: WorkflowMessage) -> Letter:
+        takers = {one: foreseen(one, message) for one in self._edges.get(message.source_id, ())}
         kind = "notice" if is_notice(message.data) else "message"
         return Letter(message, shown(message.data), kind, takers)
 
