@@ -24,7 +24,7 @@ from dig.runtime.wrap import agent_framework as adapter
 from dig.runtime.wrap.agent_framework.payloads import is_handoff
 from tests.helpers import Recorder
 
-from .agent_framework_teams import SCENARIOS
+from .agent_framework_asked import SCENARIOS
 from .agent_framework_watch import Watched
 from .framework_watch import Broken
 from .harness import Outcome, play

@@ -19,7 +19,8 @@ from dig.detectors import standard, standard_healers
 from dig.records import Limits
 from dig.runtime.host import Setup
 
-from .agent_framework_teams import Parts, agents, ask, ends, half_join, put_out, send
+from .agent_framework_asked import ask
+from .agent_framework_teams import Parts, agents, ends, half_join, put_out, send
 from .agent_framework_watch import Watched
 from .harness import Scenario, Script, play
 

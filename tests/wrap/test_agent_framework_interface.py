@@ -26,13 +26,11 @@ from dig.runtime.host import Setup
 from dig.runtime.wrap import agent_framework as adapter
 from dig.traces.verify import verify
 
+from .agent_framework_asked import SCENARIOS, ask, ask_twice
 from .agent_framework_teams import (
-    SCENARIOS,
     Model,
     Parts,
     agents,
-    ask,
-    ask_twice,
     asking,
     chain,
     ends,

@@ -15,7 +15,8 @@ from agent_framework import Workflow, WorkflowBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .agent_framework_teams import Parts, ask, stream
+from .agent_framework_asked import ask, stream
+from .agent_framework_teams import Parts
 from .agent_framework_watch import Watched
 from .harness import Scenario, Script, play
 
