@@ -9,7 +9,7 @@ pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,
 
 from .ag2_classic_asked import SCENARIOS
 from .ag2_classic_teams import Watched, Wrapping
-from .harness import Scenario, play
+from .harness import Scenario, cancelled_everywhere, play
 
 
 @pytest.mark.parametrize("asked", SCENARIOS, ids=str)
@@ -29,3 +29,12 @@ def test_where_nothing_is_found_healing_changes_nothing_either(asked: Scenario) 
     assert watched.patterns == []
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("asked", [one for one in SCENARIOS if "_now" not in str(one)], ids=str)
+def test_a_chat_may_be_cancelled_at_every_await(asked: Scenario) -> None:
+    watched = Watched("heal")
+    for step, bare, mine in cancelled_everywhere(asked, Wrapping(watched)):
+        assert mine == bare and mine.steps == bare.steps, f"cancelled before step {step}"
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open(), f"cancelled before step {step}"

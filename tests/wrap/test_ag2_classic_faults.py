@@ -21,7 +21,7 @@ from tests.helpers import Recorder
 from .ag2_classic_asked import SCENARIOS, in_group
 from .ag2_classic_teams import Watched, Wrapping, scenario
 from .framework_watch import Broken
-from .harness import Scenario, cancelled_everywhere, play
+from .harness import Scenario, play
 from .test_ag2_classic_healing import in_background, ping_pong, twice, two_at_once
 
 FRAGILE = ["chat-ask", "chat-ask_now", "group-ask", "nested-ask", "failing-ask", "desks-in_group"]
@@ -117,17 +117,3 @@ def test_broken_parts_change_nothing_for_the_host(part: str, asked: Scenario) ->
             watched.more[part] = Recorder(fail_at=7) if part == "sink" else Broken()
     assert play(asked, Wrapping(watched)) == play(asked)
     watched.detach()
-
-
-@pytest.mark.parametrize("asked", [one for one in SCENARIOS if "_now" not in str(one)], ids=str)
-def test_cancellation_at_every_await_is_that_of_the_team_alone(asked: Scenario) -> None:
-    watched: list[Watched] = []
-
-    def wrap(built: Any) -> Any:
-        watched.append(Watched("heal"))
-        return Wrapping(watched[-1])(built)
-
-    for step, bare, mine in cancelled_everywhere(asked, wrap):
-        assert mine == bare and mine.steps == bare.steps, f"cancelled before step {step}"
-        watched[-1].must_be_sound()
-        assert watched[-1].leaves_nothing_open()

@@ -97,7 +97,8 @@ class Taps:
 
     def _meet(self, *agents: Any) -> None:
         for agent in agents:
-            self._session.guard(self.know, agent, otherwise=None)
+            if id(agent) not in self._known:
+                self._session.step(self.know, agent, otherwise=None)
 
     def _speak(
         self, plays: Play, agent: Any, whole: Callable[..., Any], *args: Any, **kwargs: Any
