@@ -44,17 +44,7 @@ class Retention(Rewrites):
         for event in self._live.values():
             _ = event.roots, event.sources  # some find them by a walk only when they are asked for
         gone = self._let_lost_go(cutoff, pinned)
-        stay = _Stays(self.history, cutoff, self.problems.waiting)
-        stay.keep_events(event.n for event in self._live.values())
-        stay.keep_events(n for n in map(self.history.event, pinned) if n is not None)
-        stay.keep_activations(activation.n for activation in self._activations.values())
-        submitted = (event.n for event in self._live.values() if event.final)
-        stay.keep_activations(self.history.generator[n] for n in submitted)
-        latest = map(self.history.activation, self.problems.latest)
-        stay.keep_rows(v for v in latest if v is not None)
-        ranks = compact(self.history, stay.complete())
-        self.problems.renumber(ranks.sources)
-        self._renumber(ranks)
+        self._renumber(compact(self.history, self._stay(cutoff, pinned)))
         del self.findings[: bisect_left(self.findings, cutoff)]
         self.touched, self.ended, self.latest_answer = [], None, None
         self._seen_last, self._emitter, self._lineage = {}, -1, (NOTHING, NOTHING)
@@ -83,7 +73,22 @@ class Retention(Rewrites):
         is_closed = name not in self._live and name not in pinned and h.t_gen[n] < cutoff
         return is_closed and not h.flags[n] & CONSUMED
 
+    def _stay(self, cutoff: int, pinned: Collection[str]) -> Stay:
+        """What stays: what is recent, and what a verdict may still ask for."""
+        h = self.history
+        stays = _Stays(h, cutoff, self.problems.waiting)
+        stays.keep_events(event.n for event in self._live.values())
+        stays.keep_events(n for n in map(h.event, pinned) if n is not None)
+        stays.keep_activations(activation.n for activation in self._activations.values())
+        # Whether an answer counts what its agent did before depends on its submitter's inputs.
+        answers = (event.n for event in self._live.values() if event.final)
+        stays.keep_activations(h.generator[n] for n in answers)
+        latest = map(h.activation, self.problems.latest)
+        stays.keep_rows(v for v in latest if v is not None)
+        return stays.complete()
+
     def _renumber(self, ranks: Ranks) -> None:
+        self.problems.renumber(ranks.sources)
         for event in self._live.values():
             event.roots, event.sources = ranks.lineage((event.roots, event.sources))
             event.n = ranks.events[event.n]

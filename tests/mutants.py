@@ -33,6 +33,7 @@ SELECTION = (
     "tests/test_lineage.py",
     "tests/test_monitor.py",
     "tests/test_graph.py",
+    "tests/test_retention.py",
 )
 WITH_TEAMS = tuple(
     f"tests/wrap/test_{what}.py"

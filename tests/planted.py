@@ -569,6 +569,44 @@ MUTANTS = [
         "self.graph.apply(record)\n        return self.advance(record.us)",
         "what was due before a record is raised after it",
     ),
+    # -- retention ---
+    Mutant(
+        "retention-waiting", "retention.py",
+        " or not sources.isdisjoint(waiting)\n", "\n",
+        "what goes back to an event that is not answered yet is gone",
+    ),
+    Mutant(
+        "retention-submitters", "retention.py",
+        "        stays.keep_activations(h.generator[n] for n in answers)\n", "",
+        "what the submitter of a bounced answer consumed is gone",
+    ),
+    Mutant(
+        "retention-solvers", "retention.py",
+        "self.keep_rows(solvers)", "self.keep_rows(solvers[:1])",
+        "of those who solved what is still there, only the first is known",
+    ),
+    Mutant(
+        "retention-lost-too-soon", "retention.py",
+        "event.us_lost + window <= self.now", "event.us_lost <= self.now",
+        "what was lost is gone before its window has passed",
+    ),
+    Mutant(
+        "retention-given-up-too-soon", "problems.py",
+        "return not self.concerning() and not any(", "return not self.concerning() or any(",
+        "a problem is given up before it is said that nobody submits an answer",
+    ),
+    Mutant(
+        "retention-cut-roots", "lineage.py",
+        "return union([own, *(history.cut[v][0] for v in behind if v in history.cut)])",
+        "return own",
+        "an event that is named again has only the roots that are not cut off",
+    ),
+    Mutant(
+        "retention-cut-sources", "lineage.py",
+        "return union([own, *(history.cut[v][1] for v in behind if v in history.cut)])",
+        "return own",
+        "an event that is named again has only the sources that are not cut off",
+    ),
     # -- the monitor ---
     Mutant(
         "monitor-answers-of-the-gone", "monitor.py",

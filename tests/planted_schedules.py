@@ -66,6 +66,17 @@ SCHEDULED = [
         "        self.plan(name, step)\n", "",
         "what is left over of a delivery policy is forgotten at once", SIMULATOR,
     ),
+    # -- sweeping ---
+    Mutant(
+        "sweeping-pins-nothing", "sweeping.py",
+        "{*self._gates.deciding, *self._policies.events}", "()",
+        "what a gate or a policy will send on is gone", SIMULATOR,
+    ),
+    Mutant(
+        "sweeping-latest", "retention.py",
+        "        stays.keep_rows(v for v in latest if v is not None)\n", "",
+        "who worked last on a problem is not known when healing tells it to submit", SIMULATOR,
+    ),
     # -- the ledger ---
     Mutant(
         "ledger-no-wake", LEDGER,

@@ -11,7 +11,7 @@ from dig.detectors import standard
 from dig.errors import RuleError
 from dig.graph import InteractionGraph
 from dig.watch import Watch
-from tests.histories import arrive, deliver, emit, final, start, trace, turn
+from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
 from tests.oracle import Row
 from tests.retaining import found_letting_go, session_rows
 
@@ -125,6 +125,36 @@ def test_what_somebody_means_to_send_on_stays() -> None:
     row = {"t": graph.t + 1, "ts": 9, "kind": "redirect", "event": "p", "to": ["c"]}
     graph.apply(decode(row))
     assert list(graph.event("p").flight) == ["c"] and graph.event("p").consumed
+
+
+def test_what_stays_of_a_closed_event_has_its_roots_and_sources() -> None:
+    """Also where all that led to them is gone."""
+    rows = trace(
+        arrive(0, "p", None, "a"), turn(0, "v", "a", "e", p="consume"), arrive(0, "e", "v", "b"),
+        turn(0, "w", "b", "f", e="consume"), arrive(0, "f", "w", "a"),
+        turn(0, "x", "a", "g", f="consume"), final(0, "g", "x"), deliver(0, "g", None),
+        session=True,
+    )  # fmt: skip
+    graph = graph_of(rows)
+    graph.let_go(0, {"p", "f"})
+    assert not graph.knows("e") and not graph.event("f").copies
+    assert (graph.roots("f"), graph.sources("f")) == ({"v"}, {"p"})
+    graph.let_go(0, {"f"})
+    assert (graph.roots("f"), graph.sources("f")) == ({"v"}, frozenset())
+
+
+def test_an_answer_that_is_not_accepted_yet_answers_what_it_did_before() -> None:
+    """A submitter with inputs has no other requests of its agent behind it, whatever is gone."""
+    rows = trace(
+        arrive(0, "p", None, "a"), turn(0, "v", "a", p="consume"),
+        start(0, "w", "b"), end(0, "w", "e"), arrive(0, "e", "w", "a"),
+        turn(0, "x", "a", "f", e="consume"), final(0, "f", "x"), session=True,
+    )  # fmt: skip
+    graph = graph_of(rows)
+    graph.let_go(0)
+    row = {"t": graph.t + 1, "ts": 0, "kind": "deliver", "event": "f", "to": None}
+    graph.apply(decode(row))
+    assert list(graph.problems.waiting) == [0] and graph.history.event_ids[0] == "p"
 
 
 def test_an_index_for_explanations_is_made_anew() -> None:
