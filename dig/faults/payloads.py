@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,9 @@ from dig.tasks.reading import Reading
 
 Transform = Callable[[Any], Any]
 """Makes a damaged payload of one; ``None``, if it is not one that can be damaged so."""
+
+Join = Callable[[Sequence[Any], str], Any]
+"""Makes one payload of those of several solutions, for the agent that goes on with it."""
 
 TRANSFORMS: Mapping[str, str] = MappingProxyType(
     {
@@ -37,11 +40,13 @@ class Payloads:
 
     Attributes:
         transforms: How one can be damaged, by name.
-        joined: Several solutions as one, for an agent that goes on with it.
+        joined: Several solutions as one, put together with care: nothing is in it twice.
+        heaped: Several solutions as one, without care.
     """
 
     transforms: Mapping[str, Transform]
-    joined: Callable[[Sequence[Any], str], Any]
+    joined: Join
+    heaped: Join
 
 
 def _garbled(payload: Any) -> Any:
@@ -65,7 +70,7 @@ def _listed(solutions: Sequence[Any], agent: str) -> Any:
     return solutions[0] if len(solutions) == 1 else {"solutions": [*solutions]}
 
 
-UNKNOWN = Payloads(MappingProxyType({"garbled": _garbled}), _listed)
+UNKNOWN = Payloads(MappingProxyType({"garbled": _garbled}), _listed, _listed)
 """Payloads of which nothing is known."""
 
 
@@ -82,7 +87,7 @@ class _Counted:
             "covers": self.covers,
             "part": self.part,
         }
-        return Payloads(MappingProxyType(transforms), self.joined)
+        return Payloads(MappingProxyType(transforms), self.joined, self.heaped)
 
     def counts(self, payload: Any) -> Any:
         partial = Partial.read(payload, self.reading)
@@ -104,13 +109,21 @@ class _Counted:
         return {**payload, "part": [max(job.whole[0], start - job.length), start]}
 
     def joined(self, solutions: Sequence[Any], agent: str) -> Any:
+        return self._one(solutions, agent, disjoint)
+
+    def heaped(self, solutions: Sequence[Any], agent: str) -> Any:
+        return self._one(solutions, agent, lambda partials: partials)
+
+    def _one(
+        self, solutions: Sequence[Any], agent: str,
+        chosen: Callable[[Sequence[Partial]], Sequence[Partial]],
+    ) -> Any:  # fmt: skip
         read = [Partial.read(payload, self.reading) for payload in solutions]
         partials = [partial for partial in read if partial is not None]
         if not partials:
             return _listed(solutions, agent)
-        job = partials[0].job
-        one = join(disjoint(partials), Job(job.task, job.part, job.whole, job.most, agent))
-        return one.payload()
+        job = replace(partials[0].job, report_to=agent)
+        return join(chosen(partials), job).payload()
 
 
 _KNOWN: Mapping[str, Payloads] = MappingProxyType(

@@ -7,7 +7,10 @@ from dig.runtime.agents import Decision, EventFate, NewEvent, View
 
 
 class MergeAcrossLineages(OnTurn):
-    """All solutions in front of it and its own become one, which goes to one agent."""
+    """Heaps all solutions in front of it and its own into one, which goes to one agent.
+
+    What is in several of them is counted several times, as if it were something else each time.
+    """
 
     def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
         """The same with all solutions as one."""
@@ -16,7 +19,7 @@ class MergeAcrossLineages(OnTurn):
             return decision
         own = [output for output in decision.outputs if output.type == "solution"]
         to = next((name for output in own for name in output.to), view.agent)
-        merged = NewEvent(payload=moment.payloads.joined(found, to), to=[to], type="solution")
+        merged = NewEvent(payload=moment.payloads.heaped(found, to), to=[to], type="solution")
         moment.tell(f"put {len(found)} solutions into one", output=merged)
         used = [event.id for event in view.events if is_solution(event)]
         fates = [fate for fate in decision.fates if fate.event not in used]
