@@ -43,7 +43,8 @@ class Event:
         arrivals: Who was given it, at which record.
         consumed: The activations that consumed it.
         reroutes: The records by which it was passed on.
-        lost_t: The record since which nobody can reach it, if it never was consumed.
+        lost_t: The first record after which nobody could reach it, if it ever was lost.
+        is_lost: Whether nobody can reach it in the end, and nobody consumed it.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Event:
     consumed: list[str] = field(default_factory=list)
     reroutes: list[int] = field(default_factory=list)
     lost_t: int | None = None
+    is_lost: bool = False
 
 
 @dataclass(slots=True)
@@ -128,9 +130,8 @@ class Course:
             graph.apply(record)
             for event in graph.touched:
                 known = self.events[event.id]
-                if event.cause is None:
-                    known.lost_t = None
-                elif known.lost_t is None:
+                known.is_lost = event.cause is not None
+                if known.is_lost and known.lost_t is None:
                     known.lost_t = record.t
         self.agents = list(graph.run.agents)
         posed = [event.about for event in self.events.values() if event.by is None and event.about]
@@ -165,7 +166,7 @@ class Course:
 
     def lies_unread(self, event: Event) -> bool:
         """Whether nobody has consumed an event in the end, though somebody could have."""
-        return not event.consumed and event.lost_t is None
+        return not event.consumed and not event.is_lost
 
     # --- reading ---
 

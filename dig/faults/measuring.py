@@ -102,7 +102,7 @@ def _transit(course: Course, event: Event) -> float:
     """Seconds from its generation to its first arrival; to the end, if it never came."""
     if event.arrivals:
         return (course.us(event.arrivals[0][1]) - event.us) / 1e6
-    return 0.0 if event.lost_t is not None else (course.last.us - event.us) / 1e6
+    return 0.0 if event.is_lost else (course.last.us - event.us) / 1e6
 
 
 def _foreign(course: Course, event: Event) -> bool:
@@ -277,7 +277,7 @@ def gone_t(course: Course, event: Event) -> int | None:
     """The record since which a solution is not there any more, except in what was made of it."""
     end = course.consumption(event)
     if end is None:
-        return event.lost_t
+        return event.lost_t if event.is_lost else None
     return max([end.t, *(course.events[one].t for one in end.outputs)])
 
 

@@ -130,9 +130,13 @@ def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> boo
 
 
 def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
-    """The agent was to be told of it, and lacks it."""
+    """The agent was to be told of it, and lacks it, since nobody consumed it."""
     event = at.event(source)
-    return report_to(event) == target.name and _lacks(at, target.name, event.about)
+    return (
+        not event.consumed
+        and report_to(event) == target.name
+        and _lacks(at, target.name, event.about)
+    )
 
 
 def _led_to(at: Setting, source: Node, target: Node) -> bool:
@@ -142,6 +146,10 @@ def _led_to(at: Setting, source: Node, target: Node) -> bool:
 
 def _is_about(at: Setting, source: Node, target: Node) -> bool:
     return common(at.event(source).about, (piece_of(target.name),)) > 0
+
+
+def _is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
+    return not at.event(source).consumed and _is_about(at, source, target)
 
 
 def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
@@ -231,6 +239,7 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "lost what was to be told to": _lost_what_was_to_be_told_to,
         "was to be told to": _was_to_be_told_to,
         "is about": _is_about,
+        "is the undone work on": _is_the_undone_work_on,
         "leaves out": _leaves_out,
         "is lacked by": _is_lacked_by,
         "is of the same run": _is_of_the_same_run,

@@ -128,11 +128,11 @@ RULES: tuple[Rule, ...] = (
     ),
     # From event to part.
     _rule(
-        "P1", "event: lost unread", "is about", "part: missing",
+        "P1", "event: lost unread", "is the undone work on", "part: missing",
         "work that nobody does is not solved, and a solution that nobody reads is not used",
     ),
     _rule(
-        "P2", "event: late delayed overdue rerouted misdirected", "is about", "part: late",
+        "P2", "event: lost late delayed overdue rerouted misdirected", "is about", "part: late",
         "work that is done later is solved later",
     ),
     _rule(

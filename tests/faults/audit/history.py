@@ -55,7 +55,11 @@ def elements(row: Row) -> Ranges:
 
 @dataclass
 class Event:
-    """What became of an event: its `consumer` is the activation that consumed it first."""
+    """What became of an event.
+
+    `consumer`: the activation that consumed it first; `lost`: the record that first lost it;
+    `is_lost`: whether it is lost in the end.
+    """
 
     id: str
     t: int
@@ -73,6 +77,7 @@ class Event:
     consumer: str | None = None
     reroutes: list[int] = field(default_factory=list)
     lost: int | None = None
+    is_lost: bool = False
 
     @property
     def tell(self) -> Any:
@@ -219,6 +224,7 @@ class History:
     def _look(self, event: Event, t: int) -> None:
         """Whether an event is lost now."""
         if not event.work or event.consumer or event.copies or event.flight:
-            event.lost = None
-        elif event.lost is None:
-            event.lost = t
+            event.is_lost = False
+        else:
+            event.is_lost = True
+            event.lost = t if event.lost is None else event.lost

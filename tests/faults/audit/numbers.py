@@ -92,7 +92,9 @@ def solutions(h: History, part: Ranges) -> list[Event]:
 
 def gone(h: History, event: Event) -> int | None:
     """Since which record a solution is gone; record 0 is never one."""
-    return event.lost if event.consumer is None else last_of(h, h.turns[event.consumer])
+    if event.consumer:
+        return last_of(h, h.turns[event.consumer])
+    return event.lost if event.is_lost else None
 
 
 def last_of(h: History, turn: Turn) -> int:
@@ -101,7 +103,7 @@ def last_of(h: History, turn: Turn) -> int:
 
 
 def unread(event: Event) -> bool:
-    return event.consumer is None and event.lost is None
+    return event.consumer is None and not event.is_lost
 
 
 def kept(h: History, agent: str) -> list[Event]:
@@ -126,7 +128,7 @@ def _event(h: History, e: Event, data: dict[int, int]) -> Iterator[tuple[str, st
         yield "lost", f"event lost {e.type}", e.lost is not None
         yield "unread", f"event unread {e.type}", unread(e)
         yield "rerouted", f"event rerouted {e.type}", len(e.reroutes)
-        came = e.arrivals[0][1] if e.arrivals else None if e.lost is not None else h.end
+        came = e.arrivals[0][1] if e.arrivals else None if e.is_lost else h.end
         yield "delayed", "event delayed", 0 if came is None else (h.us[came] - h.us[e.t]) / 1e6
         if e.consumer and e.arrivals:
             waited = h.us[h.turns[e.consumer].stop or 0] - h.us[e.arrivals[0][1]]

@@ -110,9 +110,13 @@ def _of_work(relation: str, h: History, source: Node, target: Node) -> bool:
     if relation == "was let go by":
         return h.turns[target["name"]].fates.get(name) in ("reroute", "discard")
     if relation == "was to be told to":
-        return h.events[name].tell == target["name"] and lacks(h, h.events[name])
+        event = h.events[name]
+        return not event.consumer and event.tell == target["name"] and lacks(h, event)
     if relation == "is about":
         return both(h.events[name].about, piece(target["name"])) > 0
+    if relation == "is the undone work on":
+        event = h.events[name]
+        return not event.consumer and both(event.about, piece(target["name"])) > 0
     if relation == "leaves out":
         return not has(h.events[name].about, piece(target["name"]))
     if relation == "was there in the end":
