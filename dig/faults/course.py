@@ -6,7 +6,6 @@ Read from the records alone; all that verification measures is a function of it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +21,8 @@ from dig.records import (
     Record,
     Start,
 )
-from dig.tasks.parts import Range, merged
 
-Ranges = tuple[Range, ...]
-"""Disjoint ranges of elements of the task, in order."""
+from .elements import Ranges, about
 
 
 @dataclass(slots=True)
@@ -63,6 +60,11 @@ class Event:
     reroutes: list[int] = field(default_factory=list)
     lost_t: int | None = None
     is_lost: bool = False
+
+    @property
+    def report_to(self) -> Any:
+        """Who is to be told what comes of it."""
+        return self.payload.get("report_to") if isinstance(self.payload, dict) else None
 
 
 @dataclass(slots=True)
@@ -168,6 +170,18 @@ class Course:
         """Whether nobody has consumed an event in the end, though somebody could have."""
         return not event.consumed and not event.is_lost
 
+    def kept_for(self, agent: str) -> list[Event]:
+        """The solutions that an agent was to put together, and has in front of it in the end."""
+        return [
+            event
+            for event in self.events.values()
+            if event.type == "solution"
+            and event.work
+            and self.lies_unread(event)
+            and event.report_to == agent
+            and any(to == agent for to, _ in event.arrivals)
+        ]
+
     # --- reading ---
 
     def _emitted(self, record: Emit) -> None:
@@ -229,39 +243,3 @@ _READERS: Mapping[type, Callable[[Course, Any], None]] = {
     FindingRow: Course._found,
     Finish: Course._finished,
 }
-
-
-def about(kind: str, payload: Any) -> Ranges:
-    """The elements of the task that an event of some type is about, as far as its payload says."""
-    if not isinstance(payload, Mapping):
-        return ()
-    given = payload.get("covers") if kind == "solution" else [payload.get("part")]
-    if not isinstance(given, list) or not all(map(_is_range, given)):
-        return ()
-    return merged((start, stop) for start, stop in given)
-
-
-def _is_range(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
-        return False
-    return bool(0 <= value[0] < value[1])
-
-
-def common(one: Ranges, other: Ranges) -> int:
-    """How many elements two sets of ranges have in common."""
-    return sum(max(0, min(b, d) - max(a, c)) for a, b in one for c, d in other)
-
-
-def length(ranges: Ranges) -> int:
-    """How many elements there are in ranges that are disjoint."""
-    return sum(stop - start for start, stop in ranges)
-
-
-def turns(course: Course) -> dict[str, int]:
-    """Which of its agent's activations each is, counted from 1."""
-    seen: Counter[str] = Counter()
-    numbers = {}
-    for activation in course.activations.values():
-        seen[activation.agent] += 1
-        numbers[activation.id] = seen[activation.agent]
-    return numbers

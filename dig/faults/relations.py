@@ -10,8 +10,9 @@ from dig.records import Emit, FindingRow
 from dig.tasks.parts import merged
 
 from .causal_graph import Node
-from .course import Course, Event, Ranges, common, length
-from .measuring import kept_for, piece_of, report_to
+from .course import Course, Event
+from .elements import Ranges, common, length
+from .pieces import piece_of
 from .placing import Injection
 
 
@@ -69,14 +70,14 @@ def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
     """It lay before an agent when that left, was on its way to it, or was sent to it later."""
     event, left = at.event(target), at.course.leaves[source.name]
     lay_there = any(to == source.name and t < left for to, t in event.arrivals)
-    return event.lost_t == left or lay_there or source.name in (*event.to, report_to(event))
+    return event.lost_t == left or lay_there or source.name in (*event.to, event.report_to)
 
 
 def _was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
     """The one consumed something that was to be reported to the other."""
     activations = [one for one in at.course.activations.values() if one.agent == target.name]
     consumed = [at.course.events[e] for one in activations for e in one.with_fate("consume")]
-    return any(report_to(event) == source.name for event in consumed)
+    return any(event.report_to == source.name for event in consumed)
 
 
 def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
@@ -117,7 +118,7 @@ def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     """Whether the solutions that an agent keeps are not about all of some elements."""
-    held = merged(r for event in kept_for(at.course, agent) for r in event.about)
+    held = merged(r for event in at.course.kept_for(agent) for r in event.about)
     return common(held, ranges) < length(ranges)
 
 
@@ -125,7 +126,7 @@ def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> boo
     """It consumed something of which the agent was to be told, and that the agent lacks."""
     used = at.course.activations[source.name].with_fate("consume")
     events = [at.course.events[one] for one in used]
-    wanted = [event for event in events if report_to(event) == target.name]
+    wanted = [event for event in events if event.report_to == target.name]
     return any(_lacks(at, target.name, event.about) for event in wanted)
 
 
@@ -134,7 +135,7 @@ def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     event = at.event(source)
     return (
         not event.consumed
-        and report_to(event) == target.name
+        and event.report_to == target.name
         and _lacks(at, target.name, event.about)
     )
 
@@ -159,7 +160,7 @@ def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
 
 def _is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
     """No solution that the agent keeps is about the part."""
-    held = kept_for(at.course, target.name)
+    held = at.course.kept_for(target.name)
     return not any(common(event.about, (piece_of(source.name),)) for event in held)
 
 

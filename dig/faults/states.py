@@ -16,8 +16,10 @@ from .baseline import DIGITS, Baseline
 from .causal_graph import OUTCOME, TASK, Node
 from .course import Course, Event
 from .matching import Matching, Runs
-from .measuring import Measured, elements, measured, own_cuts, part_name, piece_of, report_to
+from .measuring import Measured, measured
+from .measuring_events import elements
 from .onsets import ONSETS
+from .pieces import own_cuts, part_name, piece_of
 
 RARE, UNUSUAL = 0.01, 0.05
 """Levels: for times and amounts, of which a run has hundreds; and for what is or is not."""
@@ -117,7 +119,7 @@ def _holder(course: Course, event: Event, state: str, t: int) -> str | None:
     """
     if state in ("unread", "overdue"):
         held = [to for to, came in event.arrivals if came <= t]
-        wanted = report_to(event)
+        wanted = event.report_to
         return wanted if wanted in held else held[-1] if held else event.sender
     record = course.records[t]
     if state in ("lost", "rerouted") and isinstance(record, End):
