@@ -117,7 +117,8 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
     from dig.faults.scores_detectors import score_detectors
 
     found = score_detectors(FaultSet.open(known))
-    _show(found.tables(), found.to_json(), as_json)
+    tables = [table for among, scores in found.items() for table in scores.tables(among)]
+    _show(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
 
 
 @bench.command()

@@ -7,6 +7,9 @@
   trace they acted.
 - `playing`: a run with faults, in memory. `disturbing`: one that is kept. `game_day`: faults
   around one's own team.
+- `candidates`, `making`, `storing`, `instances`, `card`: a set of runs with a known cause.
+- `answers`, `scoring`, `scores_*`: what answers, detectors and healing are worth. `attributors`:
+  who answers.
 """
 
 from .catalogue import KINDS

@@ -15,6 +15,7 @@ from .instances import FaultSet, Instance, Label
 from .intervals import as_json, share, spread
 
 NO_FAULT = "no fault"
+GIVEN = {"one": "where one agent is given the problem", "all": "where all are given the problem"}
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,16 @@ class DetectorScores:
             tuple(one.delays[name] for one in wanted if name in one.delays),
         )
 
-    def tables(self) -> list[Table]:
-        """Precision, recall and delay of each pattern; kinds of faults against patterns."""
+    def tables(self, among: str) -> list[Table]:
+        """Precision, recall and delay of each pattern; kinds of faults against patterns.
+
+        Args:
+            among: What runs they are, for the titles.
+        """
         return [
             Table(
                 "detectors",
-                "Each pattern against the faults that should raise it",
+                f"Each pattern against the faults that should raise it, {among}",
                 [
                     "pattern", "precision", "raised in", "recall", "should be in",
                     "delay, records", "delay, s",
@@ -117,7 +122,7 @@ class DetectorScores:
             ),
             Table(
                 "confusion",
-                "Kinds of faults against patterns: the share of runs in which it was raised",
+                f"In what share of runs a pattern was raised, {among}",
                 ["fault", "runs", *self.patterns, "nothing"],
                 [[kind, len(some), *self._shares(kind, some)] for kind, some in self._by_kind()],
                 ["`!`: it should be raised; `?`: it may be. `no fault`: the twins."],
@@ -151,17 +156,24 @@ class DetectorScores:
         yield f"{sum(not one.delays for one in some) / len(some):.2f}"
 
 
-def score_detectors(known: FaultSet) -> DetectorScores:
+def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     """What detectors raised in the runs of a set, as it stands in their traces.
 
     Runs that are healed are left out: agents have habits there that fail without any fault.
 
+    Returns:
+        The scores by who is given the problem: with one that all are given, everybody begins a
+        lineage of its own, and findings about that are no mistakes, fault or not.
+
     Raises:
         SettingsError: It has no labels.
     """
-    runs = ((one, one.label()) for one in known.labelled())
-    unhealed = ((one, label) for one, label in runs if not label.is_healed)
-    return DetectorScores(tuple(seen for one, label in unhealed for seen in _both(one, label)))
+    seen: dict[str, list[Seen]] = {}
+    for instance in known.labelled():
+        label = instance.label()
+        if not label.is_healed:
+            seen.setdefault(GIVEN[label.run["to"]], []).extend(_both(instance, label))
+    return {among: DetectorScores(tuple(seen[among])) for among in GIVEN.values() if among in seen}
 
 
 def _both(instance: Instance, label: Label) -> Iterable[Seen]:
