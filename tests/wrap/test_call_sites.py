@@ -161,6 +161,7 @@ async def by_hand(watching: Session) -> None:
     first, second = (watching.request("!", "ann", "problem") for _ in range(2))
     async with watching.activation("ann", [first]) as one:
         one.keep(second)
+        one.listen()
         one.send("go", watching.reserve("bob"))
         one.receive()
         one.wait_for(0)

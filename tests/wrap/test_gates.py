@@ -81,6 +81,17 @@ async def test_a_gate_may_put_a_note_beside_what_it_kept() -> None:
     assert log[-1] == (1, "x", ("with care",))
 
 
+async def test_a_gate_that_keeps_continuations_delays_nobody() -> None:
+    """Who sent it waits for an answer, and not for what he left to himself."""
+    team, gate = team_of([]), Keeper(None)
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        began = anyio.current_time()
+        assert await team["boss"](["x", "y"]) == "done"
+        assert anyio.current_time() == began
+        it.must_be_sound()
+    assert gate.seen == []
+
+
 async def test_a_call_cannot_be_withheld() -> None:
     """A gate that wishes that nobody gets it is told no: the caller waits for an answer."""
     log: list[Any] = []

@@ -69,7 +69,12 @@ class Holding:
         self._bells: dict[Bell, str] = {}
 
     def ask(self, asked: Asked) -> None:
-        """A gate keeps an event; whoever waits for that runs it."""
+        """A gate keeps an event; whoever waits for that runs it, and nobody for a continuation."""
+        event = asked.event
+        recipients = self._steps.monitor.graph.event(event.id).flight
+        if event.type == "notice" and [*recipients] == [event.sender]:
+            self._resolve(asked, (), None)
+            return
         self._asked.setdefault(asked.event.id, []).append(asked)
 
     def is_held(self, event: str) -> bool:
