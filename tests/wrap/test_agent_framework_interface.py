@@ -35,6 +35,7 @@ from .agent_framework_teams import (
     chain,
     ends,
     fan,
+    half_join,
     passes_on,
     put_out,
     send,
@@ -168,6 +169,15 @@ def test_a_gate_keeps_an_answer() -> None:
     bare, mine = play(team(chain)), play(team(chain), watched)
     assert mine.returned == bare.returned and mine.elapsed > bare.elapsed + 4
     watched.must_be_sound()
+
+
+def test_a_gate_decides_about_a_message_to_a_join_that_never_has_all() -> None:
+    gate = Keeper("b's", after_s=5.0)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    bare, mine = play(team(half_join)), play(team(half_join), watched)
+    assert gate.seen == ["b's"] and mine.elapsed == bare.elapsed + 5
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
 
 
 def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await() -> None:

@@ -15,10 +15,15 @@ from agent_framework import Workflow, WorkflowBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dig import Inject, Reroute
+from dig.detectors import standard
+from dig.runtime.host import Setup
+
 from .agent_framework_asked import ask, stream
 from .agent_framework_teams import Parts
 from .agent_framework_watch import Watched
 from .harness import Scenario, Script, play
+from .test_gates import Keeper
 
 NAMES = ("a", "b", "c", "d", "e")
 TEXTS = ("x", "y", "xy")
@@ -43,6 +48,10 @@ edges = st.lists(
     max_size=6, unique_by=lambda edge: edge[:2],
 )  # fmt: skip
 joins = st.lists(st.sampled_from(NAMES[:4]), min_size=2, max_size=3, unique=True)
+# What a gate wishes for an event.
+notes = st.just(lambda event: Inject(event, "Mind the gap"))
+detours = names.map(lambda name: lambda event: Reroute(event, "Over there", (name,)))
+wishes = st.lists(notes | detours, max_size=1)
 
 
 def team(plan: Any, single: Any, joined: list[str], drive: Any) -> Scenario:
@@ -99,4 +108,16 @@ def test_any_workflow_runs_as_before_and_its_trace_is_sound(
     watched.must_be_sound()
     watched = Watched("heal")
     play(asked, watched, seed=seed)
+    watched.must_be_sound()
+
+
+@given(plans, edges, joins, st.none() | st.integers(1, 90), wishes, st.sampled_from([0, 0.5, 30]))
+def test_gates_that_keep_messages_and_send_them_elsewhere_leave_nothing_open(
+    plan: Any, single: Any, joined: list[str], step: int | None, wishes: Any, after_s: float
+) -> None:
+    gate = Keeper("x", "xy", after_s=after_s, wishes=wishes)
+    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    play(team(plan, single, joined, ask), watched, cancel_at=step)
+    watched.detach()
+    assert watched.leaves_nothing_open()
     watched.must_be_sound()

@@ -59,12 +59,19 @@ class Post:
         """A group's function has selected executors for the message that it is asked about."""
         self._selected[edges] = executors
 
-    def reach(self, edges: Edges, message: WorkflowMessage) -> None:
-        """A group of edges is given a message; a join keeps it until it has all."""
-        if is_join(edges):
-            for executor in foreseen(edges, message) or ():
-                if event := self._event(edges, executor, message):
-                    self._joining.setdefault(edges, []).append(event)
+    def reach(self, edges: Edges, message: WorkflowMessage) -> tuple[str, ...]:
+        """A group of edges is given a message; a join keeps it until it has all.
+
+        Returns:
+            What is held of it: the join gets it when that is released.
+        """
+        if not is_join(edges):
+            return ()
+        takers = foreseen(edges, message) or ()
+        found = [self._event(edges, executor, message) for executor in takers]
+        events = tuple(filter(None, found))
+        self._joining.setdefault(edges, []).extend(events)
+        return tuple(filter(self.session.is_held, events))
 
     def pass_by(self, edges: Edges, message: WorkflowMessage) -> None:
         """A group of edges is done with a message; if it has given it to nobody, that is known."""
@@ -86,8 +93,16 @@ class Post:
             self.run.is_asked = True
             events = (self.session.request(shown(message.data), (executor,)),)
         mail = self._due[id(message), executor] = Mail(executor, message, events)
+        self._bring(mail)
         mail.is_held = any(map(self.session.is_held, events))
         return mail
+
+    def _bring(self, mail: Mail) -> None:
+        """See to it that an executor has what it is given: of equal messages it had one already."""
+        for event in mail.events:
+            is_there = mail.executor in self.session.seats_of(event)
+            if not is_there and not self.session.is_held(event):
+                self.session.redirect(event, (mail.executor,), shown(mail.message.data))
 
     def readdress(self, mail: Mail) -> str:
         """Something has been sent to another executor; says who gets this."""
@@ -172,6 +187,8 @@ class Post:
     def forget_joins(self) -> None:
         """Joins may wait from one run to the next; now nobody looks at them any more."""
         for mail in self.put_aside():
+            for event in mail.events:
+                self.session.let_go(event)
             turn = self.session.begin(mail.executor, mail.events)
             for event in mail.events:
                 turn.discard(event)

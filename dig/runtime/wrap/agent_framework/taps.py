@@ -168,7 +168,7 @@ class Taps:
         self, whole: Callable[..., Any], edges: Edges, message: WorkflowMessage, *more: Any
     ) -> Any:
         """A group of edges is given a message."""
-        self._step(self._team.reach, edges, message, otherwise=None)
+        await self._released(self._step(self._team.reach, edges, message, otherwise=()))
         delivered = await whole(message, *more)
         self._step(self._team.pass_by, edges, message, otherwise=None)
         return delivered

@@ -37,9 +37,8 @@ class Team(Post):
         if self.run is None:
             return None
         self.settle(self._undecided.get(mail.executor))
-        for event in mail.events:
-            if mail.executor not in self.session.seats_of(event):  # it had it once already
-                self.session.redirect(event, (mail.executor,), shown(mail.message.data))
+        if not self.session.monitor.graph.agents[mail.executor].incoming:
+            self._bring(mail)  # else it would wait behind what is kept, and come too late
         turn = self.session.begin(mail.executor, mail.events)
         work = self._works[turn] = Work(mail, turn)
         self.run.given[mail.executor] = mail.message
