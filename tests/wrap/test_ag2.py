@@ -9,7 +9,7 @@ pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]"
 
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
-from .harness import Scenario, play
+from .harness import Scenario, cancelled_everywhere, play
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -26,3 +26,18 @@ def test_where_nothing_is_found_healing_changes_nothing_either(scenario: Scenari
     watched = Watched("heal")
     assert play(scenario, watched) == play(scenario)
     watched.must_be_sound()
+
+
+CANCELLED = ["between_agents", "consulting", "delegating", "failing"]  # each takes a while
+
+
+@pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.name in CANCELLED], ids=str)
+def test_a_request_may_be_cancelled_at_every_await(scenario: Scenario) -> None:
+    watched = Watched("heal")
+    for step, bare, mine in cancelled_everywhere(scenario, watched):
+        assert mine == bare, f"cancelled before step {step}"
+        # What lies in an agent's queue when the hub is closed is lost, and stays open.
+        seen = watched.session.statistics()
+        assert (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
+        assert not watched.session.monitor.graph.activations
+        watched.detach()
