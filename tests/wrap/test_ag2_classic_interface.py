@@ -17,11 +17,8 @@ from autogen.agentchat import a_initiate_group_chat, initiate_group_chat
 from autogen.agentchat.group.patterns import DefaultPattern
 
 import dig
-from dig import Inject
-from dig.detectors import standard
 from dig.errors import SettingsError
 from dig.records import Emit, End, Start
-from dig.runtime.host import Setup
 from dig.runtime.wrap import ag2_classic as adapter
 from dig.runtime.wrap.ag2_classic import members
 from dig.traces.verify import verify
@@ -29,20 +26,15 @@ from dig.traces.verify import verify
 from .ag2_classic_asked import (
     SCENARIOS,
     all_at_once,
-    alone,
     chat,
     desks,
     group,
-    in_group,
     in_group_now,
     nested,
-    nested_now,
-    reply,
     several,
     thrice,
 )
 from .ag2_classic_teams import (
-    Heard,
     Watched,
     Wrapping,
     agent,
@@ -50,20 +42,19 @@ from .ag2_classic_teams import (
     ask_now,
     calls,
     ends,
+    manager,
     says,
     scenario,
     shown,
     team,
-    told,
 )
 from .harness import Scenario, Script, play
 from .test_ag2_classic_healing import ping_pong
-from .test_gates import Keeper
 
 
 def test_only_teams_are_wrapped_and_the_message_says_what_to_wrap_instead() -> None:
-    with pytest.raises(SettingsError, match=r"IOStream is no team .* wrap a GroupChatManager"):
-        adapter.plan(Heard.__mro__[1]())
+    with pytest.raises(SettingsError, match=r"GroupChat is no team .* wrap a GroupChatManager"):
+        dig.wrap(group(Script()).first.groupchat)
 
 
 def test_two_agents_of_one_name_are_refused() -> None:
@@ -148,85 +139,6 @@ def test_an_agent_may_be_in_several_wrapped_teams() -> None:
         watched.must_be_sound()
         assert watched.session.statistics().requests == 1
         assert watched.leaves_nothing_open()
-
-
-def test_a_gate_keeps_a_message_and_chats_that_are_not_concerned_go_on() -> None:
-    gate = Keeper("Go on", after_s=5.0, wishes=[lambda event: Inject(event, "It is late.")])
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    seen: list[tuple[Any, ...]] = []
-
-    def build(script: Script) -> Any:
-        def act(name: str, text: str) -> Any:
-            def acts(contents: list[Any], number: int) -> str:
-                seen.append((name, asyncio.get_running_loop().time(), *told(contents)))
-                return text
-
-            return acts
-
-        user = agent(script, "user", says("Go on"), is_termination_msg=ends)
-        ann = agent(script, "ann", act("ann", "One"), act("ann", "Two TERMINATE"))
-        return team(user, ann, agent(script, "bob", act("bob", "Well TERMINATE")))
-
-    async def drive(built: Any) -> Any:
-        other = team(built.user, built.others[0])
-        return await asyncio.gather(ask(built, silent=True), ask(other, silent=True))
-
-    asked = scenario(build, drive, "held")
-    bare = play(asked)
-    seen.clear()
-    assert play(asked, Wrapping(watched)).returned == bare.returned
-    names = [name for name, *_ in seen]
-    assert gate.seen == ["Go on"] and sorted(names[:2]) == ["ann", "bob"] and names[2] == "ann"
-    assert seen[2][1] - seen[1][1] >= 4 and seen[2][2:] == ("[monitor] It is late.",)
-    watched.must_be_sound()
-
-
-KEPT = [(group, ask, "C TERMINATE"), (desks, in_group, "Solved"), (alone, reply, "Here I am")]
-
-
-@pytest.mark.parametrize(("build", "drive", "answer"), KEPT)
-def test_a_gate_keeps_an_answer(build: Any, drive: Any, answer: str) -> None:
-    gate = Keeper(answer, after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    asked = scenario(build, drive)
-    bare, mine = play(asked), play(asked, Wrapping(watched))
-    assert gate.seen == [answer]
-    assert mine.returned == bare.returned and mine.elapsed == bare.elapsed + 5
-    watched.must_be_sound()
-
-
-@pytest.mark.parametrize(
-    ("build", "drive", "kept"), [*KEPT, (nested, ask, "First?"), (nested, ask, "From cyd")]
-)
-def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await(
-    build: Any, drive: Any, kept: str
-) -> None:
-    for step in range(1, 20):
-        gate = Keeper(kept, after_s=5.0)
-        watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-        play(scenario(build, drive), Wrapping(watched), cancel_at=step)
-        watched.must_be_sound()
-        assert watched.leaves_nothing_open(), f"cancelled before step {step}"
-
-
-def test_a_chat_that_is_not_awaited_waits_for_a_gate_too() -> None:
-    gate = Keeper("One", after_s=0.1)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    watched.clock = time.monotonic  # type: ignore[method-assign]
-    built = chat(Script())
-    watched(built.wrap)
-    built.user.initiate_chat(built.first, message="What now?", silent=True)
-    assert gate.seen == ["One"]
-    watched.must_be_sound()
-
-
-def test_on_a_running_loop_a_chat_that_is_not_awaited_does_not_wait() -> None:
-    gate = Keeper("And?", after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    asked = scenario(nested_now)
-    assert play(asked, Wrapping(watched)) == play(asked)
-    assert gate.seen == []
-    watched.must_be_sound()
 
 
 @pytest.mark.parametrize(("build", "drive", "many"), [(chat, thrice, 3), (several, all_at_once, 2)])
@@ -325,6 +237,55 @@ def test_notes_reach_a_model_that_is_asked_on_another_thread(tmp_path: Path) -> 
     assert [finding.pattern for finding in session.findings] == ["ER"]
     assert session.directory is not None
     assert not verify(session.directory / "trace.dig.jsonl").problems
+
+
+def run_now(built: Any) -> Any:
+    """A chat on a thread of its own."""
+    response = built.user.run(built.first, message="What now?")
+    response.process()
+    return response.summary
+
+
+def run(built: Any) -> Any:
+    """A chat in a task of its own."""
+
+    async def drive() -> Any:
+        response = await built.user.a_run(built.first, message="What now?")
+        await response.process()
+        return await response.summary
+
+    return asyncio.run(drive())
+
+
+@pytest.mark.parametrize("drive", [run_now, run])
+def test_a_chat_may_run_beside_who_has_asked_for_it(drive: Any) -> None:
+    watched = Watched("heal")
+    watched.clock = time.monotonic  # type: ignore[method-assign]
+    built = chat(Script())
+    watched(built.wrap)
+    assert drive(built) == "Three "
+    assert watched.session.statistics().requests == 1
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+def test_who_takes_over_when_a_turn_is_interrupted_is_told_of_it() -> None:
+    def interrupted(contents: Any, number: int) -> Any:
+        return KeyboardInterrupt()
+
+    def build(script: Script) -> Any:
+        admin = agent(script, "Admin", says("I take over TERMINATE"))
+        found = manager([agent(script, "ann", interrupted), admin])
+        for one in members.group_chats(found):
+            one.admin_name = "Admin"
+        return team(agent(script, "user"), found)
+
+    watched = Watched()
+    asked = scenario(build, ask_now, "interrupted")
+    assert play(asked, Wrapping(watched)) == play(asked)
+    said = [one.payload for one in watched.records if isinstance(one, Emit)]
+    assert said == ["What now?", {"error": "KeyboardInterrupt"}, "I take over TERMINATE"]
+    watched.must_be_sound()
 
 
 @pytest.mark.parametrize("asked", [*SCENARIOS, scenario(ping_pong, in_group_now)], ids=str)

@@ -26,8 +26,8 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
     """Look at a team, and refuse what cannot be wrapped.
 
     Args:
-        team: A `GroupChatManager`, a `GroupChat`, a pattern of a group chat, or an agent that
-            begins chats: whom it talks to is known from then on.
+        team: A `GroupChatManager`, a pattern of a group chat, or an agent that begins chats: whom
+            it talks to is known from then on.
         handoff: Whether a message that an agent sends passes on what it was given, instead of
             saying something; by default, if it does nothing but call the handoffs of a group.
 

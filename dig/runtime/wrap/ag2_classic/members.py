@@ -26,16 +26,14 @@ def of(team: Any) -> list[Any]:
     """
     if not hasattr(ConversableAgent, ASKS_MODEL):
         raise SettingsError(f"this AG2 is put together in another way: no {ASKS_MODEL}")
-    if isinstance(team, GroupChat):
-        found = list(team.agents)
-    elif is_pattern(team):
+    if is_pattern(team):
         found = [*team.agents, *([team.user_agent] if team.user_agent else [])]
     elif isinstance(team, ConversableAgent):
         found = [team]
     else:
         raise SettingsError(
-            f"{type(team).__name__} is no team of AG2 classic; wrap a GroupChatManager, a "
-            "GroupChat, a pattern, or the agent that begins a chat"
+            f"{type(team).__name__} is no team of AG2 classic; wrap a GroupChatManager, a pattern "
+            "of a group chat, or the agent that begins a chat"
         )
     found = [member for agent in found for member in with_members(agent)]
     found = list({id(agent): agent for agent in found}.values())

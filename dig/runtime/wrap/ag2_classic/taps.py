@@ -108,9 +108,9 @@ class Taps:
         if here is not None and here.speaker is agent:
             return whole(*args, **kwargs)  # by itself, in the midst of its turn
         messages, sender = (*args, None, None)[:2]
-        script = self._scripts.speaking(
-            agent, kwargs.get("messages", messages), kwargs.get("sender", sender)
-        )
+        messages, sender = kwargs.get("messages", messages), kwargs.get("sender", sender)
+        self._meet(sender)
+        script = self._scripts.speaking(agent, messages, sender)
         return plays(script, partial(whole, *args, **kwargs), self._session)
 
     def _select(self, plays: Play, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
