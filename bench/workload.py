@@ -92,7 +92,7 @@ class Work:
     @property
     def events(self) -> int:
         """How many events there are."""
-        return len(self.monitor.graph.history.event_ids)
+        return self.monitor.graph.event_count
 
     @property
     def nodes(self) -> int:
