@@ -96,7 +96,7 @@ _ROWS = (
         family="messages",
         meaning="What it sends arrives late.",
         injector=Delay,
-        may_raise=("ET",),
+        may_raise=("ET", "DL"),
     ),
     Kind(
         name="duplicate",
@@ -169,8 +169,7 @@ _ROWS = (
         family="agents",
         meaning="It takes everything in and generates nothing.",
         injector=Silent,
-        raises=("MC",),
-        may_raise=("DL",),
+        may_raise=("ET", "DL", "MC"),
     ),
     Kind(
         name="hoard",

@@ -21,7 +21,6 @@ WHERE: dict[str, str] = {
     "address_nobody": "target=agent-2",
     "crash": "target=agent-2",
     "leave": "target=agent-2 start=3",
-    "silent": "target=agent-1",
     "hoard": "target=agent-2",
     "pass_on": "target=agent-1 start=3",
     "submit_early": "target=agent-2",
@@ -47,6 +46,14 @@ def test_a_kind_raises_what_it_should(kind: str) -> None:
         assert raised(twin(seed)) == []
         found.update({*raised(play(replace(STEADY, seed=seed), [fault]))})
     assert all(found[pattern] > len(SEEDS) / 2 for pattern in KINDS[kind].raises), found
+
+
+@pytest.mark.parametrize(("target", "pattern"), [("agent-1", "MC"), ("agent-2", "DL")])
+def test_what_silence_raises_depends_on_who_is_silent(target: str, pattern: str) -> None:
+    """MC, if nothing is left that is open; DL, if the others' parts are."""
+    for seed in SEEDS:
+        silent = play(replace(STEADY, seed=seed), [Fault(kind="silent", target=target)])
+        assert raised(silent) == [pattern]
 
 
 LINEAGES = TeamRun(
