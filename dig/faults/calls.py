@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dig.settings import MOST_SECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -18,7 +20,7 @@ class Call:
         kwargs: The same, by name.
         method: Which method of the agent, if it has several.
         others: The agents that could be called instead.
-        remaining_s: Seconds until the fault ends; ``None``: it does not.
+        remaining_s: Seconds until the fault ends.
     """
 
     agent: str
@@ -27,7 +29,7 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
     method: str = ""
     others: tuple[str, ...] = ()
-    remaining_s: float | None = None
+    remaining_s: float = MOST_SECONDS
 
 
 Go = Callable[[Call], Awaitable[Any]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.settings import MOST_SECONDS
 
 from .catalogue import Kind, kind_of
 from .injector import Parameter
@@ -49,8 +49,8 @@ class Fault:
             raise SettingsError(
                 f"a fault needs a target, the name of an agent, not {self.target!r}"
             )
-        end_s = float("inf") if self.end_s is None else self.end_s
-        if not (0 <= self.start_s < end_s and isfinite(self.start_s)):
+        end_s = MOST_SECONDS if self.end_s is None else self.end_s
+        if not 0 <= self.start_s < end_s <= MOST_SECONDS:
             raise SettingsError(
                 f"{self.kind} cannot begin at {self.start_s:g} s and end at {end_s:g} s"
             )

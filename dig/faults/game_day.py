@@ -13,6 +13,7 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.plain import names
 from dig.runtime.wrap.shapes import Function, Place, places_of
+from dig.settings import MOST_SECONDS
 
 from .acting import Acting, Run
 from .calls import Call, Go
@@ -60,9 +61,15 @@ class GameDay:
         places = list(places_of(team))
         self._places = {(place.agent, place.method): place for place in places}
         self._check(faults)
-        self._replaced = [(place, self._around(place)) for place in places]
-        for place, faulty in self._replaced:
-            place.put(faulty)
+        self._replaced: list[tuple[Place, Function]] = []
+        try:
+            for place in places:
+                faulty = self._around(place)
+                place.put(faulty)
+                self._replaced.append((place, faulty))
+        except Exception as error:  # a container of the user's own may refuse
+            self.end()
+            raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
 
     def __enter__(self) -> GameDay:
         return self
@@ -86,6 +93,8 @@ class GameDay:
 
     def _check(self, faults: Sequence[Fault]) -> None:
         agents = list(dict.fromkeys(agent for agent, _ in self._places))
+        if not agents:
+            raise SettingsError("there is no async callable to put faults round")
         for fault in faults:
             if fault.row.not_around:
                 raise SettingsError(
@@ -129,8 +138,8 @@ class GameDay:
     async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: Call) -> Any:
         target, end_s = acting.fault.target, acting.fault.end_s
         self._turns[target] += 1
-        left_s = None if end_s is None else end_s - self.now
         moment = acting.moment(self._turns[target])
+        left_s = MOST_SECONDS if end_s is None else end_s - self.now
         return await hook(replace(call, remaining_s=left_s), go, moment)
 
     async def _work(self, call: Call) -> Any:

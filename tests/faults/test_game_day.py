@@ -179,6 +179,36 @@ def test_what_makes_no_sense_is_refused_before_anything_is_changed(fault: str, s
     assert agents == before
 
 
+def test_what_is_no_team_or_lets_nothing_be_replaced_is_left_alone() -> None:
+    """With a word about what is wrong; what was replaced before that is put back."""
+    with pytest.raises(SettingsError, match="there is no async callable"):
+        around(object(), [])
+
+    class Half(dict[str, Any]):
+        def __setitem__(self, name: str, agent: Any) -> None:
+            if name == "ann" and agent is not own["ann"]:
+                raise TypeError("ann stays")
+            super().__setitem__(name, agent)
+
+    own = team()
+    half = Half(own)
+    with pytest.raises(SettingsError, match="agent 'ann' cannot be replaced"):
+        around(half, [Fault(kind="crash", target="bob")])
+    assert half == own
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_agent_that_hoards_for_ever_can_be_cancelled(backend: str) -> None:
+    async def day() -> bool:
+        agents = team()
+        with around(agents, [Fault(kind="hoard", target="bob")]):
+            with anyio.move_on_after(3600) as scope:
+                await agents["boss"]("1")
+        return scope.cancelled_caught
+
+    assert on(backend, day)
+
+
 def test_calls_at_the_same_time_are_told_apart() -> None:
     """Who calls is known in tasks that a callable has started, too."""
 

@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 
 from dig.behaviour import same_behaviour
 from dig.faults.catalogue import KINDS
 from dig.faults.fault import Fault
+from dig.faults.injecting import Injected
 from dig.faults.playing import Played, play
 from dig.records import Deliver, Emit, End, Expire, Join, Leave, Start
+from dig.runtime import Bus, Decision, NewEvent, Setup, View
 from dig.tasks.profile import Profile
 from dig.tasks.runs import TeamRun
+from tests.helpers import backends
 
 from .plays import STEADY, on_bus, simulated, twin
 
@@ -274,3 +278,39 @@ def test_on_the_bus_a_kind_does_the_same(kind: str, backend: str) -> None:
 
 def _told(touch: Any) -> tuple[Any, ...]:
     return touch.fault, touch.agent, touch.turn, touch.what, touch.place
+
+
+ACTS = {
+    "crash": ("stopped", None, {"adder": 4}),
+    "silent": ("stopped", None, {}),
+    "slow factor=3": ("submitted", 3, {}),
+    "stall seconds=5": ("submitted", 3, {}),
+    "corrupt": ("submitted", "\ufffd" * 8, {}),
+}
+SECONDS = {"slow factor=3": 3.0, "stall seconds=5": 6.0}
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("words", ACTS)
+def test_an_agent_that_is_an_async_function_can_be_the_target(words: str, backend: str) -> None:
+    """A user's own, on a bus whose clock goes twice as fast: it takes one second of it to add."""
+
+    async def asker(view: View) -> Decision:
+        event = view.events[0]
+        if event.type == "problem":
+            return Decision.respond(view, NewEvent(payload=event.payload, to=["adder"]))
+        return Decision.submit(view, event.payload)
+
+    async def adder(view: View) -> Decision:
+        await anyio.sleep(0.5)
+        return Decision.respond(view, NewEvent(payload=sum(view.events[0].payload), to=["asker"]))
+
+    kind, *told = words.split()
+    fault = Fault.parse(" ".join([kind, "target=adder", *told]))
+    injected = Injected({"asker": asker, "adder": adder}, [fault], speed=2.0)
+    bus = Bus(injected.team, Setup(speed=2.0))
+    name, options = backends()[backend]()
+    result = anyio.run(bus.run, [1, 2], backend=name, backend_options=options)
+    assert (result.outcome, result.answer, dict(result.failures)) == ACTS[words]
+    assert result.seconds == pytest.approx(SECONDS.get(words, result.seconds))
+    assert injected.touches

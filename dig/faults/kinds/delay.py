@@ -10,13 +10,16 @@ from dig.faults.calls import Call, Go
 from dig.faults.injector import Moment, OnMessage, Parameter, Parameters
 from dig.runtime.agents import NewEvent, View
 from dig.runtime.delivery import Delayed, ToAgents
+from dig.settings import MOST_SECONDS
 
 
 class Delay(OnMessage):
     """On its way for some seconds more; it may be overtaken."""
 
     parameters: ClassVar[Parameters] = {
-        "seconds": Parameter(meaning="Seconds that a message arrives later.", default=90.0, null=0)
+        "seconds": Parameter(
+            meaning="Seconds that a message arrives later.", default=90.0, null=0, most=MOST_SECONDS
+        )
     }
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:

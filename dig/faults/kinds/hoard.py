@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any
 
 import anyio
@@ -24,5 +23,5 @@ class Hoard(OnTurn):
         """It waits for as long as the fault lasts, and does not answer before."""
         if self.happens(moment):
             moment.tell("waited, and did not answer")
-            await anyio.sleep(inf if call.remaining_s is None else call.remaining_s)
+            await anyio.sleep(call.remaining_s)
         return await go(call)

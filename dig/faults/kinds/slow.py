@@ -16,7 +16,11 @@ class Slow(Injector):
 
     parameters: ClassVar[Parameters] = {
         "factor": Parameter(
-            meaning="How many times as long each activation takes.", default=20.0, null=1, least=1
+            meaning="How many times as long each activation takes.",
+            default=20.0,
+            null=1,
+            least=1,
+            most=1_000_000,
         )
     }
 

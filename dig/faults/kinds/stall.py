@@ -9,6 +9,7 @@ import anyio
 from dig.faults.calls import Call, Go
 from dig.faults.injector import Injector, Moment, Parameter, Parameters
 from dig.runtime.agents import Plan, View
+from dig.settings import MOST_SECONDS
 
 
 class Stall(Injector):
@@ -16,7 +17,10 @@ class Stall(Injector):
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
-            meaning="Seconds that each activation takes longer.", default=600.0, null=0
+            meaning="Seconds that each activation takes longer.",
+            default=600.0,
+            null=0,
+            most=MOST_SECONDS,
         )
     }
 
