@@ -58,7 +58,7 @@ async def ask(mode: Any, runs: str, faults: list[Fault]) -> str:
             answer: str = await team["desk"]("parcel 7")
             session = dig.session_of(team)
             for act in day.acts:
-                print(f"  injected at {act.ts:.2f} s: {act.agent} {act.what}")
+                print(f"  injected at {act.ts:.2f} s: {act.agent}: {act.what}")
             for finding in session.findings:
                 print(f"  found {finding.pattern} at {finding.ts:.2f} s: {finding.evidence}")
             dig.unwrap(team)

@@ -57,7 +57,7 @@ def fault_rows(execution: Execution) -> list[Row]:
     if not injections:
         return [("faults", "none had an occasion to act")]
     first = injections[0]
-    where = f"first at record {first['t']}: {first['agent']} {first['what']}"
+    where = f"first at record {first['t']}, {first['agent']}: {first['what']}"
     return [("faults", f"acted {counted(len(injections), 'time')}, {where}")]
 
 

@@ -52,7 +52,7 @@ def test_a_fault_is_injected_and_told_beside_the_trace(call: Any, clock: list[An
 
 def test_the_summary_says_what_was_done(call: Any) -> None:
     _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2")
-    assert "faults        acted " in out and "agent-2 consumed everything" in out
+    assert "faults        acted " in out and "agent-2: consumed everything" in out
     _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2 start=90")
     assert "faults        none had an occasion to act" in out
     assert "faults" not in call(*RUN, "--virtual")[1]

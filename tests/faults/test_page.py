@@ -87,7 +87,7 @@ def test_a_game_day_on_ones_own_team(capsys: pytest.CaptureFixture[str]) -> None
     answer = anyio.run(names["game_day"], team)
     assert answer == "What now?"
     assert team == {"planner": planner}
-    assert "planner hung for" in capsys.readouterr().out
+    assert "planner: hung for" in capsys.readouterr().out
 
 
 def test_the_example_finds_and_heals_what_it_injects(
