@@ -25,9 +25,9 @@ from dig.faults.verification import (
     Dropped,
     verify,
 )
-from dig.records import Start
 from dig.tasks.profile import Profile
 
+from .accused import accuse
 from .verified import baseline, configured, fault, found, twin, verified
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults-verification.md"
@@ -108,18 +108,6 @@ def test_a_fault_that_nobody_notices_has_no_consequence() -> None:
     assert Dropped(NO_CONSEQUENCE) in reasons
 
 
-def _accuse(run: Played, agent: str) -> Played:
-    """The same run, with all activations of another agent named in place of the fault's."""
-    first = run.injections[0]
-    starts = [row for row in run.records if isinstance(row, Start) and row.agent == agent]
-    acts = tuple(
-        replace(first, agent=agent, activation=row.activation, t=row.t, ts=row.ts)
-        for row in starts
-        if row.t >= first.t
-    )
-    return replace(run, faults=(replace(run.faults[0], target=agent),), injections=acts)
-
-
 def test_who_has_nothing_to_do_with_it_is_not_admitted() -> None:
     """If an innocent agent is accused, no path leads from its activations to the alarms."""
     accused = 0
@@ -127,7 +115,7 @@ def test_who_has_nothing_to_do_with_it_is_not_admitted() -> None:
         seed, _ = found(fault(kind, "agent-3"))
         run = play(configured(seed), [fault(kind, "agent-3")])
         for agent in ("agent-2", "agent-4"):
-            wrong = _accuse(run, agent)
+            wrong = accuse(run, agent)
             if wrong.injections:
                 assert verify(wrong, twin(seed), baseline()) == Dropped(NOT_VERIFIED)
                 accused += 1
