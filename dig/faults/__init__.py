@@ -7,6 +7,11 @@
   trace they acted.
 - `playing`: a run with faults, in memory. `disturbing`: one that is kept. `game_day`: faults
   around one's own team.
+- `verification`: what a fault led to, step by step, as a `causal_graph`. `course`: what became of
+  everything in a run; `elements`, `pieces`: which part of the task it is about. `matching`: what
+  corresponds to it in the twin. `measuring`, `measuring_events`: a number for each state that a
+  thing could be in; `baseline`: how rare one is. `states`, `onsets`: what deviates, since when.
+  `rules`, `relations`: which deviation may bring about which.
 - `candidates`, `making`, `storing`, `instances`, `card`: a set of runs with a known cause.
 - `answers`, `scoring`, `scores_*`: what answers, detectors and healing are worth. `attributors`:
   who answers.

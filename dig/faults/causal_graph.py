@@ -88,7 +88,7 @@ class CausalGraph:
 
     Attributes:
         nodes: In order of their onset.
-        edges: Between ids of nodes.
+        edges: Between ids of nodes, in the order of these.
         root_causes: What was injected.
         alarms: The ids of the nodes at which somebody would notice the failure.
     """

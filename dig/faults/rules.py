@@ -31,14 +31,13 @@ class Rule:
     target_states: frozenset[str]
     mechanism: str
 
-    def admits(self, source: Node, target: Node) -> bool:
-        """Whether type and state of two nodes are those of the rule."""
-        return (
-            source.type == self.source
-            and target.type == self.target
-            and source.state in self.source_states
-            and target.state in self.target_states
-        )
+    def begins(self, node: Node) -> bool:
+        """Whether a node is of its source's type, and in one of the states."""
+        return node.type == self.source and node.state in self.source_states
+
+    def ends(self, node: Node) -> bool:
+        """Whether a node is of its target's type, and in one of the states."""
+        return node.type == self.target and node.state in self.target_states
 
 
 def _rule(name: str, source: str, relation: str, target: str, mechanism: str) -> Rule:

@@ -66,7 +66,8 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
     setting = Setting(runs.faulted, faulted.injections)
-    return _graph(faulted, [*_roots(faulted), *found], alarms, setting) or Dropped(NOT_VERIFIED)
+    nodes = sorted([*_roots(faulted), *found], key=lambda node: node.onset_t)
+    return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
 
 
 def _runs(faulted: Played, twin: Played) -> Runs:
@@ -124,23 +125,19 @@ def _graph(
         return None
     return CausalGraph(
         tuple(node for node in nodes if node.id in kept),
-        tuple(sorted(edge for edge in edges if {edge.source, edge.target} <= kept)),
+        tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
         tuple(sorted({RootCause(fault.target, fault.kind) for fault in faulted.faults})),
         tuple(node.id for node in nodes if node.id in seen),
     )
 
 
 def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
-    """All steps that a rule admits, to what is not seen before its cause."""
+    """All steps that a rule admits, to what is not seen before its cause, in the nodes' order."""
     for source in nodes:
-        for rule in RULES:
-            if source.type != rule.source or source.state not in rule.source_states:
+        rules = [rule for rule in RULES if rule.begins(source)]
+        for target in nodes:
+            if source.onset_t > target.onset_t:
                 continue
-            holds = RELATIONS[rule.relation]
-            for target in nodes:
-                if (
-                    source.onset_t <= target.onset_t
-                    and rule.admits(source, target)
-                    and holds(setting, source, target)
-                ):
+            for rule in rules:
+                if rule.ends(target) and RELATIONS[rule.relation](setting, source, target):
                     yield Edge(source.id, target.id, rule.id)

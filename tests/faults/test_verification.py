@@ -12,10 +12,7 @@ import pytest
 from dig.faults.baseline import Baseline
 from dig.faults.catalogue import KINDS
 from dig.faults.causal_graph import CausalGraph, RootCause
-from dig.faults.onsets import ONSETS
 from dig.faults.playing import Played, play
-from dig.faults.relations import RELATIONS
-from dig.faults.rules import RULES
 from dig.faults.verification import (
     BASELINE_ANOMALOUS,
     NO_CONSEQUENCE,
@@ -157,32 +154,3 @@ def test_the_same_graph_in_another_process() -> None:
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(said) == 1
-
-
-# --- what is written down ---
-
-
-def test_the_document_has_all_rules() -> None:
-    """Its table is that of the code, mechanism by mechanism."""
-    text = PAGE.read_text("utf-8")
-    for rule in RULES:
-        source = f"{rule.source}: {' '.join(sorted(rule.source_states))}"
-        target = f"{rule.target}: {' '.join(sorted(rule.target_states))}"
-        row = f"| {rule.id} | {source} | {rule.relation} | {target} | {rule.mechanism} |"
-        assert row in text
-        assert f"| {rule.relation} | " in text
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    assert {rule.relation for rule in RULES} == set(RELATIONS)
-
-
-def test_the_document_has_all_states() -> None:
-    """And rules speak of no other ones."""
-    text = PAGE.read_text("utf-8")
-    for kind, state in ONSETS:
-        assert f"| {kind} | {state} | " in text
-    known = {*ONSETS, ("agent", "injected")}
-    for rule in RULES:
-        assert {(rule.source, state) for state in rule.source_states} <= known
-        assert {(rule.target, state) for state in rule.target_states} <= known
-    named = {(rule.target, state) for rule in RULES for state in rule.target_states}
-    assert named == set(ONSETS)

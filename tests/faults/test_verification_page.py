@@ -1,0 +1,76 @@
+"""docs/faults-verification.md says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dig.faults import verification
+from dig.faults.baseline import FEWEST
+from dig.faults.onsets import ONSETS
+from dig.faults.relations import RELATIONS
+from dig.faults.rules import RULES
+from dig.faults.states import NUMBERS, RARE, UNUSUAL
+
+PAGE = Path(__file__).parents[2] / "docs" / "faults-verification.md"
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text("utf-8")
+
+
+def test_it_has_all_rules(page: str) -> None:
+    """Its table is that of the code, mechanism by mechanism, and no other."""
+    rows = []
+    for rule in RULES:
+        source = f"{rule.source}: {' '.join(sorted(rule.source_states))}"
+        target = f"{rule.target}: {' '.join(sorted(rule.target_states))}"
+        rows.append(f"| {rule.id} | {source} | {rule.relation} | {target} | {rule.mechanism} |")
+    assert [line for line in page.splitlines() if re.match(r"\| [A-Z]\d \|", line)] == rows
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def test_it_has_all_relations(page: str) -> None:
+    """Those that rules name, in a table of their own."""
+    table = page.split("## Relations\n")[1].split("\n## ")[0]
+    named = {line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()}
+    assert named - {"relation", "---", "", "All are looked at in the faulted run."} == set(
+        RELATIONS
+    )
+    assert {rule.relation for rule in RULES} == set(RELATIONS)
+
+
+def test_it_has_all_states_with_their_levels(page: str) -> None:
+    """And rules lead to all of them, and to no other ones."""
+    for kind, state in ONSETS:
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {kind} | {state} |")]
+        level = RARE if state in NUMBERS else UNUSUAL
+        assert row.split(" | ")[-2] == f"{level:g}"
+    known = {*ONSETS, ("agent", "injected")}
+    for rule in RULES:
+        assert {(rule.source, state) for state in rule.source_states} <= known
+    assert {(rule.target, state) for rule in RULES for state in rule.target_states} == set(ONSETS)
+
+
+def test_it_has_all_reasons(page: str) -> None:
+    """Why something is dropped, and how many runs a baseline needs."""
+    reasons = [value for name, value in vars(verification).items() if name in _REASONS]
+    assert len(reasons) == len(_REASONS)
+    for reason in reasons:
+        assert f"| {reason} | " in page
+    assert f"A baseline has {FEWEST} runs at least" in page
+
+
+_REASONS = {"SILENT", "BASELINE_ANOMALOUS", "TWIN_ANOMALOUS", "NO_CONSEQUENCE", "NOT_VERIFIED"}
+
+
+def test_its_code_prints_what_it_says(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is run as it stands."""
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, str(PAGE), "exec"), {})
+    printed = capsys.readouterr().out
+    assert "".join(f"    {line}\n" for line in printed.splitlines()) in page
