@@ -22,7 +22,9 @@ from dig.faults.verification import (
     Dropped,
     verify,
 )
+from dig.settings import Thresholds
 from dig.tasks.profile import Profile
+from dig.tasks.runs import TeamRun
 
 from .accused import accuse
 from .verified import baseline, configured, fault, found, twin, verified
@@ -154,3 +156,20 @@ def test_the_same_graph_in_another_process() -> None:
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "states"),
+    [
+        ("drop", {"event lost", "finding raised"}),
+        ("crash", {"activation failed", "event unread", "finding raised", "outcome missing"}),
+        ("stall", {"activation slow", "event unread", "outcome timeout"}),
+    ],
+)
+def test_a_team_of_ones_own_needs_no_parts(kind: str, states: set[str]) -> None:
+    """What is lost, unread, slow or failed is so whatever payloads say."""
+    run = TeamRun.of("tests.faults.partless_team:TASK", Thresholds.load(), method="mas")
+    usual = Baseline.from_runs([play(replace(run, seed=100 + i)) for i in range(40)])
+    graph = verify(play(run, [fault(kind, "bob")]), play(run), usual)
+    assert isinstance(graph, CausalGraph)
+    assert states <= ids(graph)
