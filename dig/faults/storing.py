@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from .instances import (
     Split,
 )  # fmt: skip
 from .making import Harvest, Made, Progress, harvest, splits
-from .playing import lines, play
+from .playing import Played, lines, play
 
 ENDINGS = "endings.json"
 
@@ -127,24 +127,22 @@ def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
 def _write_baseline(
     folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
-    """The runs that instances are held against, and how each of them ended."""
+    """The runs that instances are held against, how each of them ended, and what they come to."""
+    wanted = [run for one in recipe.configurations for run in recipe.baseline(one)]
+    played = workers.each(play, wanted)
     found: dict[Configuration, Baseline] = {}
-    wanted = recipe.configurations
-    played = workers.each(partial(_baseline, recipe), wanted)
-    for configuration, (baseline, files) in zip(wanted, played, strict=True):
-        found[configuration] = baseline
-        _write(folder / f"{configuration.name}.json", _json(baseline.to_json()))
-        for file, data in files.items():
-            _write(folder / configuration.name / file, data)
-        progress("baselines", len(found), len(wanted))
+    for configuration in recipe.configurations:
+        runs: list[Played] = []
+        for number, run in enumerate(islice(played, recipe.baseline_runs)):
+            runs.append(run)
+            _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(run.records))
+            done = len(found) * recipe.baseline_runs + len(runs)
+            progress("runs without a fault", done, len(wanted))
+        endings = [Ending.of(run).model_dump() for run in runs]
+        _write(folder / configuration.name / ENDINGS, _json(endings))
+        found[configuration] = Baseline.from_runs(runs)
+        _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))
     return found
-
-
-def _baseline(recipe: Recipe, configuration: Configuration) -> tuple[Baseline, dict[str, bytes]]:
-    runs = [play(run) for run in recipe.baseline(configuration)]
-    files = {f"{number:03}.dig.jsonl": lines(run.records) for number, run in enumerate(runs)}
-    files[ENDINGS] = _json([Ending.of(run).model_dump() for run in runs])
-    return Baseline.from_runs(runs), files
 
 
 def _dropped(found: Harvest) -> Mapping[str, Any]:
