@@ -161,7 +161,7 @@ class Recipe:
     configurations: tuple[Configuration, ...] = CONFIGURATIONS
     baseline_runs: int = 99
     most_of_a_stratum: int = 4
-    tries: int = 12
+    tries: int = 10
 
     @property
     def strata(self) -> list[Stratum]:

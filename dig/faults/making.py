@@ -25,6 +25,8 @@ from .verification import Dropped, verify
 
 DRAWS = 16
 """How many times faults are drawn until all of them take effect: many can hit few agents only."""
+FIRST = 2
+"""How many instances every stratum may have before any has more."""
 NOBODY = "nobody to inject it into"
 
 Progress = Callable[[str, int, int], None]
@@ -100,8 +102,7 @@ def harvest(
     kept: Counter[Stratum] = Counter()
     tried = 0
     progress("instances", 0, recipe.count)
-    for number in range(recipe.tries):
-        wanted = list(_round(recipe, number, kept))
+    for wanted in _rounds(recipe, kept):
         tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
         for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
             tried += 1
@@ -119,11 +120,23 @@ def harvest(
     )
 
 
-def _round(recipe: Recipe, number: int, kept: Counter[Stratum]) -> Iterator[Candidate]:
-    """A candidate of each stratum that is not full, in an order of the seed's."""
-    some = [stratum for stratum in recipe.strata if kept[stratum] < recipe.most_of_a_stratum]
-    random.Random(f"{recipe.seed}/round/{number}").shuffle(some)
-    return (Candidate(stratum, number, recipe.seed) for stratum in some)
+def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[Candidate]]:
+    """A candidate of each stratum that wants one, in an order of the seed's, again and again.
+
+    All strata get some instances, as far as they can be had, before any gets more.
+    """
+    tried: Counter[Stratum] = Counter()
+    number = 0
+    for most in range(min(FIRST, recipe.most_of_a_stratum), recipe.most_of_a_stratum + 1):
+        while some := [
+            stratum
+            for stratum in recipe.strata
+            if kept[stratum] < most and tried[stratum] < recipe.tries
+        ]:
+            random.Random(f"{recipe.seed}/round/{number}").shuffle(some)
+            yield [Candidate(stratum, tried[stratum], recipe.seed) for stratum in some]
+            tried.update(some)
+            number += 1
 
 
 def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
