@@ -90,8 +90,8 @@ class _Turn:
         if luck < 0.08 and not is_old:
             self.fates.append(EventFate(event=event.id, fate="delay"))
         elif luck < 0.14 and not is_old and event.type == "problem":
-            to = self.draws.choice((*WORKERS, *GUESTS), "pass on", i)
-            self.fates.append(EventFate(event=event.id, fate="reroute", to=[to]))
+            other = self.draws.choice((*WORKERS, *GUESTS), "pass on", i)
+            self.fates.append(EventFate(event=event.id, fate="reroute", to=[other]))
         elif luck < 0.16 or event.type != "problem":
             self.fates.append(EventFate(event=event.id, fate="discard"))
         else:
