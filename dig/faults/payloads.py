@@ -103,10 +103,12 @@ class _Counted:
         job = Job.read(payload, self.reading)
         if job is None or job.part == job.whole or "data" in payload:
             return None
-        start, stop = job.part
-        if stop + job.length <= job.whole[1]:
+        (start, stop), (first, last) = job.part, job.whole
+        if stop + job.length <= last:
             return {**payload, "part": [stop, stop + job.length]}
-        return {**payload, "part": [max(job.whole[0], start - job.length), start]}
+        if start > first:
+            return {**payload, "part": [max(first, start - job.length), start]}
+        return {**payload, "part": [last - job.length, last]}
 
     def joined(self, solutions: Sequence[Any], agent: str) -> Any:
         return self._one(solutions, agent, disjoint)
