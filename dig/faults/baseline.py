@@ -11,14 +11,11 @@ from typing import Any
 from dig.errors import RecordError, SettingsError
 
 from .course import Course
-from .measuring import Measured, measured
+from .measuring import DIGITS, Measured, measured
 from .playing import Played
 
 FEWEST = 19
 """With fewer runs, not even a value that none of them reaches is rarer than one in twenty."""
-
-DIGITS = 6
-"""Values are rounded to so many digits after the point before they are compared."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Baseline:
         """A baseline of numbers that were measured in so many runs."""
         values: dict[str, list[float]] = {}
         for row in rows:
-            values.setdefault(row.measure, []).append(round(row.value, DIGITS))
+            values.setdefault(row.measure, []).append(row.value)
         return cls(runs, {name: tuple(sorted(some)) for name, some in sorted(values.items())})
 
     def rarity(self, measure: str, value: float) -> float:

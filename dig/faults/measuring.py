@@ -19,6 +19,9 @@ from .elements import lacking, length, without
 from .measuring_events import elements, of_event
 from .pieces import is_missing, own_cuts, part_name, pieces, solved_us
 
+DIGITS = 6
+"""Numbers are rounded to so many digits after the point, before anything is done with them."""
+
 ERRORS = ("ET", "MC", "OE", "DL")
 """The patterns that are errors."""
 
@@ -47,7 +50,7 @@ def measured(
     cuts: Iterable[int] = (),
     truth: Mapping[int, str] | None = None,
 ) -> Iterator[Measured]:
-    """All that is measured of a run.
+    """All that is measured of a run, rounded to `DIGITS`.
 
     Args:
         course: The run.
@@ -55,7 +58,14 @@ def measured(
         cuts: Where parts begin and end, besides where the run itself cuts.
         truth: The elements of the task, as far as they are known; what it has shown, if left out.
     """
-    truth = elements(course) if truth is None else truth
+    known = elements(course) if truth is None else truth
+    for row in _measured(course, rmse, cuts, known):
+        yield row._replace(value=round(row.value, DIGITS))
+
+
+def _measured(
+    course: Course, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
+) -> Iterator[Measured]:
     for event in course.events.values():
         for state, kind, value in of_event(course, event, truth):
             yield Measured("event", event.id, state, f"event {state}{kind}", value)

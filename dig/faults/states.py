@@ -12,11 +12,11 @@ from itertools import groupby
 
 from dig.records import End, Leave
 
-from .baseline import DIGITS, Baseline
+from .baseline import Baseline
 from .causal_graph import OUTCOME, TASK, Node
 from .course import Course, Event
 from .matching import Matching, Runs
-from .measuring import Measured, measured
+from .measuring import DIGITS, Measured, measured
 from .measuring_events import elements
 from .onsets import ONSETS
 from .pieces import own_cuts, part_name, piece_of
@@ -80,8 +80,8 @@ def _nodes(
             onset_t=t,
             onset_s=runs.faulted.records[t].ts,
             test=row.measure,
-            value=round(row.value, DIGITS),
-            twin=None if twin is None else round(twin, DIGITS),
+            value=row.value,
+            twin=twin,
             baseline=round(rarity, DIGITS),
         )
 
