@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .policies import Policies
     from .treatment import Treatment
 
-KEEP = 10_000
+KEEP = 1_000
 """How many records of closed history a session keeps for inspection, if nothing else is said."""
 
 GROWTH = 3

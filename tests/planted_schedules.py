@@ -325,9 +325,9 @@ SCHEDULED = [
     ),
     # -- the journal ---
     Mutant(
-        "journal-short-write", JOURNAL,
-        "        while left:  # a write may be cut short",
-        "        if left:  # a write may be cut short",
+        "journal-short-write", "traces/appending.py",
+        "            while left:  # a write may be cut short",
+        "            if left:  # a write may be cut short",
         "a write that is cut short is not finished", SIMULATOR,
     ),
     Mutant(
