@@ -63,7 +63,8 @@ def _acted_on_output(at: Setting, source: Node, target: Node) -> bool:
 
 
 def _is(at: Setting, source: Node, target: Node) -> bool:
-    return source.name == target.name
+    """They are one thing in two states; no state brings itself about."""
+    return source.name == target.name and source.state != target.state
 
 
 def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
@@ -103,7 +104,9 @@ def _threw_away(at: Setting, source: Node, target: Node) -> bool:
 
 
 def _was_let_go_by(at: Setting, source: Node, target: Node) -> bool:
-    return _passed_on(at, target, source) or _threw_away(at, target, source)
+    """What it is only since the activation let it go was no reason to do so."""
+    let_go = _passed_on(at, target, source) or _threw_away(at, target, source)
+    return let_go and source.onset_t < target.onset_t
 
 
 def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:

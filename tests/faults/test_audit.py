@@ -8,11 +8,13 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dig.faults.causal_graph import Edge
 from tests.faults import verified
 from tests.faults.audit.__main__ import audit
 from tests.faults.audit.relations import PAGE
@@ -162,3 +164,16 @@ def test_a_trace_that_is_not_the_one_is_found(one: Path) -> None:
     place = one / "public" / "i0001"
     shutil.copy(place / "twin.dig.jsonl", place / "trace.dig.jsonl")
     assert audit(one)[2]
+
+
+def test_what_is_said_to_bring_itself_about_is_found(tmp_path: Path) -> None:
+    """A step from an event that was passed on to the same, by a rule that there is."""
+    passing = verified.fault("pass_on", "agent-1", 3.0)
+    seed, graph = verified.found(passing)
+    name = next(node.id for node in graph.nodes if node.state == "rerouted")
+    wrong = replace(graph, edges=(*graph.edges, Edge(name, name, "E4")))
+    verified.write(tmp_path, [(seed, (passing,), graph), (seed, (passing,), wrong)])
+    found = audit(tmp_path)[2]
+    assert found
+    assert all("i0002" in one for one in found)
+    assert any(f"{name}: it is a consequence of itself" in one for one in found)

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 from dig.faults.baseline import Baseline
@@ -84,6 +85,14 @@ def test_all_lies_on_paths_in_time_from_injections_to_alarms(kind: str) -> None:
         assert node.id in graph.alarms or node.id in sources
     for edge in graph.edges:
         assert graph.node(edge.source).onset_t <= graph.node(edge.target).onset_t
+
+
+@pytest.mark.parametrize(("kind", "start_s"), [("pass_on", 3.0), ("pass_on", 5.0), ("hoard", 3.0)])
+def test_nothing_is_its_own_consequence(kind: str, start_s: float) -> None:
+    """What is seen at one record is a cause one way only: no way leads back to its beginning."""
+    _, graph = found(fault(kind, "agent-1", start_s))
+    steps = nx.DiGraph([(edge.source, edge.target) for edge in graph.edges])
+    assert nx.is_directed_acyclic_graph(steps)
 
 
 def test_two_faults_both_have_their_way() -> None:

@@ -176,6 +176,9 @@ class Instance:
         for edge in self.graph["edges"]:
             after[edge["source"]].add(edge["target"])
             before[edge["target"]].add(edge["source"])
+        for name in sorted(nodes):
+            if name in _reached(after[name], after):
+                yield f"{name}: it is a consequence of itself"
         roots = {name for name, node in nodes.items() if node["state"] == "injected"}
         alarms = {name for name, node in nodes.items() if node["type"] in ("outcome", "finding")}
         if alarms != set(self.graph["alarms"]):

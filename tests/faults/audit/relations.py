@@ -104,11 +104,13 @@ def _of_work(relation: str, h: History, source: Node, target: Node) -> bool:
     """What an event or a part has to do with something else."""
     name = source["name"]
     if relation == "is":
-        return bool(name == target["name"])
+        return name == target["name"] and bool(source["state"] != target["state"])
     if relation == "led to":
         return name != target["name"] and name in h.behind(target["name"])
     if relation == "was let go by":
-        return h.turns[target["name"]].fates.get(name) in ("reroute", "discard")
+        turn = h.turns[target["name"]]
+        was_so = turn.stop is not None and source["onset_t"] < turn.stop
+        return was_so and turn.fates.get(name) in ("reroute", "discard")
     if relation == "was to be told to":
         event = h.events[name]
         return not event.consumer and event.tell == target["name"] and lacks(h, event)
