@@ -32,7 +32,7 @@ def concerned(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
     An activation is about its agent; an event about who generated it and whom it goes to, its way
     about who generated it and who is given it. Work from outside or for others is about the `task`
     too; a final event and the end of the run about the `outcome`; a finding about the `outcome` and
-    all that its subject and evidence name.
+    all that its subject and evidence name. The header names everybody, and is about nobody.
     """
     reader = _Reader()
     return tuple(frozenset(reader.of(record)) for record in records)
@@ -63,7 +63,6 @@ class _Reader:
         match record:
             case Run(agents=agents):
                 self._agent_of.update(zip(agents, agents, strict=True))
-                yield from agents
             case Emit():
                 yield from self._emitted(record)
             case Deliver(event=event, to=to):
