@@ -133,6 +133,39 @@ async def test_who_waits_for_a_gate_may_be_cancelled(kept: str, at: float) -> No
         assert await team["ann"]("z") == "zz" if it.session.is_on else True
 
 
+class Stubborn(Keeper):
+    """Cannot be cancelled, as one that waits in a thread cannot."""
+
+    async def decide(self, event: Pending) -> Sequence[Intervention]:
+        with anyio.CancelScope(shield=True):
+            return await super().decide(event)
+
+
+async def test_a_gate_that_cannot_be_cancelled_is_overruled_in_time_too() -> None:
+    """The message goes on at the deadline, and what the gate says later changes nothing."""
+    log: list[Any] = []
+    team = team_of(log)
+    gate = Stubborn("x", after_s=60, wishes=[lambda event: Inject(event, "too late")])
+    with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
+        assert await team["boss"](["x", "y"]) == "done"
+        assert log[-1] == (10, "x", ())
+        await anyio.sleep(100)
+        assert it.session.statistics().faults == 0
+        it.must_be_sound()
+
+
+async def test_who_waits_for_a_gate_that_cannot_be_cancelled_is_cancelled_at_once() -> None:
+    team = team_of([])
+    with watched(team, "heal", gates=[Stubborn("x", after_s=60)], clock=anyio.current_time) as it:
+        began = anyio.current_time()
+        with anyio.move_on_after(1):
+            await team["boss"](["x", "y"])
+        assert anyio.current_time() - began == pytest.approx(1)
+        await anyio.sleep(100)
+        assert it.session.statistics().faults == 0
+        it.must_be_sound()
+
+
 async def test_each_recipient_gets_messages_in_the_order_in_which_they_were_held() -> None:
     """For one seat, what comes later waits behind what a gate keeps; for others, it does not."""
     gate = Keeper("first")

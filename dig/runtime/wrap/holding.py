@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,33 @@ class Bell:
         await self._rung.wait()
 
 
+class Aside:
+    """Work beside the task that makes this, which need not wait for it, cancelled or not.
+
+    A task group would wait: for a thread, or whatever else a cancellation does not reach.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Have the loop begin it soon; it must not raise."""
+        self._work = work
+        self._scope = anyio.CancelScope()
+        loop: Any = current_token().native_token
+        if hasattr(loop, "create_task"):
+            self._task = loop.create_task(self._run())  # the loop itself would let go of it
+        else:
+            from trio.lowlevel import spawn_system_task
+
+            spawn_system_task(self._run, context=copy_context())
+
+    def cancel(self) -> None:
+        """Be done with it, as soon as it can be cancelled; on its own loop."""
+        self._scope.cancel()
+
+    async def _run(self) -> None:
+        with self._scope:
+            await self._work()
+
+
 class Holding:
     """What is held in a session, and who waits for it."""
 
@@ -91,11 +119,12 @@ class Holding:
         """Wait until an event is not held, and run the gates that keep it."""
         if not self._steps.step(self.is_held, event, otherwise=False):
             return
-        async with anyio.create_task_group() as tasks:
-            for asked in self._asked.get(event, ()):
-                tasks.start_soon(self._decide, asked)
+        deciding = [Aside(partial(self._decide, asked)) for asked in self._asked.get(event, ())]
+        try:
             await self._wait(event)
-            tasks.cancel_scope.cancel()
+        finally:
+            for one in deciding:
+                one.cancel()
         self._asked.pop(event, None)
 
     def let_go(self, event: str) -> None:
