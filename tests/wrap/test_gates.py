@@ -137,8 +137,10 @@ class Stubborn(Keeper):
     """Cannot be cancelled, as one that waits in a thread cannot."""
 
     async def decide(self, event: Pending) -> Sequence[Intervention]:
+        wishes: Sequence[Intervention] = ()
         with anyio.CancelScope(shield=True):
-            return await super().decide(event)
+            wishes = await super().decide(event)
+        return wishes
 
 
 async def test_a_gate_that_cannot_be_cancelled_is_overruled_in_time_too() -> None:
@@ -186,6 +188,30 @@ async def test_each_recipient_gets_messages_in_the_order_in_which_they_were_held
     turn = session.begin("ann")
     assert [event.payload for event in turn.events] == ["first", "second"]
     turn.submit("!")
+    session.close()
+
+
+async def test_a_gate_is_asked_once_about_what_several_wait_for() -> None:
+    """And goes on when the first of them is cancelled."""
+    gate = Keeper("x")
+    session = Session(
+        ["ann", "bob", "boss"], setup_of(gates=[gate]), mode="heal", keeps_time=False,
+        clock=anyio.current_time, strict=True,
+    )  # fmt: skip
+    boss = session.begin("boss", (session.request("?", ("boss",)),))
+    boss.emit("x", ("ann", "bob"))
+    boss.end()
+    began = anyio.current_time()
+
+    async def wait(seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await session.released(boss.outputs[0])
+
+    async with anyio.create_task_group() as tasks:
+        for seconds in (0.5, 100, 100):
+            tasks.start_soon(wait, seconds)
+    assert anyio.current_time() - began == pytest.approx(1)
+    assert gate.seen == ["x"]
     session.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -70,6 +70,8 @@ class Aside:
         """Have the loop begin it soon; it must not raise."""
         self._work = work
         self._scope = anyio.CancelScope()
+        self._loop = OnLoop()
+        self._loop.is_here()
         loop: Any = current_token().native_token
         if hasattr(loop, "create_task"):
             self._task = loop.create_task(self._run())  # the loop itself would let go of it
@@ -79,8 +81,9 @@ class Aside:
             spawn_system_task(self._run, context=copy_context())
 
     def cancel(self) -> None:
-        """Be done with it, as soon as it can be cancelled; on its own loop."""
-        self._scope.cancel()
+        """Be done with it, as soon as it can be cancelled; on any thread."""
+        with suppress(RuntimeError):  # its loop is closed, and it is over
+            self._loop.run(self._scope.cancel)
 
     async def _run(self) -> None:
         with self._scope:
@@ -93,7 +96,8 @@ class Holding:
     def __init__(self, steps: Steps) -> None:
         """Begin with nothing held."""
         self._steps = steps
-        self._asked: dict[str, list[Asked]] = {}  # event -> gates that nobody has run yet
+        self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
+        self._deciding: dict[str, list[Aside]] = {}  # event -> its gates, begun by who waits first
         self._bells: dict[Bell, str] = {}
 
     def ask(self, asked: Asked) -> None:
@@ -119,17 +123,15 @@ class Holding:
         """Wait until an event is not held, and run the gates that keep it."""
         if not self._steps.step(self.is_held, event, otherwise=False):
             return
-        deciding = [Aside(partial(self._decide, asked)) for asked in self._asked.get(event, ())]
-        try:
-            await self._wait(event)
-        finally:
-            for one in deciding:
-                one.cancel()
-        self._asked.pop(event, None)
+        if event not in self._deciding:
+            gates = self._asked.get(event, ())
+            self._deciding[event] = [Aside(partial(self._decide, asked)) for asked in gates]
+        await self._wait(event)
+        self._forget(event)
 
     def let_go(self, event: str) -> None:
         """Release an event as it is; inside a step."""
-        for asked in self._asked.pop(event, ()):
+        for asked in self._forget(event):
             self._resolve(asked, None, "who waited for it was cancelled")
         if self.is_held(event):
             monitor = self._steps.monitor
@@ -140,6 +142,12 @@ class Holding:
         """The bells of those whose event is not held any more; inside a step."""
         waiting = tuple(self._bells.items())
         return [b for b, event in waiting if not (self._steps.is_on and self.is_held(event))]
+
+    def _forget(self, event: str) -> Sequence[Asked]:
+        """Wait for its gates no more; returns these."""
+        for one in self._deciding.pop(event, ()):
+            one.cancel()
+        return self._asked.pop(event, ())
 
     async def _wait(self, event: str) -> None:
         steps = self._steps
