@@ -27,7 +27,7 @@ from dig.runtime.wrap.session import Mode, Session, fitting
 from dig.runtime.wrap.steps import logger
 from dig.traces.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
-from .errors import JournalError, SettingsError
+from .errors import JournalError, RuleError, SettingsError
 from .findings import Finding
 from .ledger import Sink
 from .records import Limits, Record
@@ -37,6 +37,9 @@ _T = TypeVar("_T")
 
 _KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
 """What is handed in and is no function."""
+
+_FUNCTIONS = ("annotate", "deliver", "handoff")
+"""Options of adapters that are functions, wherever they are taken."""
 
 
 def wrap(
@@ -87,10 +90,13 @@ def wrap(
     setup = fitting(_setup(setup, limits, keep), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
     files = _Files(journal, about, setup, sink, Keeping(segment_bytes=segment_bytes))
-    session = Session(
-        plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-        who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
-    )  # fmt: skip
+    try:
+        session = Session(
+            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
+            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
+        )  # fmt: skip
+    except RuleError as error:  # an agent has a name that nobody can have
+        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
     session.directory = files.path
     attached = _attached(plan, session, files)
     remember(Wrapped(attached, session, files.close))
@@ -129,6 +135,7 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> Plan:
     if unknown and len(known) == len(takes):
         listed = ", ".join(known) or "none"
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; there is: {listed}")
+    _check(**{name: options[name] for name in _FUNCTIONS if name in options})
     return adapter.plan(team, **options)
 
 

@@ -44,7 +44,9 @@ def test_an_agent_is_no_team_and_the_message_says_so() -> None:
     [
         (round_robin(Script()), {"outside": ["collector"]}, "outside= is for runtimes"),
         (round_robin(Script()), {"require": {"reroute"}}, "an AutoGen team cannot reroute"),
+        (round_robin(Script()), {"handoff": "x"}, "handoff='x' is no function"),
         (SingleThreadedAgentRuntime(), {"handoff": bool}, "handoff= is for teams"),
+        (SingleThreadedAgentRuntime(), {"outside": "collector"}, "'collector' is no set of names"),
         (SingleThreadedAgentRuntime(), {"allow": ["tell"]}, "allow can name bounce"),
         (SingleThreadedAgentRuntime(), {"require": {"bounce"}}, "an AutoGen runtime cannot bounce"),
     ],

@@ -407,7 +407,7 @@ async def none(message: str) -> None: ...
         ([none, none], {}, "two agents are called none"),
         ({"a": none}, {"allow": {"fly"}}, "allow names fly; there is: annotate"),
         ({"a": none}, {"allow": {"wake"}}, "allow can name bounce, reroute"),
-        ({"a": none}, {"allow": "bounce"}, "is a set of capabilities"),
+        ({"a": none}, {"allow": "bounce"}, "allow=.bounce. is no set of names"),
     ],
 )
 async def test_a_team_or_an_option_that_makes_no_sense_is_refused(

@@ -28,15 +28,24 @@ Veto = Callable[[Reroute], str | None]
 """Says why an event cannot be sent elsewhere at this moment; ``None``: it can."""
 
 
+def names_in(given: Iterable[str], where: str) -> frozenset[str]:
+    """A set of names that a user has handed in.
+
+    Raises:
+        SettingsError: It is none; a string would be taken for its letters.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise SettingsError(f"{where}={given!r:.60} is no set of names, such as {{'bounce'}}")
+    return frozenset(given)
+
+
 def known(names: Iterable[str], where: str) -> frozenset[str]:
     """A set of capabilities.
 
     Raises:
         SettingsError: One is unknown; the message lists those that are known.
     """
-    if isinstance(names, str):
-        raise SettingsError(f"{where} is a set of capabilities, such as {{{names!r}}}")
-    found = frozenset(names)
+    found = names_in(names, where)
     unknown = sorted(found - CAPABILITIES.keys())
     if unknown:
         listed = ", ".join(CAPABILITIES)

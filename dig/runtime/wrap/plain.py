@@ -60,9 +60,6 @@ def plan(
             f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
             "async methods, or one such object; another needs an adapter (docs/wrapping.md)"
         )
-    for what, given in (("annotate", annotate), ("deliver", deliver)):
-        if not (given is None or callable(given)):
-            raise SettingsError(f"{what}={given!r:.60} is no function")
     return Plan(
         "a team of plain callables",
         callables.agents,

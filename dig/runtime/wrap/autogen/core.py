@@ -14,7 +14,7 @@ from autogen_core import AgentId, RoutedAgent
 from dig.errors import SettingsError
 from dig.runtime.wrap import Attached, Plan, Session, Turn
 from dig.runtime.wrap.calls import Call, Sent, calling
-from dig.runtime.wrap.capabilities import known
+from dig.runtime.wrap.capabilities import known, names_in
 from dig.runtime.wrap.holding import OnLoop
 
 from .order import InOrder
@@ -42,7 +42,7 @@ def plan(
         SettingsError: An option does not fit.
     """
     must_have(runtime, RUNTIME)
-    others, allowed = frozenset(outside), known(allow, "allow")
+    others, allowed = names_in(outside, "outside"), known(allow, "allow")
     if not allowed <= {"bounce"}:
         raise SettingsError(f"allow can name bounce, not {sorted(allowed)}")
     messenger = Messenger(deliver)
