@@ -18,10 +18,11 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from .errors import UndecidedError
+from .errors import SettingsError, UndecidedError
 from .graph import InteractionGraph
 from .history import ACCEPTED, BY_SYSTEM, FINAL, FROM_OUTSIDE, NOTICE_TYPE, History
 from .isomorphism import Arc, Diagram, Paint, are_isomorphic, refined
+from .plain import counted
 from .records import FATES, FateName, Record
 
 LIMIT_S = 10.0
@@ -100,6 +101,7 @@ class Behaviour:
 
         Raises:
             RuleError: A record contradicts those before it.
+            SettingsError: The graph is that of a session, and has let go of some of it.
         """
         if isinstance(run, Behaviour):
             return run
@@ -232,6 +234,9 @@ def _digest(looks: object) -> bytes:
 
 def _of_graph(graph: InteractionGraph) -> Behaviour:
     h = graph.history
+    if graph.has_let_go:
+        gone = counted(h.gone_events, "event")
+        raise SettingsError(f"the graph has let go of {gone}: compare its trace, or keep all")
     at: list[Step | None] = [None] * (graph.t + 1)
     agents: dict[int, int] = {}  # those that were activated, by order of appearance
     for n in range(len(h.event_ids)):

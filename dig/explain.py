@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_PATHS = 3
 MOST_STEPS = 9
 MOST_NODES = 200
+GONE = "the session has let go of what became of"
 _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
 
 
@@ -153,7 +154,8 @@ class Story:
         """What became of an event, in words."""
         seen = self.seen_by(event)
         if not seen:
-            return f"nobody has seen {name(event)} yet"
+            is_known = self._is_whole(event)
+            return f"{'nobody has seen' if is_known else GONE} {name(event)}{' yet' * is_known}"
         fate = self.fate(event, seen[-1])
         who = self._actor(seen[-1])
         if fate is None:
@@ -169,13 +171,15 @@ class Story:
         """The nodes before a node on a causal path from outside, or from a root.
 
         Of a very long path only the end, as is said with it: a finding must not cost the whole
-        history.
+        history. So it is with a path of which a session has let go.
         """
         h = self._history
         nodes: list[str] = []
         n, v = h.event(end), h.activation(end)
+        if n is None and v is None:
+            return nodes, False
         while n is not None or v is not None:
-            if len(nodes) > MOST_NODES:
+            if len(nodes) > MOST_NODES or v in h.cut:
                 return nodes[::-1], False
             if v is not None:
                 if not 0 <= h.t_end[v] <= self._until or (to_root and h.root_number[v] >= 0):
@@ -195,9 +199,15 @@ class Story:
         """The first event that an activation consumed; the first with roots, if that counts."""
         h = self._history
         for n in h.inputs(v):
-            if not has_lineage or (h.generator[n] >= 0 and h.inputs(h.generator[n])):
+            g = h.generator[n]
+            if not has_lineage or (g >= 0 and (h.inputs(g) or (g in h.cut and h.cut[g][0]))):
                 return n
         return None
+
+    def _is_whole(self, event: str) -> bool:
+        """Whether all is still there that has happened to an event."""
+        h, n = self._history, self._history.event(event)
+        return n is not None and h.t_gen[n] >= h.whole_from
 
     def _shown(self, nodes: Iterable[str]) -> Iterator[str]:
         event = ""

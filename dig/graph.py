@@ -79,6 +79,12 @@ class InteractionGraph(Retention):
         """How many activations there have been, with those that are let go of."""
         return self.history.gone_activations + len(self.history.activation_ids)
 
+    @property
+    def has_let_go(self) -> bool:
+        """Whether something that has happened is not in the history any more."""
+        h = self.history
+        return bool(h.gone_events or h.gone_activations or h.cut)
+
     def open_events(self) -> list[Event]:
         """R(t): work that nobody consumed and that somebody can still reach, as generated."""
         return sorted(self._open.values(), key=by_number)

@@ -111,6 +111,7 @@ class History:
         self.edge_fate = array("b")
         # What a session has let go of.
         self.cut: dict[int, Lineage] = {}  # of activations without their edges
+        self.whole_from = 0  # nothing is gone that came at this logical time or later
         self.gone_events = 0
         self.gone_activations = 0
         # An index for explanations, made up to where it is asked for.

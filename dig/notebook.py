@@ -103,8 +103,9 @@ def graph_html(graph: InteractionGraph) -> str:
     if len(lanes) > MOST_ROWS:
         rows.append((f"and {len(lanes) - MOST_ROWS:,} more",))
     amounts = [
-        counted(len(h.event_ids), "event"), counted(len(h.activation_ids), "activation"),
+        counted(graph.event_count, "event"), counted(graph.activation_count, "activation"),
         counted(graph.t + 1, "record"), f"{len(graph.open_events()):,} open",
+        *([f"shown: from record {h.whole_from:,} on"] if graph.has_let_go else ()),
         graph.finished.outcome if graph.finished else "going on",
     ]  # fmt: skip
     title = f"{one_line(graph.run.run, 80)}: {', '.join(amounts)}"

@@ -45,6 +45,7 @@ class Retention(Rewrites):
             _ = event.roots, event.sources  # some find them by a walk only when they are asked for
         gone = self._let_lost_go(cutoff, pinned)
         self._renumber(compact(self.history, self._stay(cutoff, pinned)))
+        self.history.whole_from = max(self.history.whole_from, cutoff)
         del self.findings[: bisect_left(self.findings, cutoff)]
         self.touched, self.ended, self.latest_answer = [], None, None
         self._seen_last, self._emitter, self._lineage = {}, -1, (NOTHING, NOTHING)

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dig.behaviour import Behaviour
 from dig.codec import decode
 from dig.detectors import standard
-from dig.errors import RuleError
+from dig.errors import RuleError, SettingsError
+from dig.findings import Finding
 from dig.graph import InteractionGraph
 from dig.watch import Watch
 from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
@@ -18,6 +20,12 @@ from tests.retaining import found_letting_go, session_rows
 
 def graph_of(rows: list[Row]) -> InteractionGraph:
     return InteractionGraph.of(map(decode, rows))
+
+
+def found_in(rows: list[Row]) -> tuple[list[Finding], Watch]:
+    """All that is found, and the watch that has seen all of it."""
+    watch = Watch(standard())
+    return [finding for row in rows for finding in watch.feed(decode(row))], watch
 
 
 def answered(name: str = "p", agent: str = "a") -> list[Row]:
@@ -155,6 +163,29 @@ def test_an_answer_that_is_not_accepted_yet_answers_what_it_did_before() -> None
     row = {"t": graph.t + 1, "ts": 0, "kind": "deliver", "event": "f", "to": None}
     graph.apply(decode(row))
     assert list(graph.problems.waiting) == [0] and graph.history.event_ids[0] == "p"
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_what_is_gone_is_not_told_otherwise(number: int) -> None:
+    """An explanation never says of what is gone that it was not, and marks a path that is cut."""
+    rows = session_rows(number)
+    _, letting_go = found_letting_go(rows, number, keep=5, often=0.4)
+    findings, whole = found_in(rows)
+    for finding in findings:
+        told, known = finding.explain(letting_go.graph), finding.explain(whole.graph)
+        assert told.text.count("nobody has seen") <= known.text.count("nobody has seen")
+        assert len(told.paths) == len(known.paths)
+        for path, all_of_it in zip(told.paths, known.paths, strict=True):
+            assert path.text.startswith("...") or path.nodes[0] == all_of_it.nodes[0]
+
+
+def test_a_graph_that_has_let_go_of_something_is_not_compared() -> None:
+    """Its behaviour would be that of another run."""
+    graph = graph_of(trace(*answered("p"), session=True))
+    assert len(Behaviour.of(graph).steps) == 4
+    graph.let_go(0)
+    with pytest.raises(SettingsError, match="has let go of 2 events: compare its trace"):
+        Behaviour.of(graph)
 
 
 def test_an_index_for_explanations_is_made_anew() -> None:

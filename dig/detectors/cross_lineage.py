@@ -89,11 +89,12 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
     story = Story(graph, finding)
     one, other = (story.path_to(event, *onward, to_root=True) for event in pair)
-    text = (
-        f"{tell(finding.subject, finding.evidence)}. {name(pair[0])} goes back to "
-        f"{name(_root(graph, pair[0], one))}, {name(pair[1])} to "
-        f"{name(_root(graph, pair[1], other))}, and no activation is behind both."
-    )
+    text = f"{tell(finding.subject, finding.evidence)}."
+    if all(map(graph.knows, pair)):
+        text += (
+            f" {name(pair[0])} goes back to {name(_root(graph, pair[0], one))}, {name(pair[1])} to "
+            f"{name(_root(graph, pair[1], other))}, and no activation is behind both."
+        )
     return Explanation(text, (one, other))
 
 
