@@ -236,12 +236,12 @@ class Monitor:
                 the run is over.
         """
         self._enter()
+        if not are_names(to):
+            raise RequestError(f"{to!r} is no list of agents' names")
         if again is not None:
             self._ledger.post.renew(event, self._take(again))
         if event not in self._ledger.post:
             raise RequestError(f"event {event!r} does not exist, is used up or let go of")
-        if not are_names(to):
-            raise RequestError(f"{to!r} is no list of agents' names")
         self._ledger.redirect(event, tuple(to))
         return self._leave_call()
 

@@ -87,8 +87,7 @@ class Release:
             lane = self._lanes.get(agent)
             if not lane:
                 self._ledger.deliver(event, agent)
-                if self._policies.are_planned:
-                    self._policies.hurry(agent)
+                self._policies.hurry(agent)
             elif event not in lane:
                 lane.append(event)
 

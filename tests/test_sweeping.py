@@ -66,6 +66,30 @@ def test_what_was_used_up_can_be_sent_again_while_it_is_known() -> None:
     serve(stage, 1)
 
 
+def test_a_redirect_that_was_refused_leaves_nothing_behind() -> None:
+    """What it was to carry is forgotten, so that a later one is refused like any other."""
+    stage = Stage(session=True, keep=10)
+    serve(stage, 1)
+    with pytest.raises(RequestError, match="no list of agents' names"):
+        stage.monitor.redirect("e1", "b", again="?")
+    with pytest.raises(RequestError, match="used up"):
+        stage.monitor.redirect("e1", ("b",))
+
+
+def test_what_arrived_at_its_time_is_put_off_no_more() -> None:
+    """Else a session would remember every event that healing has put off, for good."""
+    stage = Stage(detectors=standard(), healers={"ET": HealEarlyTermination()})
+    policies = stage.monitor._policies
+    stage.give("a")
+    stage.give("b")
+    stage.start("b")
+    stage.turn("a", answer())
+    stage.turn("a", answer())
+    assert policies._put_off == {"a": ["e4"]}
+    stage.wait(1.0)
+    assert list(stage.graph.event("e4").copies) == ["a"] and policies._put_off == {}
+
+
 class Curious:
     """A gate that is asked about everything."""
 
