@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,8 @@ import pytest
 from dig import InteractionGraph, Record
 from dig.detectors import standard
 from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
+from dig.messages import Output
+from dig.records import Fate
 from dig.runtime import Setup, simulate
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records
@@ -180,6 +183,21 @@ def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
     assert rerun(journal.path, setup).is_finished
     with pytest.raises(ReplayError, match="the run was made with"):
         rerun(journal.path, Setup(detectors=standard))
+
+
+def test_what_a_session_could_name_can_be_named_again(tmp_path: Path) -> None:
+    """However much of the past it kept, and whatever the setup says that it is run again with."""
+    setup = Setup(detectors=standard, session=True, keep=None)
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    monitor = setup.monitor("ab", float, journal)
+    for number in range(1, 30):
+        monitor.inject(Output("?", ("a",), "problem"))
+        monitor.start("a")
+        monitor.end(f"a{number}", [Fate(f"e{2 * number - 1}", "consume")], [Output(1, final=True)])
+    monitor.redirect("e1", ("b",), again="?")
+    monitor.finish("stopped")
+    journal.close()
+    assert rerun(journal.path, replace(setup, keep=0)).is_finished
 
 
 def test_a_part_that_failed_for_an_unknown_reason_is_no_divergence(tmp_path: Path) -> None:

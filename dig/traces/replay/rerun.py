@@ -114,7 +114,7 @@ def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
         raise ReplayError(f"the run was made with {said}, not with {given.described()}")
     return replace(
         given, run=run.run, task=run.task, seed=run.seed, session=run.session,
-        memory=run.memory, limits=run.limits,
+        memory=run.memory, limits=run.limits, keep=None,  # nobody knows what that run could name
     )  # fmt: skip
 
 
