@@ -6,18 +6,17 @@ of faults there are with which first error, and what runs without a fault are li
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol
 
-from dig.errors import SettingsError
+from dig.errors import DigError, SettingsError
 from dig.plain import one_line
 from dig.records import Emit, End, FindingRow, Record, Run, Start
+from dig.tasks.named import load
 from dig.traces.reader import read_records
 
 from .answers import Answer, Answers, RootCause, Step
@@ -25,7 +24,7 @@ from .catalogue import KINDS
 from .causal_graph import OUTCOME
 from .concerning import blamed
 from .deviations import SIGNS, Usual
-from .instances import BASELINE, FaultSet
+from .instances import BASELINE, FaultSet, Instance
 
 
 class Attributor(Protocol):
@@ -126,18 +125,14 @@ def attributor(name: str, known: FaultSet) -> Attributor:
     """
     if name in ATTRIBUTORS:
         return ATTRIBUTORS[name](known)
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise SettingsError(
             f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
             "as module:object"
         )
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Attributor = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"{name} cannot be imported: {one_line(error)}") from None
+    found: Attributor = load(name, "attributor")
+    if not callable(found):
+        raise SettingsError(f"{name} is no function of a run's records but {_told(found)}")
     return found
 
 
@@ -147,21 +142,35 @@ def attribute_all(
     """What an attributor answers about every run of a set.
 
     Raises:
-        SettingsError: There is none of this name, or what it answers is no answer.
+        SettingsError: There is none of this name, it raises something, or what it answers is no
+            answer.
     """
     attribute = attributor(name, known)
     answers: dict[str, Answer] = {}
     total = len(known.index.instances)
     for instance in known.instances():
-        answer = attribute(instance.records())
-        if not isinstance(answer, Answer):
-            raise SettingsError(
-                f"{name} answered {one_line(repr(answer), 60)}; it must be a dig.faults.answers"
-                ".Answer"
-            )
-        answers[instance.entry.id] = answer
+        answers[instance.entry.id] = _answer(name, attribute, instance)
         progress("answers", len(answers), total)
     return Answers(by=name, answers=answers)
+
+
+def _answer(name: str, attribute: Attributor, instance: Instance) -> Answer:
+    try:
+        answer = attribute(instance.records())
+    except DigError:
+        raise
+    except Exception as error:  # it is the user's, and may raise anything
+        raise SettingsError(f"{name} raised {_told(error)} about {instance.entry.id}") from error
+    if not isinstance(answer, Answer):
+        raise SettingsError(
+            f"{name} answered {_told(answer)} about {instance.entry.id}; it must be a "
+            "dig.faults.answers.Answer"
+        )
+    return answer
+
+
+def _told(value: object) -> str:
+    return one_line(repr(value), 80)
 
 
 def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:

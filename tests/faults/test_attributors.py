@@ -212,9 +212,11 @@ def test_ones_own_is_a_function_of_a_runs_records(
     ("name", "said"),
     [
         ("nobody", "there is no attributor 'nobody'; known are: random"),
-        ("no_such_module:it", "cannot be imported"),
-        ("json:no_such_thing", "cannot be imported"),
-        ("builtins:len", "answered "),
+        ("no_such_module:it", "there is no attributor 'no_such_module:it': No module"),
+        ("json:no_such_thing", "there is no attributor 'json:no_such_thing': module"),
+        ("math:pi", "math:pi is no function of a run's records but 3.14"),
+        ("math:sqrt", "math:sqrt raised TypeError.* about i0001"),
+        ("builtins:len", "answered [0-9]+ about i0001; it must be"),
     ],
 )
 def test_what_is_no_attributor_is_refused(small: FaultSet, name: str, said: str) -> None:
