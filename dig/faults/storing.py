@@ -47,8 +47,8 @@ def make_set(
     """Make a set of verified instances.
 
     Args:
-        out: An empty directory, or one that is made. While the set is being made it is in another
-            one beside it, so that an interruption leaves nothing half done.
+        out: An empty directory, or one that is made. While the set is being made it is in a hidden
+            one within, so that an interruption leaves nothing half done.
         recipe: What is made; the same one gives the same bytes.
         jobs: How many processes work at once.
         progress: Is told how far it has come.
@@ -58,7 +58,7 @@ def make_set(
         KeyboardInterrupt: It was interrupted; nothing is left.
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
-    with _replacing(out) as folder, workers:
+    with _filling(out) as folder, workers:
         baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
         found = harvest(recipe, baselines, workers, progress)
         entries = tuple(
@@ -73,23 +73,29 @@ def make_set(
 
 
 @contextmanager
-def _replacing(out: Path) -> Iterator[Path]:
-    """A directory beside `out` that takes its place in the end, if nothing goes wrong."""
+def _filling(out: Path) -> Iterator[Path]:
+    """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
+
+    Within it, since `out` may be another file system, or where somebody stands.
+    """
+    is_new = not out.exists()
     try:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not is_new and (not out.is_dir() or any(out.iterdir())):
             raise SettingsError(f"{out} is not empty; name another directory for the set")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        out.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".making.", dir=out))
     except OSError as error:
         raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
     try:
         yield folder
-        folder.chmod(0o755)
-        folder.replace(out)
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+            path.rename(out / path.name)  # the index last: before, there is no set
     except OSError as error:
         raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
 
 
 def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:

@@ -212,6 +212,17 @@ def test_a_directory_with_something_in_it_is_refused(small: FaultSet) -> None:
         make_set(small.path, SMALL)
 
 
+def test_a_set_can_be_made_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current directory is filled, and stays the one that it was."""
+    monkeypatch.chdir(tmp_path)
+    inode = tmp_path.stat().st_ino
+    assert make_set(Path(), TINY) == FaultSet.open(Path()).index
+    assert tmp_path.stat().st_ino == inode
+    assert not [*tmp_path.glob(".*")]
+
+
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
     """Neither the set nor the directory in which it was being made."""
 
