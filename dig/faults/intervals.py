@@ -4,31 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from statistics import NormalDist, quantiles
+from statistics import NormalDist, fmean, quantiles
 from typing import Any
 
-from dig.tasks.tables_intervals import LEVEL, Mean
+from dig.tasks.tables_intervals import LEVEL, Mean, mean
 
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
-def share(flags: Sequence[bool]) -> Mean | None:
-    """How large a share of some flags is set, with its 95 % interval by Wilson's score.
+def share(parts: Sequence[float]) -> Mean | None:
+    """The mean of some numbers from 0 to 1, with its 95 % interval by Wilson's score.
 
-    Unlike a bootstrap it has a width where all flags are the same.
+    Unlike a bootstrap's it has a width where all numbers are the same. Of flags it is as wide as
+    it has to be, of other numbers wider: they vary less than flags with the same mean.
 
     Args:
-        flags: One for each run; none: there is no share.
+        parts: One for each run; none: there is no mean.
     """
-    if not flags:
+    if not parts:
         return None
-    count = len(flags)
-    part = sum(flags) / count
+    count = len(parts)
+    part = fmean(parts)
     middle = (part + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
     half = _Z / (1 + _Z**2 / count) * sqrt(part * (1 - part) / count + _Z**2 / (4 * count**2))
     low, high = max(0.0, middle - half), min(1.0, middle + half)
     # Rounding must not put the share itself outside.
     return Mean(part, min(low, part), max(high, part), count)
+
+
+def mark(parts: Sequence[float], label: str) -> Mean | None:
+    """The mean of a metric from 0 to 1: Wilson's interval for flags and for equals, a bootstrap's
+    for others.
+
+    Args:
+        parts: One for each run; none: there is no mean.
+        label: What they are of; it seeds the resampling.
+    """
+    if {0, 1}.issuperset(parts) or len({*parts}) == 1:
+        return share(parts)
+    return mean(parts, label)
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float] | None:

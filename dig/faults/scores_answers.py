@@ -10,13 +10,13 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.plain import counted, cut, name
 from dig.tasks.tables import Table, Value
-from dig.tasks.tables_intervals import Mean, mean
+from dig.tasks.tables_intervals import Mean
 
 from .answers import Answer, Answers
 from .concerning import concerned
 from .instances import Entry, FaultSet, Instance
-from .intervals import as_json, share
-from .scoring import METRICS, YES_OR_NO, Truth, marks
+from .intervals import as_json, mark
+from .scoring import METRICS, Truth, marks
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,4 @@ def _scored(instance: Instance, truth: Instance, answer: Answer) -> Scored:
 
 def _mean(some: Sequence[Scored], metric: str) -> Mean | None:
     values = [one.marks[metric] for one in some]
-    if metric in YES_OR_NO:
-        return share([value == 1 for value in values])
-    return mean(values, f"{metric} of {[one.entry.id for one in some]}")
+    return mark(values, f"{metric} of {[one.entry.id for one in some]}")

@@ -11,7 +11,7 @@ from dig.tasks.tables import Table, Value
 from dig.tasks.tables_intervals import mean
 
 from .instances import Ending, FaultSet, Label
-from .intervals import as_json
+from .intervals import as_json, share
 from .playing import play
 
 COLUMNS = (
@@ -55,7 +55,7 @@ class HealingScores:
                 "both answers are valid (negative is better). Saved: only the healed one is valid. "
                 "Made worse: only the unhealed one is, or the healed one's RMSE is larger. More "
                 "seconds: where both answer. Lost for good and left: healed with the fault less "
-                "healed without it.",
+                "healed without it. An interval without a width: all pairs came to the same.",
             ],
         )
 
@@ -115,8 +115,8 @@ def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
         if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
     ]  # fmt: skip
     return [
-        value("valid, unhealed", [one.plain.valid for one in some]),
-        value("valid, healed", [one.healed.valid for one in some]),
+        Value(share([one.plain.valid for one in some])),
+        Value(share([one.healed.valid for one in some])),
         value("gained", [one.healed.valid - one.plain.valid for one in some]),
         sum(one.healed.valid and not one.plain.valid for one in some),
         sum(_is_worse(one) for one in some),

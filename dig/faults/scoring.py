@@ -41,9 +41,6 @@ METRICS: Mapping[str, str] = MappingProxyType(
 )
 """What is measured, in the order of all tables; each goes from 0 to 1."""
 
-YES_OR_NO = frozenset({"exact", "any_agent", "path", "path_kind", "path_true"})
-"""The metrics that are 0 or 1 for one run."""
-
 
 @dataclass(frozen=True, slots=True)
 class Truth:

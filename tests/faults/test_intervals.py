@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.faults.intervals import share, spread
+from dig.faults.intervals import mark, share, spread
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,25 @@ def test_a_share_lies_in_its_interval(flags: list[bool]) -> None:
     found = share(flags)
     assert found is not None and found.low is not None and found.high is not None
     assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_equals_have_an_interval_with_a_width() -> None:
+    """Three runs in which nothing was right do not say that nothing ever is."""
+    for value in (0.0, 0.5, 1.0):
+        found = mark([value] * 3, "it")
+        assert found is not None and found.low is not None and found.high is not None
+        assert found.mean == value
+        assert found.high - found.low > 0.5
+
+
+@given(st.lists(st.floats(0, 1), min_size=2))
+def test_a_mark_lies_in_its_interval(parts: list[float]) -> None:
+    """Whichever interval it is."""
+    found = mark(parts, "it")
+    assert found is not None and found.low is not None and found.high is not None
+    assert 0 <= found.low <= found.high <= 1
+    if {0, 1}.issuperset(parts):
+        assert found == share(parts)
 
 
 def test_nothing_has_no_share_and_no_spread() -> None:
