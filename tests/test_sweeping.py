@@ -15,6 +15,7 @@ from dig.messages import Raised
 from dig.records import Limits
 from dig.runtime import Setup
 from dig.runtime.result import MOST_FINDINGS, Tally
+from dig.sweeping import KEEP
 from tests.helpers import Stage, answer, out, rows
 
 LIMITS = Limits(mc_window_s=2.0, oe_window_s=1.0, dl_window_s=2.0)
@@ -163,7 +164,7 @@ def test_who_fails_to_forget_is_contained() -> None:
 def test_a_setup_keeps_a_while_if_it_is_a_session() -> None:
     """By default; other runs, and those with a reviewer, keep all."""
     assert Setup().kept is None
-    assert Setup(session=True).kept == 10_000
+    assert Setup(session=True).kept == KEEP
     assert Setup(session=True, keep=None).kept is None
 
 
