@@ -6,7 +6,7 @@
 Each process has a hash seed of its own and makes all traces; their digests have to be equal. Half
 of the runs are random teams, with scripts, gates, policies and healing, the other half teams of
 simulated agents with each method. A further Python needs dig and trio installed. Exit status 0:
-all equal, 1: not, 130: interrupted.
+all equal, 1: not, 2: some Python cannot make them, 130: interrupted.
 """
 
 from __future__ import annotations
@@ -94,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = list(differing(pythons, options.processes, options.seed, options.seeds))
     except KeyboardInterrupt:
         return 130
+    except (OSError, RuntimeError) as error:  # it cannot be run, or dig or trio is missing there
+        print(error, file=sys.stderr)
+        return 2
     print("\n".join(told), end="\n" if told else "")
     how = f"{options.seeds} seeds, {options.processes} processes of each of {len(pythons)} Pythons"
     print(f"{how}: {'NOT the same' if told else 'the same bytes'}")

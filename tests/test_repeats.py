@@ -14,6 +14,12 @@ def test_seeds_give_the_same_bytes_in_fresh_processes(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.endswith("the same bytes\n")
 
 
+def test_a_python_that_cannot_make_them_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which is another matter than bytes that differ."""
+    assert main(["--seeds", "1", "--processes", "1", "--python", "/no/python"]) == 2
+    assert "/no/python" in capsys.readouterr().err
+
+
 def test_a_difference_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
