@@ -105,10 +105,16 @@ class Fault:
             kind, *pairs = shlex.split(text) or [""]
         except ValueError as error:
             raise SettingsError(f"{text!r:.80} is not written as a fault is: {error}") from None
+        given: dict[str, str] = {}
         for pair in pairs:
-            if "=" not in pair:
+            name, equals, value = pair.partition("=")
+            if not equals:
                 raise SettingsError(f"{kind}: {pair!r:.60} says nothing; write NAME=VALUE")
-        given = dict(pair.split("=", 1) for pair in pairs)
+            if name in given:
+                raise SettingsError(
+                    f"{kind}: {name!r:.60} is said twice; each fault is written by itself"
+                )
+            given[name] = value
         if "target" not in given:
             raise SettingsError(
                 f"{text!r:.80} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"

@@ -62,6 +62,7 @@ def test_a_fault_is_written_in_one_line() -> None:
         ("corrupt target=ada how=badly", "how is 'badly'; it must be one of: any, garbled"),
         ("crash target='ada", "is not written as a fault is"),
         ("crash target=ada loud", "'loud' says nothing"),
+        ("crash target=ada target=bob", "'target' is said twice"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_what_would(text: str, says: str) -> None:
