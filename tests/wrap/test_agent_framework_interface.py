@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,27 @@ def test_another_workflow_is_not_seen() -> None:
     assert play(team(chain)).returned is not None
     assert watched.session.statistics().requests == 0
     watched.detach()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_workflows_that_share_executors_are_unwrapped_in_any_order(first: int) -> None:
+    """The one that is still wrapped is seen as before; then nothing sees anything any more."""
+    one = chain(Script())
+    starting, *others = one.get_executors_list()
+    builder = WorkflowBuilder(start_executor=starting, output_from="all")
+    for sender, recipient in pairwise([starting, *others]):
+        builder = builder.add_edge(sender, recipient)
+    watched = [Watched(), Watched()]
+    workflows = [watched[0](one), watched[1](builder.build())]
+    watched[first].detach()
+    asyncio.run(ask(workflows[1 - first]))
+    counts = [each.session.statistics() for each in watched]
+    assert (counts[1 - first].requests, counts[1 - first].turns) == (1, 4)
+    assert counts[first].requests == 0
+    watched[1 - first].detach()
+    for workflow in workflows:
+        asyncio.run(ask(workflow))
+    assert [each.session.statistics() for each in watched] == counts
 
 
 def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:

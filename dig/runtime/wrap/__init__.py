@@ -3,6 +3,7 @@
 - `session`: what a wrapper says to the monitor. `turn`: one turn of an agent; `running`: the turn
   of the running code. `seats`: overlapping turns. `steps`: how nothing that fails reaches the team.
   `holding`: waiting for what is held. `timekeeper`: who keeps time. `entrance`: the lock.
+- `taps`: in place of a framework's methods, and taken away again. `lines`: waiting in order.
 - `capabilities`: what a team can be made to do. `payload`: a host's objects as plain JSON.
 - `adapters`: which one wraps which team. One file a framework, imported when its first team comes:
   `plain` (with `calls`).

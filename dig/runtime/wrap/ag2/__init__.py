@@ -51,7 +51,7 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
         raise SettingsError(f"this AG2 is put together in another way: no {', '.join(missing)}")
     agents = tuple(name for name, id in team.name_to_id_map().items() if is_here(team, id))
 
-    attached: list[taps.Taps] = []
+    attached: list[taps.HubTaps] = []
 
     def attach(session: Session) -> Attached:
         attached.append(taps.attach(team, Team(team, session, handoff or is_handoff)))

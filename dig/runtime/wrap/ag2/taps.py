@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
 from collections.abc import Callable
-from functools import partial, wraps
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from ag2.network import AgentClient
 
 from dig.runtime.wrap import Turn, as_call, as_payload
 from dig.runtime.wrap.calls import Call
 from dig.runtime.wrap.running import current, inside
+from dig.runtime.wrap.taps import Taps
 
 from .notes import as_parts, showing
 from .team import Sending, Team, Work
 
-_T = TypeVar("_T")
-
-_taps: dict[int, Taps] = {}  # by the id of their hub
+_taps: dict[int, HubTaps] = {}  # by the id of their hub
 _receive = AgentClient.receive
 
 
-def attach(hub: Any, team: Team) -> Taps:
+def attach(hub: Any, team: Team) -> HubTaps:
     """Put a session between the agents of a hub."""
-    taps = _taps[id(hub)] = Taps(hub, team)
+    taps = _taps[id(hub)] = HubTaps(hub, team)
     AgentClient.receive = _received
     return taps
 
@@ -41,7 +40,7 @@ async def _received(client: Any, envelope: Any) -> None:
         await taps.receive(client, envelope)
 
 
-class Taps:
+class HubTaps:
     """The taps of one hub."""
 
     def __init__(self, hub: Any, team: Team) -> None:
@@ -50,47 +49,24 @@ class Taps:
         self._team = team
         self._session = team.session
         self._sent: dict[int, Sending] = {}  # by the id of an envelope that is being posted
-        self._tapped: list[tuple[Any, str]] = []
+        self._step = team.step
+        self._taps = Taps()
         self._clients: dict[str, Any] = {}  # name -> AgentClient
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: set[asyncio.Task[None]] = set()
         for name in ("post_envelope", "_dispatch", "report_turn_failure", "register"):
-            self._tap(hub, name, getattr(self, name))
+            self._taps.tap(hub, name, getattr(self, name))
         for owned in hub._owned_clients:
             for client in owned._clients.values():
                 self._know(client)
 
     def restore(self) -> Any:
         """Take them away again; returns the hub."""
-        for owner, name in reversed(self._tapped):
-            owner.__dict__.pop(name, None)
-        self._tapped.clear()
+        self._taps.restore()
         _taps.pop(id(self._hub), None)
         if not _taps:
             AgentClient.receive = _receive
         return self._hub
-
-    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Do something in one step; after one that has failed, nothing is healed any more."""
-
-        def whole() -> _T:
-            try:
-                return do(*args)
-            except Exception:
-                self._team.is_lost = True  # what is known of the hub may be wrong from now on
-                raise
-
-        return self._session.step(whole, otherwise=otherwise)
-
-    def _tap(self, owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
-        whole = getattr(owner, name)
-
-        @wraps(whole)
-        def tap(*args: Any, **kwargs: Any) -> Any:
-            return stand_in(whole, *args, **kwargs)
-
-        setattr(owner, name, tap)
-        self._tapped.append((owner, name))
 
     def _know(self, client: Any) -> None:
         """An agent of this hub is seen for the first time."""
@@ -98,7 +74,7 @@ class Taps:
         if agent is not None and self._clients.get(name) is not client:
             self._clients[name] = client
             if "ask" not in vars(agent):
-                self._tap(agent, "ask", partial(self.ask, client))
+                self._taps.tap(agent, "ask", self.ask, client)
 
     # --- the hub ---
 
@@ -115,7 +91,7 @@ class Taps:
         if sending is None:
             return await whole(envelope)
         if sending.answer:
-            await self._session.released(sending.answer)
+            await self._team.released(sending.answer)
             if self._step(self._team.is_back, sending, otherwise=False):
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = sending
@@ -146,7 +122,7 @@ class Taps:
             await self._run(again, partial(_receive, client, envelope))
             return
         try:
-            await self._session.released(event)
+            await self._team.released(event)
         except BaseException as error:
             self._step(self._give_up, client, envelope, event, error, otherwise=None)
             raise
@@ -179,7 +155,7 @@ class Taps:
         answer = self._step(self._team.finish, work, otherwise="")
         if not answer:
             return False
-        await self._session.released(answer)
+        await self._team.released(answer)
         return self._step(self._team.has_back, work, answer, otherwise=False)
 
     def _give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
@@ -189,7 +165,7 @@ class Taps:
         work.turn.fail(error)
         self._team.forget(work)
 
-    async def ask(self, client: Any, whole: Callable[..., Any], *said: Any, **how: Any) -> Any:
+    async def ask(self, whole: Callable[..., Any], client: Any, *said: Any, **how: Any) -> Any:
         """An agent's model is asked: by its handler, or directly, by anybody."""
         work = self._step(self._team.work_on, client.agent, otherwise=None)
         if work is not None:

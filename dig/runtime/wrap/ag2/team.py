@@ -10,6 +10,7 @@ from typing import Any
 
 from dig.runtime.wrap import Session, Turn, as_payload
 from dig.runtime.wrap.calls import Sent, calling
+from dig.runtime.wrap.taps import Teller
 
 from .routes import Route, forecast, has_floor, is_here
 
@@ -63,30 +64,20 @@ class Sending:
         return as_payload(self.envelope.event_data)
 
 
-class Team:
-    """The agents of a hub, and what is between them.
-
-    Attributes:
-        is_lost: Whether a step has failed, so that what is known here may be wrong.
-    """
+class Team(Teller):
+    """The agents of a hub, and what is between them."""
 
     def __init__(
         self, hub: Any, session: Session, handoff: Callable[[Mapping[str, Any]], bool]
     ) -> None:
         """Begin with nothing on its way."""
-        self.session = session
+        super().__init__(session)
         self.handoff = handoff
-        self.is_lost = False
         self._hub = hub
         self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
         self._works: dict[Turn, Work] = {}
         self._awaiting: dict[str, Turn] = {}  # channel -> who has delegated something over it
         self._asked: set[str] = set()  # channels over which somebody outside has asked something
-
-    @property
-    def only_looks(self) -> bool:
-        """Whether nothing is shown to agents."""
-        return self.is_lost or self.session.mode == "observe"
 
     # --- a message is sent ---
 

@@ -43,7 +43,7 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
     found = members.of(team)
 
     def attach(session: Session) -> Attached:
-        tapped = taps.Taps(session, handoff)
+        tapped = taps.ChatTaps(session, handoff)
         try:
             for agent in found:
                 tapped.know(agent)

@@ -55,7 +55,7 @@ def plan(
         from agent_framework import AgentExecutor, Workflow
 
         from .payloads import is_handoff
-        from .taps import Taps
+        from .taps import WorkflowTaps
         from .team import Team
     except ImportError as error:
         raise SettingsError(f"this agent-framework is put together otherwise: {error}") from error
@@ -77,7 +77,7 @@ def plan(
 
     def attach(session: Session) -> Attached:
         inside.append(Team(team, END, session, handoff or is_handoff))
-        return Attached(team, Taps(team, inside[0], annotate).restore)
+        return Attached(team, WorkflowTaps(team, inside[0], annotate).restore)
 
     def veto(wish: Reroute) -> str | None:
         return inside[0].veto(wish)

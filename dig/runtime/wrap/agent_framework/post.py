@@ -13,6 +13,7 @@ from agent_framework._workflows._const import INTERNAL_SOURCE_ID
 
 from dig.findings import Reroute
 from dig.runtime.wrap import Session
+from dig.runtime.wrap.taps import Teller
 
 from .payloads import shown
 from .routes import Takers, chosen, foreseen, is_join
@@ -25,23 +26,20 @@ NEVER_RAN = RuntimeError(
 """What a trace says of a join that nobody will look at; it is never raised."""
 
 
-class Post:
+class Post(Teller):
     """What is between the executors of a workflow.
 
     Attributes:
-        session: The session.
         end: The agent that stands for the end of the workflow.
         run: The run in progress, if one is.
-        is_lost: Whether a step has failed, so that what is known here may be wrong.
         moved: What healing has sent to another executor, and that has not reached it yet.
     """
 
     def __init__(self, workflow: Workflow, end: str, session: Session) -> None:
         """Begin with nothing on its way."""
-        self.session = session
+        super().__init__(session)
         self.end = end
         self.run: Run | None = None
-        self.is_lost = False
         self.moved: set[str] = set()
         self._executors = workflow.executors
         self._edges: dict[str, list[Edges]] = workflow._runner._edge_runner_map

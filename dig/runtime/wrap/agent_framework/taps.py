@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial, wraps
+from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_framework import AgentExecutor, Executor, Message, Workflow, WorkflowMessage
 
+from dig.runtime.wrap.lines import Lines
 from dig.runtime.wrap.running import current, inside
+from dig.runtime.wrap.taps import Taps
 
-from .lines import Lines
 from .routes import decides, is_join
 from .run import DROPPED, Run
 from .team import Team
 from .work import Edges, Mail, Work
 
-_T = TypeVar("_T")
-_ABSENT = object()
-
 Annotate = Callable[[Any, tuple[str, ...]], Any]
 """Puts notes into what an executor's handler is given: `(data, notes) -> data`, a copy."""
 
 
-class Taps:
+class WorkflowTaps:
     """The taps of one workflow."""
 
     def __init__(self, workflow: Workflow, team: Team, annotate: Annotate | None) -> None:
@@ -37,63 +35,34 @@ class Taps:
         self._lines = Lines()
         self._context = workflow._runner.context
         self._send = self._context.send_message
-        self._tapped: list[tuple[Any, str, Any]] = []
-        self._tap(workflow._runner, "run_until_convergence", self.run)
-        self._tap(self._context, "send_message", self.send_message)
-        self._tap(self._context, "drain_messages", self.drain_messages)
+        self._step = team.step
+        self._taps = Taps()
+        tap = self._taps.tap
+        tap(workflow._runner, "run_until_convergence", self.run)
+        tap(self._context, "send_message", self.send_message)
+        tap(self._context, "drain_messages", self.drain_messages)
         for edges in workflow._runner._edge_runners:
-            self._tap(edges, "_execute_on_target", self.execute, edges)
+            tap(edges, "_execute_on_target", self.execute, edges)
             if is_join(edges) or decides(edges):
-                self._tap(edges, "send_message", self.reach, edges)
+                tap(edges, "send_message", self.reach, edges)
             if getattr(edges, "_selection_func", None) is not None:
-                self._tap(edges, "_selection_func", self.select, edges)
+                tap(edges, "_selection_func", self.select, edges)
         for executor in workflow.get_executors_list():
-            self._tap(executor, "_find_handler", self.find_handler, executor)
+            tap(executor, "_find_handler", self.find_handler, executor)
             if isinstance(executor, AgentExecutor):
                 for name in ("_run_agent", "_run_agent_streaming"):
-                    self._tap(executor, name, self.run_agent, executor)
+                    tap(executor, name, self.run_agent, executor)
 
     def restore(self) -> Workflow:
         """Take them away again; returns the workflow."""
         self._step(self._team.forget_joins, otherwise=None)
-        for owner, name, before in reversed(self._tapped):
-            if before is _ABSENT:
-                vars(owner).pop(name, None)
-            else:
-                vars(owner)[name] = before
-        self._tapped.clear()
+        self._taps.restore()
         return self._workflow
-
-    def _tap(self, owner: Any, name: str, stand_in: Callable[..., Any], *first: Any) -> None:
-        whole = getattr(owner, name)
-
-        @wraps(whole)
-        def tap(*args: Any, **kwargs: Any) -> Any:
-            return stand_in(whole, *first, *args, **kwargs)
-
-        self._tapped.append((owner, name, vars(owner).get(name, _ABSENT)))
-        setattr(owner, name, tap)
-
-    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Do something in one step; after one that has failed, nothing is healed any more."""
-
-        def whole() -> _T:
-            try:
-                return do(*args)
-            except Exception:
-                self._team.is_lost = True  # what is known of the workflow may be wrong from now on
-                raise
-
-        return self._session.step(whole, otherwise=otherwise)
 
     async def _released(self, events: Iterable[str]) -> None:
         """Wait until events are not held any more; where none is, nothing is awaited."""
         for event in events:
-            if self._step(self._session.is_held, event, otherwise=False):
-                try:
-                    await self._session.released(event)
-                except Exception as error:  # a wait that fails is none
-                    self._step(_tell, error, otherwise=None)
+            await self._team.released(event)
 
     # --- a run ---
 
@@ -231,7 +200,3 @@ class Taps:
 
 def _as_message(note: str) -> Message:
     return Message("user", [f"[monitor] {note}"], author_name="monitor")
-
-
-def _tell(error: Exception) -> None:
-    raise error

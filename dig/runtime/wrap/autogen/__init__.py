@@ -2,8 +2,8 @@
 
 - `group`: the taps of a team; `chat`: what a session is told of it. `ending`: when it ends, and
   how it goes on after all. `said`: messages as plain JSON.
-- `core`: the taps of a runtime; `post`: what is on its way in it; `order`: waiting.
-- `taps`: standing in place of methods, and taking that back.
+- `core`: the taps of a runtime; `post`: what is on its way in it.
+- `taps`: what both share.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from typing import Any
 from autogen_agentchat.messages import HandoffMessage
 
 from dig.runtime.wrap import Session, Turn
+from dig.runtime.wrap.taps import Teller
 from dig.runtime.wrap.turn import describe
 
 from .said import answer_of, dropped, is_silent, listeners, payload_of, task_of
-from .taps import Teller
 
 IsHandoff = Callable[[Any], bool]
 """Whether a handoff passes on what its sender was given, instead of saying something."""

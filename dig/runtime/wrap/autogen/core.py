@@ -16,10 +16,11 @@ from dig.runtime.wrap import Attached, Plan, Session, Turn
 from dig.runtime.wrap.calls import Call, Sent, calling
 from dig.runtime.wrap.capabilities import known, names_in
 from dig.runtime.wrap.holding import OnLoop
+from dig.runtime.wrap.lines import Lines
+from dig.runtime.wrap.taps import Taps, Teller
 
-from .order import InOrder
 from .post import AtWork, Post, Published, raising, returning, told
-from .taps import Deliver, Messenger, Taps, Teller, must_have
+from .taps import Deliver, Messenger, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
@@ -75,7 +76,7 @@ class Runtime:
         self._annotate = annotate
         self._mail: dict[Key, Call | Post] = {}  # by message and recipient
         self._at_work: AtWork = {}
-        self._order = InOrder(self._teller)
+        self._lines = Lines()
         self._known: set[int] = set()
         taps.tap(runtime, "send_message", self._send)
         taps.tap(runtime, "publish_message", self._publish)
@@ -196,7 +197,9 @@ class Runtime:
         if mail is None:
             return await whole(message, ctx)
         try:
-            await self._order.released(agent.id, mail.event)
+            is_held = self._teller.step(self._session.is_held, mail.event, otherwise=False)
+            wait = partial(self._teller.released, mail.event) if is_held else None
+            await self._lines.through(agent.id, wait)
             if not isinstance(agent, RoutedAgent):
                 return await self._take(key, message, partial(whole, ctx=ctx))
             result = await whole(message, ctx)

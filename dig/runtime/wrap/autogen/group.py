@@ -25,10 +25,11 @@ from dig.errors import SettingsError
 from dig.runtime.wrap import Attached, Plan, Session, Turn
 from dig.runtime.wrap.holding import OnLoop
 from dig.runtime.wrap.running import inside
+from dig.runtime.wrap.taps import Taps
 
 from .chat import Chat, IsHandoff
 from .ending import Ending, is_said
-from .taps import Deliver, Messenger, Taps, must_have
+from .taps import Deliver, Messenger, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
 TEAM = (

@@ -10,8 +10,7 @@ from typing import Any
 from dig.runtime.wrap import Turn, as_payload
 from dig.runtime.wrap.calls import Sent, Work
 from dig.runtime.wrap.running import inside
-
-from .taps import Teller
+from dig.runtime.wrap.taps import Teller
 
 
 class Published:

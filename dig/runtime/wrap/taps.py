@@ -1,0 +1,100 @@
+"""Standing in place of a framework's methods, and telling a session what comes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from .session import Session
+
+_T = TypeVar("_T")
+
+_NOTHING = object()
+
+
+class Taps:
+    """What stands in place of attributes of the framework's objects, until it is taken away."""
+
+    def __init__(self) -> None:
+        """Begin with nothing replaced."""
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._is_on = True
+
+    def tap(self, owner: Any, name: str, stand_in: Callable[..., Any], *first: Any) -> None:
+        """Have a method of one object call `stand_in(method, *first, ...)` instead."""
+        self.put(owner, name, self.around(getattr(owner, name), stand_in, *first))
+
+    def around(
+        self, whole: Callable[..., Any], stand_in: Callable[..., Any], *first: Any
+    ) -> Callable[..., Any]:
+        """A function that calls `stand_in(whole, *first, ...)`; once all is restored, `whole`."""
+
+        @wraps(whole)
+        def tap(*args: Any, **kwargs: Any) -> Any:
+            if self._is_on:
+                return stand_in(whole, *first, *args, **kwargs)
+            return whole(*args, **kwargs)
+
+        return tap
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute of one object."""
+        self._replaced.append((owner, name, value, vars(owner).get(name, _NOTHING)))
+        setattr(owner, name, value)
+
+    def restore(self) -> None:
+        """Put back what was there; what somebody else has replaced since stays as it is."""
+        self._is_on = False
+        for owner, name, mine, before in reversed(self._replaced):
+            if vars(owner).get(name) is not mine:
+                continue
+            if before is _NOTHING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        self._replaced.clear()
+
+
+class Teller:
+    """Tells a session what happens, so that nothing that fails in here reaches the framework.
+
+    Attributes:
+        session: The session.
+        is_lost: Whether a step has failed, so that what is known may be wrong: then the team is
+            still observed, and not healed any more.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Begin."""
+        self.session = session
+        self.is_lost = False
+
+    @property
+    def only_looks(self) -> bool:
+        """Whether nothing is shown to agents, and nothing sent back."""
+        return self.is_lost or self.session.mode == "observe"
+
+    def step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
+        """Do something in one step of the session."""
+
+        def whole() -> _T:
+            try:
+                return do(*args)
+            except Exception:
+                self.is_lost = True
+                raise
+
+        return self.session.step(whole, otherwise=otherwise)
+
+    async def released(self, event: str) -> None:
+        """Wait while an event is held; where it is not, nobody else gets a turn here."""
+        if self.step(self.session.is_held, event, otherwise=False):
+            try:
+                await self.session.released(event)
+            except Exception as error:  # a wait that fails is none
+                self.step(_tell, error, otherwise=None)
+
+
+def _tell(error: Exception) -> None:
+    raise error
