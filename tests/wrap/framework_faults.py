@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dig.runtime.wrap import Session, Turn
+from dig.detectors import standard, standard_healers
+from dig.runtime.host import Setup
+from dig.runtime.wrap import Session, Turn, taps
+from tests.helpers import Recorder
+
+from .framework_watch import Broken, Watched
+
+PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
+"""What a user may hand in, and what may break."""
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn}
 GUARDS = {"session.step", "session.guard"}  # these contain what others raise; see tests of the base
+SHARED = Path(taps.__file__)  # what adapters call by way of the base
 NAMES = re.compile(r"\b_?(session|turn)s?(?:\[.*\])?$")
 
 
@@ -26,7 +35,7 @@ def call_sites(adapter: Any, **also: str) -> list[str]:
         also: Further names of variables, each for `session` or `turn`.
     """
     found = set()
-    for path in folder(adapter).glob("*.py"):
+    for path in (*folder(adapter).glob("*.py"), SHARED):
         for part in ast.walk(ast.parse(path.read_text())):
             if isinstance(part, ast.Attribute):
                 owner = ast.unparse(part.value)
@@ -55,7 +64,7 @@ def broken(site: str, adapter: Any, at: int) -> Iterator[list[str]]:
     def breaks(*args: Any, **kwargs: Any) -> Any:
         nonlocal count
         # The adapter's own calls break, not what the base does for itself.
-        is_ours = sys._getframe(1).f_code.co_filename.startswith(inside)
+        is_ours = sys._getframe(1).f_code.co_filename.startswith((inside, str(SHARED)))
         count += is_ours
         if is_ours and count >= at:
             planted.append(site)
@@ -64,3 +73,22 @@ def broken(site: str, adapter: Any, at: int) -> Iterator[list[str]]:
 
     with patch.object(KINDS[owner], name, breaks):
         yield planted
+
+
+def break_part(watched: Watched, part: str) -> None:
+    """Have one of `PARTS` fail whenever it is asked, or an option of the adapter; nothing heals."""
+    watched.setup = Setup(detectors=standard)
+    match part:
+        case "detectors":
+            watched.setup = Setup(detectors=lambda: [Broken(), *standard()])
+        case "healers":
+            healers = dict.fromkeys(standard_healers(), Broken())
+            watched.setup = Setup(detectors=standard, healers=lambda: healers)
+        case "gates":
+            watched.setup = Setup(detectors=standard, gates=[Broken()])
+        case "sink":
+            watched.more[part] = Recorder(fail_at=7)
+        case "on_finding":
+            watched.more[part] = Broken()
+        case _:
+            watched.options[part] = Broken()

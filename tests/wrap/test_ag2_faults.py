@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import sys
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
 
 
-from dig.detectors import standard, standard_healers
-from dig.runtime.host import Setup
-from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap import ag2 as adapter
-from dig.runtime.wrap.ag2.routes import is_handoff
-from tests.helpers import Recorder
 
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
-from .framework_watch import Broken
+from .framework_faults import PARTS, break_part, broken, call_sites
 from .harness import Outcome, play
 
 SCENARIO = {one.name: one for one in SCENARIOS}
@@ -36,28 +26,7 @@ def bare(name: str) -> Outcome:
     return play(SCENARIO[name])
 
 
-OWNERS: dict[str, Any] = {"session": Session, "turn": Turn}
-GUARDS = {"session.step", "session.released"}
-"""Those that contain what others raise; see the tests of the base."""
-
-
-PACKAGE = str(Path(str(adapter.__file__)).parent)
-
-
-def called() -> set[str]:
-    """What the adapter calls of a session and a turn, and what a user may hand in."""
-    found = {"team.handoff"}
-    for path in Path(PACKAGE).glob("*.py"):
-        for part in ast.walk(ast.parse(path.read_text())):
-            if isinstance(part, ast.Attribute):
-                owner = ast.unparse(part.value).rpartition(".")[2].lstrip("_")
-                kind = OWNERS.get(owner)
-                if kind and callable(getattr(kind, part.attr, None)):
-                    found.add(f"{owner}.{part.attr}")
-    return found
-
-
-SITES = sorted(called() - GUARDS)
+SITES = call_sites(adapter)
 
 
 def test_the_enumeration_of_call_sites_knows_all_there_are() -> None:
@@ -66,50 +35,20 @@ def test_the_enumeration_of_call_sites_knows_all_there_are() -> None:
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(
-    site: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    owner, name = site.split(".")
+def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: str) -> None:
     for scenario in FRAGILE:
         for at in (1, 3):
-            watched, count = Watched("heal", strict=False), [0]
-
-            def around(whole: Callable[..., Any], count: list[int], at: int) -> Callable[..., Any]:
-                def breaks(*args: Any, **kwargs: Any) -> Any:
-                    # The adapter's own calls break, not what the base does for itself.
-                    is_ours = sys._getframe(1).f_code.co_filename.startswith(PACKAGE)
-                    count[0] += is_ours
-                    if is_ours and count[0] >= at:
-                        raise RuntimeError(f"planted in {site}")
-                    return whole(*args, **kwargs)
-
-                return breaks
-
-            with monkeypatch.context() as patch:
-                if owner == "team":
-                    watched.options[name] = around(is_handoff, count, at)
-                else:
-                    kind = OWNERS[owner]
-                    patch.setattr(kind, name, around(getattr(kind, name), count, at))
+            watched = Watched("heal", strict=False)
+            with broken(site, adapter, at):
                 mine = play(SCENARIO[scenario], watched)
             watched.detach()
             assert mine == bare(scenario), f"{site}, {scenario}, from call {at} on"
 
 
-@pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])
+@pytest.mark.parametrize("part", [*PARTS, "handoff"])
 @pytest.mark.parametrize("name", FRAGILE)
 def test_broken_parts_change_nothing_for_the_host(part: str, name: str) -> None:
     watched = Watched("heal", strict=False)
-    match part:
-        case "detectors":
-            watched.setup = Setup(detectors=lambda: [Broken(), *standard()])
-        case "healers":
-            watched.setup = Setup(detectors=standard, healers=lambda: {"ET": Broken()})
-        case "gates":
-            watched.setup = Setup(gates=[Broken()], healers=standard_healers)
-        case "sink":
-            watched.more[part] = Recorder(fail_at=7)
-        case _:
-            watched.more[part] = Broken()
+    break_part(watched, part)
     assert play(SCENARIO[name], watched) == bare(name)
     watched.detach()

@@ -11,17 +11,15 @@ import pytest
 pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
 
 from dig import Hold, InteractionGraph
-from dig.detectors import standard, standard_healers
 from dig.findings import Intervention
 from dig.messages import Pending
 from dig.runtime.host import Setup
 from dig.runtime.wrap import autogen as adapter
-from tests.helpers import Recorder
 
 from .autogen_runtimes import RUNTIMES
 from .autogen_teams import SCENARIOS
 from .autogen_watch import Watched
-from .framework_faults import broken, call_sites
+from .framework_faults import PARTS, break_part, broken, call_sites
 from .framework_watch import Broken
 from .harness import Outcome, play
 
@@ -88,20 +86,10 @@ def test_a_fault_of_what_a_user_hands_in_changes_nothing_for_the_host(name: str)
     watched.detach()
 
 
-@pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("name", FRAGILE)
 def test_broken_parts_change_nothing_for_the_host(part: str, name: str) -> None:
     watched = Watched("heal", strict=False)
-    match part:
-        case "detectors":
-            watched.setup = Setup(detectors=lambda: [Broken(), *standard()])
-        case "healers":
-            watched.setup = Setup(detectors=standard, healers=lambda: {"ET": Broken()})
-        case "gates":
-            watched.setup = Setup(gates=[Broken()], healers=standard_healers)
-        case "sink":
-            watched.more[part] = Recorder(fail_at=7)
-        case _:
-            watched.more[part] = Broken()
+    break_part(watched, part)
     assert play(SCENARIO[name], watched) == bare(name)
     watched.detach()

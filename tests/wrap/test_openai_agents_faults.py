@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +10,12 @@ import pytest
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
 
-from dig.detectors import standard, standard_healers
+from dig.detectors import standard
 from dig.runtime.host import Setup
-from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap import openai_agents as adapter
 from dig.runtime.wrap.openai_agents.taps import as_message
-from tests.helpers import Recorder
 
-from .framework_watch import Broken
+from .framework_faults import PARTS, break_part, broken, call_sites
 from .harness import play
 from .openai_agents_asked import SCENARIOS
 from .openai_agents_teams import Watched, ask, scenario, stream
@@ -38,31 +34,7 @@ FRAGILE = [
 ASKED = [one for one in SCENARIOS if one.name in FRAGILE]
 """Between them they come through every call of the adapter, but those of a bounce and a note."""
 
-OWNERS: dict[str, Any] = {"session": Session, "turn": Turn}
-CLOSED = {"session.step", "session.released"}
-"""Those that contain what others raise; see the tests of the base."""
-
-
-def called(package: Path = Path(str(adapter.__file__)).parent) -> set[str]:
-    """What the adapter calls of a session and a turn."""
-    found = set()
-    for path in package.glob("*.py"):
-        for part in ast.walk(ast.parse(path.read_text())):
-            if isinstance(part, ast.Attribute):
-                owner = ast.unparse(part.value).rpartition(".")[2].lstrip("_")
-                kind = OWNERS.get(owner)
-                if kind is not None and callable(getattr(kind, part.attr, None)):
-                    found.add(f"{owner}.{part.attr}")
-    return found - CLOSED
-
-
-SITES = sorted(called())
-
-
-def breaking(patch: pytest.MonkeyPatch, site: str, at: int) -> None:
-    """Have a call site raise from its `at`-th call on."""
-    owner, name = site.split(".")
-    patch.setattr(OWNERS[owner], name, raising(getattr(OWNERS[owner], name), site, at))
+SITES = [site for site in call_sites(adapter) if site != "session.released"]
 
 
 def raising(whole: Callable[..., Any], site: str, at: int) -> Callable[..., Any]:
@@ -83,14 +55,11 @@ def test_the_enumeration_of_call_sites_knows_all_there_are() -> None:
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(
-    site: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: str) -> None:
     for asked in ASKED:
         for at in (1, 3):
             watched = Watched("heal", Setup(detectors=standard), strict=False)
-            with monkeypatch.context() as patch:
-                breaking(patch, site, at)
+            with broken(site, adapter, at):
                 mine = play(asked, watched)
             assert mine == play(asked), f"{site} raised in {asked} from call {at} on"
 
@@ -98,12 +67,11 @@ def test_a_fault_at_a_call_site_changes_nothing_for_the_host(
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("build", [two_at_once, ping_pong])
 def test_a_fault_while_it_heals_leaves_the_host_a_result_or_its_own_exception(
-    build: Any, site: str, monkeypatch: pytest.MonkeyPatch
+    build: Any, site: str
 ) -> None:
     for at in (1, 2, 3, 5):
         watched = Watched("heal", strict=False)
-        with monkeypatch.context() as patch:
-            breaking(patch, site, at)
+        with broken(site, adapter, at):
             mine = play(scenario(build), watched)
         assert mine.returned or mine.raised[0][0] == "MaxTurnsExceeded"
 
@@ -116,21 +84,9 @@ def test_an_annotate_that_raises_changes_nothing_for_the_host(drive: Any) -> Non
     assert watched.session.statistics().faults > 0
 
 
-@pytest.mark.parametrize("part", ["detectors", "healers", "gates", "sink", "on_finding"])
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("asked", [*ASKED, scenario(two_at_once), scenario(ping_pong)], ids=str)
 def test_broken_parts_change_nothing_for_the_host(part: str, asked: Any) -> None:
-    watched = Watched("heal", Setup(detectors=standard), strict=False)
-    match part:
-        case "detectors":
-            watched.setup = Setup(detectors=lambda: [Broken(), *standard()])
-        case "healers":
-            watched.setup = Setup(
-                detectors=standard, healers=lambda: dict.fromkeys(standard_healers(), Broken())
-            )
-        case "gates":
-            watched.setup = Setup(gates=[Broken()])
-        case "sink":
-            watched.more[part] = Recorder(fail_at=7)
-        case _:
-            watched.more[part] = Broken()
+    watched = Watched("heal", strict=False)
+    break_part(watched, part)
     assert play(asked, watched) == play(asked)
