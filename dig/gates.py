@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,9 @@ class Gates:
             self._decided(place, event, wishes)
 
     def let_go(self) -> None:
-        """Forget whom was asked about what nobody can find any more."""
+        """Forget what nobody can find any more, and the deadlines of gates that have decided."""
+        self._late = [late for late in self._late if late[3] in self.deciding.get(late[2], {})]
+        heapify(self._late)
         self._asked = {event for event in self._asked if self._ledger.graph.knows(event)}
 
     def deadline(self) -> int | None:

@@ -16,7 +16,7 @@ from dig.records import Limits
 from dig.runtime import Setup
 from dig.runtime.result import MOST_FINDINGS, Tally
 from dig.sweeping import KEEP
-from tests.helpers import Stage, answer, out, rows
+from tests.helpers import Keeper, Stage, answer, out, rows
 
 LIMITS = Limits(mc_window_s=2.0, oe_window_s=1.0, dl_window_s=2.0)
 
@@ -178,3 +178,44 @@ def test_of_many_findings_the_latest_stay_and_all_are_counted() -> None:
     result = short.result(stage.graph, "")
     assert [f.t for f in result.findings] == list(range(5, MOST_FINDINGS + 5))
     assert result.raised() == full.result(stage.graph, "").raised() == {"ET": MOST_FINDINGS + 5}
+
+
+def test_alarms_about_what_is_answered_are_forgotten() -> None:
+    """Though one request that is not, with a long window, would come due before them."""
+    calm = Limits(mc_window_s=1e6, oe_window_s=1e6, dl_window_s=1e6)
+    stage = Stage(session=True, keep=0, limits=calm, detectors=standard())
+    stage.give("b")
+    for _ in range(300):
+        stage.give("a")
+        stage.wait(1.0)
+        stage.turn("a", answer())
+    clocks = [part.clock for part in stage.monitor._ledger._watch._clocks]
+    alarms = [one for clock in clocks for one in getattr(clock, "_alarms", ())]
+    assert 0 < len(alarms) < 30 and stage.monitor.next_deadline() == 1e6
+
+
+def test_orphans_that_are_none_any_more_are_forgotten() -> None:
+    """Though one that still is would come due before them."""
+    stage = Stage(
+        session=True, keep=0, limits=Limits(oe_window_s=1e6), detectors=[watch := OrphanedEvent()]
+    )
+    stage.give("")
+    for number in range(300):
+        stage.give("")
+        stage.monitor.redirect(f"e{2 * number + 2}", ("a",))
+        stage.turn("a", answer())
+    assert len(watch._queue) < 30
+
+
+def test_deadlines_of_gates_that_have_decided_are_forgotten() -> None:
+    """Though one that has not has an earlier one."""
+    gate = Keeper([f"e{n}" for n in range(1000)], seconds=1e6)
+    stage = Stage("abc", session=True, keep=0, gates=(gate,))
+    stage.give("b")
+    stage.turn("b", answer())
+    for number in range(300):
+        stage.give("a")
+        stage.turn("a", answer())
+        stage.monitor.resolve(gate, f"e{2 * number + 4}", ())
+    gates = stage.monitor._gates
+    assert len(gates._late) < 30 and list(gates.deciding) == ["e2"]

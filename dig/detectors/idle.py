@@ -9,7 +9,7 @@ at the first moment, not before its start plus the window, at which no activatio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
 
@@ -126,6 +126,11 @@ class IdleDetector:
             interval.is_raised, interval.alarm = True, None
             due_now.append(problem)
         return self._findings(graph, due_now, us)
+
+    def let_go(self, graph: InteractionGraph) -> None:
+        """Forget the alarms of problems that are over; one that is not may stand before them."""
+        self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
+        heapify(self._alarms)
 
     def _set(self, problem: Problem, interval: _Interval) -> None:
         """Work out when an interval comes due, and see to it that there is an alarm by then."""

@@ -65,7 +65,8 @@ class OrphanedEvent:
             yield Finding("OE", graph.t, us, {"event": event.id}, evidence, why=explain)
 
     def let_go(self, graph: InteractionGraph) -> None:
-        """Forget the orphans that nobody can find any more."""
+        """Forget the orphans that nobody can find any more, and intervals that were broken."""
+        self._queue = deque(one for one in self._queue if self._due.get(one[1].id) == one[0])
         self._raised = {event for event in self._raised if graph.knows(event)}
 
 
