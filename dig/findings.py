@@ -87,6 +87,7 @@ class Reroute:
     """Put a note beside the payload of a held event, and send it to others instead.
 
     It arrives after `in_s` seconds, or with the next event that does; until then it is on its way.
+    What a gate sends arrives at once: it has kept the event for as long as it liked.
     """
 
     event: str

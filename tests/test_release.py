@@ -202,6 +202,15 @@ def test_an_answer_that_was_sent_to_an_agent_that_leaves_is_taken_as_it_is() -> 
     assert answered.notes == (LEFT,)
 
 
+def test_what_a_gate_sends_arrives_at_once() -> None:
+    """It has kept the event for as long as it liked."""
+    gate = Keeper(["e2"])
+    stage = gated(gate)
+    stage.turn("a", out("b"))
+    effects = stage.monitor.resolve(gate, "e2", [Reroute("e2", "now", ("c",), in_s=5.0)])
+    assert delivered(effects) == ["e2 to c"] and stage.monitor.next_deadline() is None
+
+
 def test_a_gate_may_speak() -> None:
     """A system event of a gate is delivered at once, the event after its note."""
     gate = Keeper(["e2"])
