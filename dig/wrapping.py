@@ -124,6 +124,8 @@ def _check(**given: Any) -> None:
 
 
 def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+    if setup is not None and keep != KEEP:
+        raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
     return replace(setup, limits=limits) if limits else setup
 

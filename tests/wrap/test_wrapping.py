@@ -20,6 +20,7 @@ import dig
 from dig import Finding, Limits
 from dig.errors import SettingsError
 from dig.records import Emit, IncidentRow
+from dig.runtime import Setup
 from dig.runtime.wrap.adapters import need_version
 from dig.traces.otel import instrument
 from dig.traces.verify import verify
@@ -190,6 +191,12 @@ def test_a_wrapped_team_is_exported_like_any_other() -> None:
     follower.close()
     provider.shutdown()
     assert "invoke_agent ann" in {span.name for span in spans.get_finished_spans()}
+
+
+def test_what_a_setup_has_of_its_own_is_not_said_beside_it() -> None:
+    """How much history stays is one of these things, and nothing is ignored in silence."""
+    with pytest.raises(SettingsError, match=r"keep=5 beside a setup: .* Setup\(keep=...\)"):
+        dig.wrap({"ann": ann}, setup=Setup(), keep=5)
 
 
 def test_what_must_be_possible_and_is_not_is_refused() -> None:
