@@ -199,6 +199,8 @@ class _Files:
         further: Sink | None,
         keeping: Keeping,
     ) -> None:
+        if not (parent is None or isinstance(parent, str | Path)):
+            raise SettingsError(f"journal={parent!r:.60} is no path of a directory")
         self._parent = None if parent is None else Path(parent)
         self._about = {"run": setup.run, **about}
         self._setup = setup

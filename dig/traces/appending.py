@@ -24,8 +24,8 @@ def check_size(most_bytes: int | None) -> None:
     Raises:
         SettingsError: No file is so small.
     """
-    if most_bytes is not None and most_bytes < 1:
-        raise SettingsError(f"no file has at most {most_bytes} bytes; `None`: no limit")
+    if most_bytes is not None and (type(most_bytes) is not int or most_bytes < 1):
+        raise SettingsError(f"no file has at most {most_bytes!r:.60} bytes; `None`: no limit")
 
 
 class Appending:

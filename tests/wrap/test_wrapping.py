@@ -199,6 +199,24 @@ def test_what_a_setup_has_of_its_own_is_not_said_beside_it() -> None:
         dig.wrap({"ann": ann}, setup=Setup(), keep=5)
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"journal": 3}, "journal=3 is no path of a directory"),
+        ({"journal": "runs", "segment_bytes": "x"}, "no file has at most 'x' bytes"),
+    ],
+)
+def test_where_and_how_a_trace_is_kept_is_looked_at(
+    option: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what is wrong, and the team is as it was."""
+    monkeypatch.chdir(tmp_path)
+    team = {"ann": ann}
+    with pytest.raises(SettingsError, match=words):
+        dig.wrap(team, **option)
+    assert team["ann"] is ann
+
+
 def test_what_must_be_possible_and_is_not_is_refused() -> None:
     """`require` names capabilities; the message lists what there is."""
     with pytest.raises(SettingsError, match="cannot bounce; it can: annotate, hold, tell"):
