@@ -137,10 +137,12 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     """The whole group of processes is interrupted, as a terminal does it."""
     (tmp_path / "long.toml").write_text(OWN.replace("seeds = 2", "seeds = 900"))
     command = [sys.executable, "-m", "dig", "experiment", "long.toml", "--out", "out"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     running = subprocess.Popen(
         [*command, "--jobs", "2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     results = tmp_path / "out" / RESULTS
     while not (results.exists() and results.stat().st_size):
         assert running.poll() is None
