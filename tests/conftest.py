@@ -31,13 +31,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{len(skipped)} tests of pages were skipped: {NONE}", red=True)
 
 
+TOGETHER = {
+    "tests/browser/": "browser",
+    "tests/cli/test_benching.py": "small set",
+    "tests/faults/test_attributors.py": "small set",
+    "tests/faults/test_audit.py": "audit",
+    "tests/faults/test_benchmark_page.py": "small set",
+    "tests/faults/test_making.py": "small set",
+    "tests/faults/test_scores.py": "small set",
+    "tests/test_soak.py": "soak",
+    "tests/traces/otel/test_wire.py": "wire",
+}
+"""Tests that share what takes seconds to make, by how their names begin: one worker makes it."""
+
+
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give all tests of pages to one worker: a second browser costs more than it brings."""
+    """Give tests that share something expensive, such as a browser, to one worker."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-    class OneBrowser(LoadScopeScheduling):  # type: ignore[misc]
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "browser" if nodeid.startswith("tests/browser/") else nodeid
+            return next((TOGETHER[it] for it in TOGETHER if nodeid.startswith(it)), nodeid)
 
-    return OneBrowser(config, log) if config.getvalue("dist") == "load" else None
+    return Together(config, log) if config.getvalue("dist") == "load" else None
