@@ -191,6 +191,9 @@ class _Outside:
     def inject(self, output: Output) -> None:
         self._bus.inject(output)
 
+    def tick(self) -> None:
+        self._bus._demand(lambda: self._bus._host.heed(self._monitor.tick()))
+
 
 async def _on_the_bus(bus: Bus, run: ChaosRun, team: Mapping[str, Agent]) -> RunResult:
     """The same run in real time, with its script."""
