@@ -28,7 +28,8 @@ class Release:
         self._treatment = treatment
         self._gates = gates
         self._policies = policies
-        self._lanes: dict[str, deque[str]] = {}  # agent -> events behind a gate, oldest first
+        # agent -> what waits behind a gate, oldest first: events, and their numbers in `flight`
+        self._lanes: dict[str, deque[tuple[str, int]]] = {}
 
     @property
     def is_quiet(self) -> bool:
@@ -69,10 +70,10 @@ class Release:
 
     def _wait(self, event: str) -> None:
         """Let what comes later for the recipients of a kept event wait behind it."""
-        for agent in self._ledger.graph.event(event).flight:
+        for agent, number in self._ledger.graph.event(event).flight.items():
             lane = self._lanes.setdefault(agent, deque())
-            if event not in lane:
-                lane.append(event)
+            if (event, number) not in lane:
+                lane.append((event, number))
 
     def _let_go(self, event: str) -> None:
         state = self._ledger.graph.event(event)
@@ -83,20 +84,22 @@ class Release:
             return
         if len(state.flight) > 1:
             self._treatment.prevent(event)
-        for agent in tuple(state.flight):
+        for agent, number in tuple(state.flight.items()):
             lane = self._lanes.get(agent)
             if not lane:
                 self._ledger.deliver(event, agent)
                 self._policies.hurry(agent)
-            elif event not in lane:
-                lane.append(event)
+            elif (event, number) not in lane:  # else it keeps its place
+                lane.append((event, number))
 
     def _open_lanes(self) -> None:
         """Deliver what waited behind events that no gate keeps any more."""
         for agent, lane in tuple(self._lanes.items()):
-            while lane and lane[0] not in self._gates.deciding:
-                event = lane.popleft()
-                if event in self._ledger.post and agent in self._ledger.graph.event(event).flight:
+            while lane and lane[0][0] not in self._gates.deciding:
+                event, number = lane.popleft()
+                if event not in self._ledger.post:
+                    continue
+                if self._ledger.graph.event(event).flight.get(agent) == number:
                     self._ledger.deliver(event, agent)
             if not lane:
                 self._lanes.pop(agent, None)

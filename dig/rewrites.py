@@ -214,8 +214,11 @@ class Rewrites:
 
     def _redirect(self, record: records.Redirect) -> None:
         event = self._revive(record.event)
+        since = event.flight
         self._land(event)
         self._send(event, record.to)
+        for name in event.flight.keys() & since.keys():
+            event.flight[name] = since[name]
         self._place(event, "no_recipient")
 
     def _expire(self, record: records.Expire) -> None:
@@ -236,7 +239,7 @@ class Rewrites:
         for name in to:
             agent = self._agents.get(name)
             if agent is not None and name not in event.copies:
-                event.flight[name] = None
+                event.flight.setdefault(name, self.t)
                 agent.incoming[event.id] = event
 
     def _land(self, event: Event) -> None:

@@ -26,7 +26,8 @@ class Event:
         final: Whether it carries a submitted answer.
         work: Whether it is work: no system event, no final event, no notice.
         copies: The agents in whose buffer it lies.
-        flight: The agents to whom it is on its way.
+        flight: The agents to whom it is on its way, and for each a number that is another one when
+            it is sent there again.
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
         us_lost: Since when, in microseconds; set with the cause.
@@ -58,7 +59,7 @@ class Event:
         self.work = history.is_work(n)
         self.consumed = bool(flags & CONSUMED)
         self.copies: dict[str, None] = {}
-        self.flight: dict[str, None] = {}
+        self.flight: dict[str, int] = {}
         self.cause: str | None = None
         self.reroutes: list[str] = []
         self.discarded_by: dict[str, None] = {}

@@ -472,6 +472,22 @@ def test_policies_made_of_policies_keep_all_their_appointments() -> None:
     assert [len(delivered(stage.wait(1.0))) for _ in range(4)] == [1, 0, 0, 2]
 
 
+def test_what_expired_behind_a_gate_and_is_passed_on_later_waits_anew() -> None:
+    """It has no place from before: what was held for the recipient meanwhile comes first."""
+    gate = Keeper(["e2"])
+    stage = gated(gate, agents="abcd")
+    brief = Expiring(ToAgents(("c", "d")), after_s=1.0)
+    assert delivered(stage.turn("a", out("d"), out(policy=brief))) == ["e3 to c"]
+    stage.wait(1.0)
+    stage.give("b")
+    stage.turn("b", out("d"))
+    passed = [Fate("e3", "reroute", ("d",))]
+    stage.monitor.end(stage.start("c").activation, passed, [])
+    last = stage.monitor.resolve(gate, "e2", ())
+    assert delivered(last) == ["e2 to d", "e5 to d", "e3 to d"]
+    account(stage)
+
+
 def test_what_has_expired_stays_expired() -> None:
     """A delay that is over later delivers nothing any more."""
     stage, _ = sent(Expiring(Delayed(ToAgents(("b",)), after_s=9.0), after_s=2.0))
