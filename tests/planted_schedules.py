@@ -147,12 +147,12 @@ SCHEDULED = [
     ),
     Mutant(
         "release-last-first", RELEASE,
-        "event = lane.popleft()", "event = lane.pop()",
+        "event, number = lane.popleft()", "event, number = lane.pop()",
         "what waited behind a gate comes last in, first out", SIMULATOR,
     ),
     Mutant(
         "release-too-much", RELEASE,
-        "and agent in self._ledger.graph.event(event).flight:", "and True:",
+        "if self._ledger.graph.event(event).flight.get(agent) == number:", "if True:",
         "what waited behind a gate comes even to an agent it was taken away from", SIMULATOR,
     ),
     Mutant(
@@ -162,7 +162,8 @@ SCHEDULED = [
     ),
     Mutant(
         "release-first-recipient", RELEASE,
-        "for agent in tuple(state.flight):", "for agent in tuple(state.flight)[:1]:",
+        "for agent, number in tuple(state.flight.items()):",
+        "for agent, number in tuple(state.flight.items())[:1]:",
         "only the first of several recipients gets an event", SIMULATOR,
     ),
     Mutant(
