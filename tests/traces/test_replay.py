@@ -143,6 +143,7 @@ def test_it_asks_no_clock_no_randomness_no_environment_and_no_network(
         (MADE | {"gates": [OWN]}, "gates cannot be asked again"),
         ({"detectors": [], "healers": {}}, "about how the run was made is wrong at gates: "),
         (MADE | {"limit_s": "x"}, "is wrong at limit_s: Input should be a valid number"),
+        (MADE | {"healers": {"ET": ET}}, "EarlyTermination cannot heal"),
         (MADE | {"detectors": [ET | {"limit_s": 3}]}, "EarlyTermination cannot be made: "),
     ],
 )

@@ -51,12 +51,17 @@ class Part(_Strict):
         """Whether it is of one of dig's own classes."""
         return self.name in _OURS
 
-    def made(self) -> Any:
+    def made(self, method: str) -> Any:
         """A fresh one like it.
+
+        Args:
+            method: What it must be able to do: `detect` or `heal`.
 
         Raises:
             ReplayError: Such a part cannot be made.
         """
+        if not hasattr(_OURS[self.name], method):
+            raise ReplayError(f"a part like {self.name} cannot {method}")
         try:
             return _OURS[self.name](**(self.model_extra or {}))
         except (TypeError, ValueError, DigError) as error:
@@ -102,10 +107,10 @@ class Header(_Strict):
         Raises:
             ReplayError: Some part cannot be made.
         """
-        for part in (*self.detectors, *self.healers.values()):
-            part.made()
+        self._detectors()
+        self._healers()
         return Setup(
-            detectors=lambda: [part.made() for part in self.detectors],
+            detectors=self._detectors,
             healers=self._healers if self.healers else None,
             budget=Budget(**self.budget.model_dump()),
             fail_closed=self.fail_closed,
@@ -117,8 +122,11 @@ class Header(_Strict):
             redacts=self.redacts,
         )
 
+    def _detectors(self) -> list[Any]:
+        return [part.made("detect") for part in self.detectors]
+
     def _healers(self) -> dict[str, Any]:
-        return {pattern: part.made() for pattern, part in self.healers.items()}
+        return {pattern: part.made("heal") for pattern, part in self.healers.items()}
 
 
 def header_of(path: Path, said: Mapping[str, Any]) -> Header:

@@ -87,7 +87,7 @@ def _detectors(tape: Tape) -> tuple[Sequence[Detector], bool]:
     try:
         parts = header_of(tape.path, tape.header or {}).detectors
         if all(part.is_ours for part in parts):
-            return [part.made() for part in parts], True
+            return [part.made("detect") for part in parts], True
     except ReplayError:  # it does not say
         pass
     return standard(), False
