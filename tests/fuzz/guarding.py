@@ -18,7 +18,8 @@ FORBIDDEN = (
 )  # fmt: skip
 MOST_S = 1.0
 
-codecs.lookup("utf-16-le")  # Python imports a codec when it is first used, whatever the input
+for name in ("utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+    codecs.lookup(name)  # Python imports a codec when it is first used, whatever the input
 
 
 class Carried(Exception):
