@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from . import rules
-from .history import ACCEPTED, BOUNCED
+from .history import ACCEPTED, BOUNCED, LET_GO
 from .lineage import ancestors, answer, roots_of, roots_of_activation, sources_of, uncovered
 from .ranges import RangeSet
 from .records import Record
@@ -100,7 +100,8 @@ class InteractionGraph(Retention):
 
     def knows(self, event: str) -> bool:
         """Whether there is an event with this id, and the graph has not let go of it."""
-        return self.history.event(event) is not None
+        n = self.history.event(event)
+        return n is not None and not self.history.flags[n] & LET_GO
 
     def is_open(self, n: int) -> bool:
         """Whether the event with this number is open."""

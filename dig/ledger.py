@@ -128,8 +128,8 @@ class Ledger:
 
     def let_go(self, keep: int, pinned: Iterable[str]) -> None:
         """Let go of closed history, and of what is kept about it here."""
-        lost = self.graph.let_go(keep, {*self.held, *pinned})
-        self.post.drop(event.id for event in lost)
+        self.graph.let_go(keep, {*self.held, *pinned})
+        self.post.let_go()
         self.diverted = {event for event in self.diverted if event in self.post}
         self._watch.let_go()
         self._own_up()

@@ -6,7 +6,6 @@ dropped as soon as nobody can be shown it any more, so memory follows the work t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from .graph import InteractionGraph
@@ -44,8 +43,8 @@ class Postbox:
     def renew(self, event: str, payload: Any) -> None:
         """Keep again what an event carries that was used up, and is to be shown to somebody."""
         history = self._graph.history
-        n = history.event(event)
-        if event not in self._mail and n is not None:
+        if event not in self._mail and self._graph.knows(event):
+            n = self._graph.event(event).n
             name = history.type_names[history.type_of[n]]
             self.put(event, history.sender(n), Output(payload, type=name))
 
@@ -67,10 +66,9 @@ class Postbox:
         payload = mail.payload if agent is not None else plain(mail.payload)
         return Pending(event, mail.type, mail.sender, payload, notes, mail.final)
 
-    def drop(self, events: Iterable[str]) -> None:
-        """Drop the mail of events that are lost for good."""
-        for event in events:
-            self._mail.pop(event, None)
+    def let_go(self) -> None:
+        """Drop the mail of events that the graph knows no more."""
+        self._mail = {event: it for event, it in self._mail.items() if self._graph.knows(event)}
 
     def tidy(self) -> None:
         """Drop the mail of events that the latest record used up."""

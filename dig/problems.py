@@ -228,19 +228,24 @@ class Problems:
         """The activations that worked last on a problem of a session, not yet answered."""
         return [problem.last for _, _, problem in self._ranges if problem.last is not None]
 
-    def give_up(self, is_over: Callable[[int], bool]) -> None:
+    def give_up(self, is_over: Callable[[int], bool]) -> list[int]:
         """Wait no more for answers to problems about which nothing goes on, or can any more.
 
         Args:
             is_over: Whether nothing can come any more of the event with this number.
+
+        Returns:
+            The events that are not waited for any more, by number.
         """
-        events = self._history.source_events
+        events, given_up = self._history.source_events, list[int]()
         for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
             if problem.is_quiet and all(is_over(events[source]) for source in problem.sources):
                 self._withdraw(problem)
                 problem.is_over = True
                 for source in problem.sources:
                     self._answered[source] = 1
+                    given_up.append(events[source])
+        return given_up
 
     def renumber(self, rank: Sequence[int]) -> None:
         """Sources have new numbers: `rank` has them by the old ones."""

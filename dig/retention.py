@@ -17,41 +17,37 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable
 
 from .compaction import ROW, WHOLE, Ranks, Stay, compact
-from .history import CONSUMED, FROM_OUTSIDE, History, Lineage
+from .history import CONSUMED, FROM_OUTSIDE, LET_GO, History, Lineage
 from .ranges import NOTHING, RangeSet, union
 from .records import micros
 from .rewrites import Rewrites
-from .state import Event
 
 
 class Retention(Rewrites):
     """A graph that can let go of its closed history."""
 
-    def let_go(self, keep: int, pinned: Collection[str] = ()) -> list[Event]:
+    def let_go(self, keep: int, pinned: Collection[str] = ()) -> None:
         """Let go of all that can change no verdict; only of a session, and between two calls.
 
         Numbers of events and activations change; ids do not. What is gone cannot be named any
-        more, its id could be used again, and `sources` leaves out what was answered.
+        more, though it may be shown for as long as an activation that saw or made it is; its id
+        could be used again after that, and `sources` leaves out what was answered.
 
         Args:
             keep: What happened in so many latest records stays.
             pinned: Events that somebody may send to others again, so that all about them stays.
-
-        Returns:
-            The lost events that are gone: with nobody to consume them, and no answer to miss them.
         """
         cutoff = self.t - keep
         for event in self._live.values():
             _ = event.roots, event.sources  # some find them by a walk only when they are asked for
-        gone = self._let_lost_go(cutoff, pinned)
+        self._let_lost_go(cutoff, pinned)
         self._renumber(compact(self.history, self._stay(cutoff, pinned)))
         self.history.whole_from = max(self.history.whole_from, cutoff)
         del self.findings[: bisect_left(self.findings, cutoff)]
         self.touched, self.ended, self.latest_answer = [], None, None
         self._seen_last, self._emitter, self._lineage = {}, -1, (NOTHING, NOTHING)
-        return gone
 
-    def _let_lost_go(self, cutoff: int, pinned: Collection[str]) -> list[Event]:
+    def _let_lost_go(self, cutoff: int, pinned: Collection[str]) -> None:
         """Give up what nobody can answer any more, and let go of the lost events of no problem."""
         window = micros(self.run.limits.oe_window_s)
         lost = {
@@ -61,12 +57,13 @@ class Retention(Rewrites):
             and self.history.t_gen[event.n] < cutoff
             and (event.cause is None or event.us_lost + window <= self.now)
         }
-        self.problems.give_up(lambda n: n in lost or self._has_passed(n, cutoff, pinned))
+        given_up = self.problems.give_up(lambda n: n in lost or self._has_passed(n, cutoff, pinned))
         waiting = self.problems.waiting
         gone = [event for event in lost.values() if event.sources.isdisjoint(waiting)]
         for event in gone:
             del self._live[event.id]
-        return gone
+        for n in (*given_up, *(event.n for event in gone)):
+            self.history.flags[n] |= LET_GO  # whoever sent it on now would be heard by nobody
 
     def _has_passed(self, n: int, cutoff: int, pinned: Collection[str]) -> bool:
         """Whether an event is closed, and was used by nobody: a notice that was not read."""

@@ -71,10 +71,9 @@ def _new_agents(names: Collection[str]) -> None:
 
 
 def _event(graph: InteractionGraph, name: str) -> Event:
-    try:
-        return graph.event(name)
-    except KeyError:
+    if not graph.knows(name):
         _refuse(f"there is no event {name!r}")
+    return graph.event(name)
 
 
 def _run(graph: InteractionGraph, record: records.Run) -> None:
