@@ -14,6 +14,7 @@ from unittest.mock import patch
 from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
 from dig.runtime.wrap import Session, Turn, taps
+from dig.runtime.wrap.holding import Holding
 from tests.helpers import Recorder
 
 from .framework_watch import Broken, Watched
@@ -23,6 +24,9 @@ PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn}
 GUARDS = {"session.step", "session.guard"}  # these contain what others raise; see tests of the base
+INSIDE: dict[str, tuple[Any, str]] = {"session.released": (Holding, "released")}
+"""What breaks instead of a call that contains all that can fail in it."""
+
 SHARED = Path(taps.__file__)  # what adapters call by way of the base
 NAMES = re.compile(r"\b_?(session|turn)s?(?:\[.*\])?$")
 
@@ -57,21 +61,23 @@ def broken(site: str, adapter: Any, at: int) -> Iterator[list[str]]:
     Yields:
         A list that gets longer with every fault.
     """
-    owner, name = site.split(".")
-    whole, inside = getattr(KINDS[owner], name), str(folder(adapter))
+    kind, _, method = site.partition(".")
+    owner, name = INSIDE.get(site) or (KINDS[kind], method)
+    whole, inside = getattr(owner, name), str(folder(adapter))
     count, planted = 0, list[str]()
 
     def breaks(*args: Any, **kwargs: Any) -> Any:
         nonlocal count
         # The adapter's own calls break, not what the base does for itself.
-        is_ours = sys._getframe(1).f_code.co_filename.startswith((inside, str(SHARED)))
+        caller = sys._getframe(1).f_code.co_filename
+        is_ours = site in INSIDE or caller.startswith((inside, str(SHARED)))
         count += is_ours
         if is_ours and count >= at:
             planted.append(site)
             raise RuntimeError(f"planted in {site}")
         return whole(*args, **kwargs)
 
-    with patch.object(KINDS[owner], name, breaks):
+    with patch.object(owner, name, breaks):
         yield planted
 
 

@@ -28,8 +28,7 @@ FRAGILE = [
 """Between them they come through every call of the adapter."""
 
 
-SITES = [site for site in call_sites(adapter) if site != "session.released"]
-"""All but the one that contains what others raise; see the tests of the base."""
+SITES = call_sites(adapter)
 
 
 @cache

@@ -34,7 +34,7 @@ FRAGILE = [
 ASKED = [one for one in SCENARIOS if one.name in FRAGILE]
 """Between them they come through every call of the adapter, but those of a bounce and a note."""
 
-SITES = [site for site in call_sites(adapter) if site != "session.released"]
+SITES = call_sites(adapter)
 
 
 def raising(whole: Callable[..., Any], site: str, at: int) -> Callable[..., Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .session import Session
 
 _T = TypeVar("_T")
 
 _NOTHING = object()
+
+LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
+"""What a trace says of turns whose end nobody knows; it is never raised."""
 
 
 class Taps:
@@ -62,8 +66,11 @@ class Teller:
     Attributes:
         session: The session.
         is_lost: Whether a step has failed, so that what is known may be wrong: then the team is
-            still observed, and not healed any more.
+            still observed, if `tells_on`, and not healed any more.
+        tells_on: Whether more is told once a step has failed, or nothing but `lose_track`.
     """
+
+    tells_on: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
         """Begin."""
@@ -77,24 +84,23 @@ class Teller:
 
     def step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
         """Do something in one step of the session."""
+        if self.is_lost and not self.tells_on:
+            return otherwise
 
         def whole() -> _T:
             try:
                 return do(*args)
             except Exception:
-                self.is_lost = True
+                self._is_lost_now()
                 raise
 
         return self.session.step(whole, otherwise=otherwise)
 
-    async def released(self, event: str) -> None:
-        """Wait while an event is held; where it is not, nobody else gets a turn here."""
-        if self.step(self.session.is_held, event, otherwise=False):
-            try:
-                await self.session.released(event)
-            except Exception as error:  # a wait that fails is none
-                self.step(_tell, error, otherwise=None)
+    def lose_track(self) -> None:
+        """Tell what can still be told, in the step that failed."""
 
-
-def _tell(error: Exception) -> None:
-    raise error
+    def _is_lost_now(self) -> None:
+        if not self.is_lost:
+            self.is_lost = True
+            with suppress(Exception):  # it knows too little: what failed before is told already
+                self.lose_track()

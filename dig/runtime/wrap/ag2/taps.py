@@ -91,7 +91,7 @@ class HubTaps:
         if sending is None:
             return await whole(envelope)
         if sending.answer:
-            await self._team.released(sending.answer)
+            await self._session.released(sending.answer)
             if self._step(self._team.is_back, sending, otherwise=False):
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = sending
@@ -122,7 +122,7 @@ class HubTaps:
             await self._run(again, partial(_receive, client, envelope))
             return
         try:
-            await self._team.released(event)
+            await self._session.released(event)
         except BaseException as error:
             self._step(self._give_up, client, envelope, event, error, otherwise=None)
             raise
@@ -155,7 +155,7 @@ class HubTaps:
         answer = self._step(self._team.finish, work, otherwise="")
         if not answer:
             return False
-        await self._team.released(answer)
+        await self._session.released(answer)
         return self._step(self._team.has_back, work, answer, otherwise=False)
 
     def _give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:

@@ -7,31 +7,28 @@ floor, or when the chat is over; so that is when its turn ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.calls import Sent
+from dig.runtime.wrap.taps import LOST_TRACK, Teller
 
 from .talk import as_message, handoffs, is_handoff, words
-
-_T = TypeVar("_T")
-
-LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
 
 Handoff = Callable[[Mapping[str, Any]], bool]
 
 
-class Chat:
-    """One chat, from its beginning to its last word.
+class Chat(Teller):
+    """One chat, from its beginning to its last word; of one that got lost nothing more is told.
 
     Attributes:
         last: The agent that has spoken last, or is next.
         mail: The events that are in front of the agent that is next.
         answer: The event that its latest answer has become.
         is_answered: Whether its answer has been accepted; who goes on then speaks from outside.
-        is_lost: Whether the wrapper has failed, so that nothing more is told of it.
     """
+
+    tells_on = False
 
     def __init__(
         self, session: Session, handoff: Handoff | None, caller: Turn | None, *, is_direct: bool
@@ -45,11 +42,10 @@ class Chat:
             caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
             is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
         """
+        super().__init__(session)
         self.last: Any = None
         self.mail: list[str] = []
         self.is_answered = False
-        self.is_lost = False
-        self._session = session
         self._handoff = handoff
         self._caller = caller
         self._is_asked = False  # whether the caller awaits an answer
@@ -65,11 +61,11 @@ class Chat:
 
     def give(self, agent: Any, message: Any) -> None:
         """An agent is to have the floor: what was said last is for it."""
-        self._step(self._give, agent, words(message), otherwise=None)
+        self.step(self._give, agent, words(message), otherwise=None)
 
     def begin(self) -> None:
         """It begins, once what it is given is not held any more."""
-        self._step(self._begin, otherwise=None)
+        self.step(self._begin, otherwise=None)
 
     @property
     def turn(self) -> Turn | None:
@@ -78,7 +74,7 @@ class Chat:
 
     def notes(self, turn: Turn) -> tuple[str, ...]:
         """What is to be shown to who has the floor, as of now."""
-        return self._step(turn.listen, otherwise=())
+        return self.step(turn.listen, otherwise=())
 
     def answers(self, reply: Any, *, is_end: bool) -> str:
         """What an agent says is submitted, if it ends a chat that somebody outside has begun.
@@ -88,17 +84,17 @@ class Chat:
         """
         if self._caller is not None or reply is None or not (is_end or self._is_direct):
             return ""
-        return self._step(self._submit, words(reply), otherwise="")
+        return self.step(self._submit, words(reply), otherwise="")
 
     def ends(self) -> str:
         """Nobody is next: what was said last is submitted, if somebody outside has begun."""
         if self._caller is not None or self._error is not None:
             return ""
-        return self._step(self._submit, self._said, otherwise="")
+        return self.step(self._submit, self._said, otherwise="")
 
     def has_back(self) -> bool:
         """Whether the answer was sent back, so that its agent has the floor once more."""
-        return self._step(self._has_back, otherwise=False)
+        return self.step(self._has_back, otherwise=False)
 
     def say(self, reply: Any, name: str) -> None:
         """An agent has spoken; ``None``: it has let the last word stand."""
@@ -107,17 +103,17 @@ class Chat:
 
     def fail(self, error: BaseException) -> None:
         """An agent has raised, or was cancelled before it could begin."""
-        self._step(self._fail, error, otherwise=None)
+        self.step(self._fail, error, otherwise=None)
 
     # --- the end ---
 
     def close(self, error: BaseException | None = None) -> str:
         """The chat is over; gives the event that its last word has become, if it has."""
-        return self._step(self._close, error, otherwise="")
+        return self.step(self._close, error, otherwise="")
 
     def hand(self) -> None:
         """Its last word is handed over: nobody keeps it any more."""
-        self._step(self._hand, otherwise=None)
+        self.step(self._hand, otherwise=None)
 
     def go_on(self) -> None:
         """Somebody has gone on after the answer: what is said next comes from outside."""
@@ -125,33 +121,22 @@ class Chat:
 
     def held(self, events: list[str]) -> list[str]:
         """Those of some events that are on their way still."""
-        return [one for one in events if self._step(self._session.is_held, one, otherwise=False)]
+        return [one for one in events if self.step(self.session.is_held, one, otherwise=False)]
 
     # --- steps ---
 
-    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Do something in one step; once that has failed, nothing more is told of this chat."""
-        if self.is_lost:
-            return otherwise
-        return self._session.step(self._surely, do, args, otherwise=otherwise)
-
-    def _surely(self, do: Callable[..., _T], args: tuple[Any, ...]) -> _T:
-        try:
-            return do(*args)
-        except Exception:
-            self.is_lost = True
-            with suppress(Exception):
-                self._fail(LOST_TRACK)
-                self._close(LOST_TRACK)
-                self._hand()
-            raise
+    def lose_track(self) -> None:
+        """What was said so far comes to nothing."""
+        self._fail(LOST_TRACK)
+        self._close(LOST_TRACK)
+        self._hand()
 
     def _give(self, agent: Any, payload: Any) -> None:
         turn = self._turn
         if turn is not None and self.last is agent and self._error is None:
             self.mail = [turn.send(payload, (turn.seat,))]  # it has the floor again
             return
-        seat = self._session.reserve(agent.name)
+        seat = self.session.reserve(agent.name)
         if turn is None:
             self.mail = [self._first(agent.name, seat, payload)]
         elif self._error is not None:
@@ -162,7 +147,7 @@ class Chat:
 
     def _first(self, name: str, seat: str, payload: Any) -> str:
         """What somebody outside, or the turn that has begun this chat, says to an agent."""
-        caller, session = self._caller, self._session
+        caller, session = self._caller, self.session
         if caller is None or not caller.is_open:
             self._caller = None  # its turn is over: this is nobody's work any more
             return session.request(payload, (seat,))
@@ -180,7 +165,7 @@ class Chat:
     def _handed(self, turn: Turn, seat: str, payload: Any) -> list[str]:
         """A turn ends: what it was given goes on if it has only handed over, else its words do."""
         before, given = len(turn.outputs), [one.id for one in turn.events if turn.holds(one.id)]
-        if given and not before and self._session.guard(self._only_hands_over, otherwise=False):
+        if given and not before and self.session.guard(self._only_hands_over, otherwise=False):
             for event in given:
                 turn.pass_on(event, (seat,))
             turn.end()
@@ -198,7 +183,7 @@ class Chat:
 
     def _begin(self) -> None:
         if self._turn is None:
-            self._turn = self._session.begin(self._seat, self.mail)
+            self._turn = self.session.begin(self._seat, self.mail)
         else:
             for event in self.mail:
                 self._turn.receive(event)
@@ -218,7 +203,7 @@ class Chat:
 
     def _fail(self, error: BaseException) -> None:
         for event in (*self.mail, self.answer):
-            self._session.let_go(event)
+            self.session.let_go(event)
         if self.mail:
             self._begin()
         self._error = error

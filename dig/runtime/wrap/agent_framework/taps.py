@@ -62,7 +62,7 @@ class WorkflowTaps:
     async def _released(self, events: Iterable[str]) -> None:
         """Wait until events are not held any more; where none is, nothing is awaited."""
         for event in events:
-            await self._team.released(event)
+            await self._session.released(event)
 
     # --- a run ---
 

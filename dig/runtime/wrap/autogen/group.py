@@ -180,7 +180,7 @@ class Group:
         answer = self._chat.step(self._chat.submit, bounces, otherwise="")
         if not answer:
             return False
-        await self._chat.released(answer)
+        await self._chat.session.released(answer)
         return self._chat.step(self._chat.has_back, answer, otherwise=False)
 
     # --- a participant ---
@@ -215,7 +215,7 @@ class Group:
             ctx.cancellation_token.add_callback(
                 lambda: chat.step(chat.session.let_go, event, otherwise=None)
             )
-            await chat.released(event)
+            await chat.session.released(event)
 
     def _show(self, container: Any, turn: Turn) -> tuple[Any, ...]:
         """Put notes behind what a participant has heard, as if somebody had told it alone."""

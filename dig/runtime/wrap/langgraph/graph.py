@@ -8,9 +8,11 @@ from copy import copy as shallow
 from functools import cache, wraps
 from typing import Any
 
+from dig.runtime.wrap.taps import LOST_TRACK
+
 from .held import ON_A_THREAD, let_go, released
 from .mail import Team
-from .request import LOST_TRACK, Request
+from .request import Request
 from .work import Tap
 
 

@@ -15,8 +15,7 @@ from .mail import Mail
 from .run import Run
 
 NEVER_RAN = RuntimeError("the graph ended before this node ran")
-LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
-"""What a trace says of turns that nobody will end; neither is ever raised."""
+"""What a trace says of turns that nobody will end; it is never raised."""
 
 
 class Request(Run):
@@ -77,7 +76,7 @@ class Request(Run):
     def abort(self, error: BaseException) -> None:
         """The graph has raised, or nobody wants to know how it ends."""
         if self._turn is not None:  # who waited for the answer was cancelled
-            let_go(self._session, self.answers)
+            let_go(self.session, self.answers)
             self._turn.came_back(self._turn.submitted)
         if self._turn is not None or not self.is_asked:
             return

@@ -6,13 +6,14 @@ and starts the entry nodes, the second gets what the last nodes wrote and submit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from langgraph.graph import END, START
 
 from dig.findings import Reroute
 from dig.runtime.wrap import Turn
+from dig.runtime.wrap.taps import Teller
 
 from .held import let_go
 from .mail import Mail, Mailbox, Parcel, Team
@@ -20,11 +21,12 @@ from .payloads import shown
 from .routes import Route, update
 from .work import Work
 
-_T = TypeVar("_T")
 
-
-class Run:
+class Run(Teller):
     """One request to a wrapped graph; everything but `step` is used inside steps of the session.
+
+    A team must not be healed for what only the wrapper has got wrong: after a step that failed,
+    nothing but the end is told.
 
     Attributes:
         team: The wrapped graph.
@@ -32,34 +34,19 @@ class Run:
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
         is_paused: Whether a node asked somebody outside and waits for the answer.
-        is_lost: Whether a step has failed: what is known of this request may be wrong.
     """
+
+    tells_on = False
 
     def __init__(self, team: Team, asked: Any) -> None:
         """Begin; `asked` is what the graph was called with."""
+        super().__init__(team.session)
         self.team = team
         self.mailbox = Mailbox(team)
         self.works: dict[Work, None] = {}
         self.is_asked = False
         self.is_paused = False
-        self.is_lost = False
-        self._session = team.session
         self._asked = asked
-
-    def step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Tell the session something in one step; after one that failed, nothing but the end.
-
-        A team must not be healed for what only the wrapper has got wrong.
-        """
-
-        def whole() -> _T:
-            try:
-                return do(*args)
-            except Exception:
-                self.is_lost = True
-                raise
-
-        return otherwise if self.is_lost else self._session.step(whole, otherwise=otherwise)
 
     # --- a node begins ---
 
@@ -72,13 +59,13 @@ class Run:
         else:
             work.mail = self._mail_of(work)
         self.works[work] = None
-        if not any(map(self._session.is_held, work.mail.events if work.mail else ())):
+        if not any(map(self.session.is_held, work.mail.events if work.mail else ())):
             self.begin(work)
 
     def begin(self, work: Work) -> None:
         """The node's turn begins, with what has been released by now."""
         if work.mail is not None and work.turn is None:
-            work.turn = self._session.begin(work.mail.seat, work.mail.events)
+            work.turn = self.session.begin(work.mail.seat, work.mail.events)
 
     def _mail_of(self, work: Work) -> Mail:
         found = self.mailbox.find(work.node, work.given, work.is_sent)
@@ -89,7 +76,7 @@ class Run:
     def _from_outside(self, work: Work) -> Mail:
         """Nobody in the team has started this node, so what came from outside has."""
         mail = self.mailbox.new(work.node)
-        mail.events.append(self._session.request(shown(self._asked), (mail.seat,)))
+        mail.events.append(self.session.request(shown(self._asked), (mail.seat,)))
         self.is_asked = True
         return mail
 
@@ -114,8 +101,8 @@ class Run:
 
     def turn_instead(self, mail: Mail) -> Turn:
         """The turn of a node that LangGraph will not run for what waits there."""
-        let_go(self._session, mail.events)
-        return self._session.begin(self.mailbox.take(mail).seat, mail.events)
+        let_go(self.session, mail.events)
+        return self.session.begin(self.mailbox.take(mail).seat, mail.events)
 
     # --- a node ends ---
 
@@ -149,13 +136,13 @@ class Run:
             return
         if mail.seat == work.node:  # an instance would leave, so its turn goes on
             turn.fail(error, retried=True)
-            work.turn, mail.seat = None, self._session.reserve(work.node)
+            work.turn, mail.seat = None, self.session.reserve(work.node)
 
     def give_up(self, work: Work, error: BaseException, mail: Mail) -> None:
         """A node has failed for good; who gets the mail is told."""
         self.works.pop(work, None)
         if work.mail is not None:
-            let_go(self._session, work.mail.events)
+            let_go(self.session, work.mail.events)
             self.begin(work)
         if work.turn is not None:
             mail.events.append(work.turn.fail(error, (mail.seat,)))
@@ -182,7 +169,7 @@ class Run:
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
-            and self._session.guard(self.team.handoff, written, otherwise=False)
+            and self.session.guard(self.team.handoff, written, otherwise=False)
         )
 
     def _pass_on(self, turn: Turn, legs: list[tuple[Route, Mail]]) -> Parcel:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the SDK runs on it alone
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agents import Agent, ModelResponse, RunState
 
-from dig.runtime.wrap import Session, Turn, as_payload
+from dig.runtime.wrap import Turn, as_payload
 from dig.runtime.wrap.running import current
+from dig.runtime.wrap.taps import LOST_TRACK, Teller
 
 from .again import further, joined
 from .asking import Asking, Question
@@ -20,21 +20,19 @@ from .talk import Heard
 if TYPE_CHECKING:
     from .runner import Team
 
-_T = TypeVar("_T")
 
-LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
-
-
-class Run:
+class Run(Teller):
     """What a session is told of one run; it stands in for its turn of the moment (`as_turn`).
+
+    Of a run that got lost nothing more is told.
 
     Attributes:
         team: Whose run it is.
-        session: The session.
         turn: The turn of the agent that works; ``None``: what it is given is held.
         outer: The turn or run in whose code this one was begun.
-        is_lost: Whether the wrapper has failed, so that nothing more is told of it.
     """
+
+    tells_on = False
 
     def __init__(
         self, team: Team, agent: Agent[Any], given: Any, *, caller: Run | None = None,
@@ -50,8 +48,8 @@ class Run:
             is_streamed: Whether its result is handed over before it is there.
             is_kept: Whether its conversation is kept elsewhere, so that it cannot be taken up.
         """
+        super().__init__(team.session)
         self.team = team
-        self.session: Session = team.session
         self.turn: Turn | None = None
         self.outer: Any = None
         self._caller = caller
@@ -60,11 +58,10 @@ class Run:
         self._answer = ""
         self._heard = Heard()
         self._asked = Asking(team.session)
-        self.is_lost = False
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
         self._question: Question = ("", agent.name, payload)
         self._seat, self._mail = agent.name, [""]
-        self._step(self._place, otherwise=None)
+        self.step(self._place, otherwise=None)
 
     # --- as a turn: what others ask of whatever turn runs ---
 
@@ -90,7 +87,7 @@ class Run:
         if self.turn is None:
             for event in self._mail:
                 await self.session.released(event)
-            self._step(self._begin, otherwise=None)
+            self.step(self._begin, otherwise=None)
 
     def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has spoken."""
@@ -98,17 +95,17 @@ class Run:
 
     def hand_over(self, to: str) -> None:
         """An agent hands over to another, which `begun` has begin."""
-        self._step(self._hand_over, to, otherwise=None)
+        self.step(self._hand_over, to, otherwise=None)
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
         """What a model shall be given; ``None``: what it is given already."""
-        return self._step(self._annotated, items, otherwise=None)
+        return self.step(self._annotated, items, otherwise=None)
 
     async def is_handed_back(self, result: Any) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
-        self._step(self._hand, result, otherwise=None)
+        self.step(self._hand, result, otherwise=None)
         await self.session.released(self._answer)
-        return self._step(self._came_back, otherwise=False)
+        return self.step(self._came_back, otherwise=False)
 
     async def once_more(self, runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
         """Run the last agent once more; if that fails, what there was stands."""
@@ -117,13 +114,13 @@ class Run:
         except Exception as error:
             self._may_bounce = False
             detail = {"agent": result.last_agent.name, "why": repr(error)}
-            self._step(self.session.incident, "bounce failed", detail, otherwise=None)
+            self.step(self.session.incident, "bounce failed", detail, otherwise=None)
             return result
         return joined(result, more)
 
     def fail(self, error: BaseException) -> None:
         """The run has raised, or was cancelled; nothing may stay open."""
-        self._step(self._fail, error, otherwise=None)
+        self.step(self._fail, error, otherwise=None)
 
     def follow(self, result: Any) -> None:
         """A streamed run has begun: what becomes of it is known when its task is done."""
@@ -131,20 +128,9 @@ class Run:
 
     # --- steps ---
 
-    def _step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Do something in one step; once that has failed, nothing more is told of this run."""
-        if self.is_lost:
-            return otherwise
-        return self.session.step(self._surely, do, args, otherwise=otherwise)
-
-    def _surely(self, do: Callable[..., _T], args: tuple[Any, ...]) -> _T:
-        try:
-            return do(*args)
-        except Exception:
-            self.is_lost = True
-            with suppress(Exception):
-                self._fail(LOST_TRACK)
-            raise
+    def lose_track(self) -> None:
+        """What this run was asked comes to nothing."""
+        self._fail(LOST_TRACK)
 
     def _place(self) -> None:
         """Make the event of the call: a problem, or a message of who calls."""
@@ -237,9 +223,9 @@ class Run:
         if error is not None:
             self.fail(error)
             return
-        self._step(self._hand, result, otherwise=None)
-        self._step(self.session.let_go, self._answer, otherwise=None)
-        self._step(self._came_back, otherwise=False)
+        self.step(self._hand, result, otherwise=None)
+        self.step(self.session.let_go, self._answer, otherwise=None)
+        self.step(self._came_back, otherwise=False)
 
 
 def running() -> Run | None:
