@@ -32,6 +32,7 @@ SELECTION = (
     "tests/test_findings_equal_oracle.py",
     "tests/test_lineage.py",
     "tests/test_monitor.py",
+    "tests/test_release.py",
     "tests/test_graph.py",
     "tests/test_retention.py",
 )

@@ -591,6 +591,11 @@ MUTANTS = [
         "what was lost is gone before its window has passed",
     ),
     Mutant(
+        "retention-still-known", "retention.py",
+        "            self.history.flags[n] |= LET_GO", "            pass",
+        "what a session has let go of can be named for as long as it is shown",
+    ),
+    Mutant(
         "retention-given-up-too-soon", "problems.py",
         "return not self.concerning() and not any(", "return not self.concerning() or any(",
         "a problem is given up before it is said that nobody submits an answer",
