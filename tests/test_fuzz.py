@@ -67,9 +67,11 @@ def test_what_is_carried_out_is_seen(tmp_path: Path) -> None:
 
 
 def test_what_hangs_is_seen(tmp_path: Path) -> None:
-    """It is left in the middle."""
-    with pytest.raises(TooSlow), WATCHMAN.watching(tmp_path, most_s=0.05):
+    """It is left in the middle, whether it computes or waits."""
+    with pytest.raises(TooSlow), WATCHMAN.watching(tmp_path, patience_s=0.05):
         time.sleep(20)
+    with pytest.raises(TooSlow), WATCHMAN.watching(tmp_path, most_s=0.05):
+        all(not zero for zero in iter(int, 1))
 
 
 # --- what it has found ---

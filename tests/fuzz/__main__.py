@@ -3,11 +3,11 @@
     python -m tests.fuzz reader --count 10000 --seed 0
     python -m tests.fuzz reader --count 10000 --guided
 
-Promised of every input: nothing but the documented errors comes out, it takes less than a second,
-nothing is carried out, fetched or written elsewhere; and memory stays where it was. Without
-`--guided`, input number n is a function of the seed and n, so that a failing one is had again
-with `--first n --count 1`. With it, atheris (`pip install atheris`) looks for inputs that reach
-code which none has reached yet. A failing input is left in `.campaign/`.
+Promised of every input: nothing but the documented errors comes out, it computes for less than
+a second, nothing is carried out, fetched or written elsewhere; and memory stays where it was.
+Without `--guided`, input number n is a function of the seed and n, so that a failing one is had
+again with `--first n --count 1`. With it, atheris (`pip install atheris`) looks for inputs that
+reach code which none has reached yet. A failing input is left in `.campaign/`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ FORBIDDEN = (
     "os.system", "pickle.find_class", "shutil.", "socket.connect", "socket.getaddrinfo",
     "subprocess.Popen", "urllib.Request", "webbrowser.open", "os.remove", "os.rename", "os.chmod",
 )  # fmt: skip
-MOST_S = 1.0
+MOST_S = 1.0  # of computing, which a busy machine does not make longer
+PATIENCE_S = 20.0  # for an input that waits, and computes nothing
 
 for name in ("utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
     codecs.lookup(name)  # Python imports a codec when it is first used, whatever the input
@@ -42,22 +43,27 @@ class Watchman:
         sys.addaudithook(self._hear)
 
     @contextmanager
-    def watching(self, folder: Path, most_s: float = MOST_S) -> Iterator[None]:
-        """Watch a block; it may write below a folder only, and last a second.
+    def watching(
+        self, folder: Path, most_s: float = MOST_S, patience_s: float = PATIENCE_S
+    ) -> Iterator[None]:
+        """Watch a block; it may write below a folder only, and compute for a second.
 
         Raises:
             Carried: Something was done in it that must not be.
             TooSlow: It lasted too long; it is left in the middle.
         """
-        before = signal.signal(signal.SIGALRM, _late)
-        left, _ = signal.setitimer(signal.ITIMER_REAL, most_s)  # a test's own limit may run
+        before = signal.signal(signal.SIGALRM, _late), signal.signal(signal.SIGPROF, _late)
+        left, _ = signal.setitimer(signal.ITIMER_REAL, patience_s)  # a test's own limit may run
+        signal.setitimer(signal.ITIMER_PROF, most_s)
         self._folder, self._seen = str(folder), []
         try:
             yield
         finally:
             self._folder = None
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGALRM, before[0])
+            signal.signal(signal.SIGPROF, before[1])
             signal.setitimer(signal.ITIMER_REAL, left)
         if self._seen:
             raise Carried("; ".join(self._seen))
@@ -74,4 +80,4 @@ class Watchman:
 
 
 def _late(number: int, frame: FrameType | None) -> None:
-    raise TooSlow(f"it takes longer than {MOST_S} s")
+    raise TooSlow(f"it computes for more than {MOST_S} s, or waits for more than {PATIENCE_S} s")
