@@ -16,20 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-)
-
-from dig.errors import RecordError, SettingsError
-from dig.plain import cut, one_line
-from dig.traces.json_text import parse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from .catalogue import KINDS
+from .reading import read_model
 
 FORMAT: Final = "digmon-answers"
 VERSION: Final = 1
@@ -117,31 +107,4 @@ def read_answers(path: Path) -> Answers:
         SettingsError: It cannot be read, or is not what the schema says; the message names the
             place in it.
     """
-    try:
-        text = path.read_text("utf-8")
-        parse(text, "the file")  # what is stricter than pydantic: no key twice, bounded depth
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecordError) as error:
-        raise SettingsError(f"{path} is not JSON: {error}") from None
-    try:
-        return Answers.model_validate_json(text)
-    except ValidationError as error:
-        raise SettingsError(f"{path}: {_said(error)}") from None
-
-
-def _said(error: ValidationError) -> str:
-    """The first things that are wrong, each with its place."""
-    found = error.errors(include_url=False, include_input=False)
-    parts = [f"{_place(one['loc'])}: {_lowered(one['msg'])}" for one in found]
-    return one_line(cut(parts, "; ", most=3))
-
-
-def _place(steps: tuple[int | str, ...]) -> str:
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return place.removeprefix(".") or "the file"
-
-
-def _lowered(message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
+    return read_model(Answers, path)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeVar, get_args
 
+from pydantic import TypeAdapter, ValidationError
+
 from dig.errors import RecordError
 
 NodeType = Literal["agent", "activation", "event", "part", "outcome", "finding"]
@@ -129,7 +131,7 @@ class CausalGraph:
             tuple(_all(Node, body, "nodes")),
             tuple(_all(Edge, body, "edges")),
             tuple(_all(RootCause, body, "root_causes")),
-            tuple(_list(body, "alarms")),
+            tuple(map(str, _list(body, "alarms"))),
         )
         known = {node.id for node in graph.nodes}
         named = {end for edge in graph.edges for end in (edge.source, edge.target)}
@@ -186,4 +188,8 @@ def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
         if given != names:
             told = ", ".join(sorted(names))
             raise RecordError(f"{key}[{place}] is not an object with exactly the keys {told}")
-        yield kind(**{name: row[name] for name in names})
+        try:
+            yield TypeAdapter(kind).validate_python({name: row[name] for name in names})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise RecordError(f"{key}[{place}].{first['loc'][0]}: {first['msg']}") from None

@@ -14,22 +14,32 @@ The labels of the held-out part are in a folder of their own, which can be kept 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+)
 
 from dig.errors import RecordError, SettingsError
 from dig.plain import one_line
 from dig.records import Record
-from dig.tasks.runs import TeamRun
+from dig.tasks.runs import Recipients, TeamRun
 from dig.traces.reader import TRACE, read_records
 
 from .causal_graph import CausalGraph
 from .fault import Fault
+from .placing import Injection
 from .playing import Played
+from .reading import read_model, read_text
 
 FORMAT: Final = "digmon-fault-set"
 VERSION: Final = 1
@@ -46,7 +56,8 @@ GRAPH = "causal_graph.json"
 FILES = (TRACE, TWIN, LABEL, GRAPH)
 
 Split = Literal["public", "held-out"]
-T = TypeVar("T", bound=BaseModel)
+InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""The name of a folder; it leads nowhere else."""
 
 
 class _Part(BaseModel):
@@ -76,6 +87,29 @@ class Ending(_Part):
         )
 
 
+def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(run.get("method"), str) or run.get("to") not in [*get_args(Recipients)]:
+        raise ValueError("it does not say by which method it went, or who was given the problem")
+    return run
+
+
+def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        Fault.read(row)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+    return row
+
+
+def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    TypeAdapter(Injection).validate_python(row)
+    return row
+
+
+_FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
+_InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
+
+
 class Label(_Part):
     """What was done to a run, and what came of it.
 
@@ -91,16 +125,23 @@ class Label(_Part):
 
     instance: str
     configuration: str
-    run: Mapping[str, Any]
-    faults: tuple[Mapping[str, Any], ...]
-    injections: tuple[Mapping[str, Any], ...]
+    run: Annotated[Mapping[str, Any], AfterValidator(_run)]
+    faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
+    injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
     faulted: Ending
     twin: Ending
 
     @property
     def team_run(self) -> TeamRun:
-        """The run, to be played again."""
-        return TeamRun.read(self.run)
+        """The run, to be played again.
+
+        Raises:
+            SettingsError: It is none of simulated agents: no code is run because a file names it.
+        """
+        try:
+            return TeamRun.read_simulated(self.run)
+        except SettingsError as error:
+            raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
 
     @property
     def is_healed(self) -> bool:
@@ -121,7 +162,7 @@ class Label(_Part):
 class Entry(_Part):
     """A line of the index: what may be known of an instance without its label."""
 
-    id: str
+    id: InstanceId
     split: Split
     configuration: str
     task: str
@@ -131,13 +172,20 @@ class Entry(_Part):
     sha256: Mapping[str, str]
 
 
+def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    for name, times in Counter(entry.id for entry in entries).items():
+        if times > 1:
+            raise ValueError(f"{name} stands there {times} times")
+    return entries
+
+
 class Index(_Part):
     """What a set holds."""
 
     format: Literal["digmon-fault-set"] = FORMAT
     version: Literal[1] = VERSION
     seed: int
-    instances: tuple[Entry, ...]
+    instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
 
 
 @dataclass(frozen=True)
@@ -169,14 +217,14 @@ class Instance:
 
     def label(self) -> Label:
         """What was done to the run."""
-        return _read(Label, self.labels / LABEL)
+        return read_model(Label, self.labels / LABEL)
 
     def graph(self) -> CausalGraph:
         """What came of it, and how."""
         path = self.labels / GRAPH
         try:
-            return CausalGraph.read(json.loads(_text(path)))
-        except (RecordError, ValueError) as error:
+            return CausalGraph.read(json.loads(read_text(path)))
+        except RecordError as error:
             raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
 
 
@@ -203,7 +251,7 @@ class FaultSet:
             raise SettingsError(
                 f"{path} holds no set, since it has no {INDEX}; `digmon bench make` makes one"
             )
-        return cls(path, _read(Index, path / INDEX))
+        return cls(path, read_model(Index, path / INDEX))
 
     def instances(self, *splits: Split) -> Iterator[Instance]:
         """The instances, those of some parts alone if parts are named, in order of their ids."""
@@ -223,19 +271,3 @@ class FaultSet:
         if not found:
             raise SettingsError(f"{self.path} has no labels of the instances that are asked for")
         return found
-
-
-def _read(model: type[T], path: Path) -> T:
-    try:
-        return model.model_validate_json(_text(path))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise SettingsError(f"{path}: {place}: {one_line(first['msg'])}") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None

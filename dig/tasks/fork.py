@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, SettingsError, TraceError
-from dig.plain import safe_text
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, Keeping, RunDirectory, read_side
@@ -19,7 +18,6 @@ from dig.traces.reader import trace_path
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
 
-from .catalogue import TASKS
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time, to_all
 from .measures import Counts
 from .named import call, load
@@ -133,14 +131,10 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
     Raises:
         SettingsError: It was not a run of simulated agents that are known here.
     """
-    if side.get("task") not in TASKS or side.get("agents_are") != SIMULATED:
-        raise SettingsError("the run is not one of simulated agents; say who goes on (--team)")
-    spec = TeamRun.read(side)
-    unnamed = [name for name in spec.detectors if name not in detectors]
-    if unnamed:
-        raise SettingsError(
-            f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
-        )
+    try:
+        spec = TeamRun.read_simulated(side, detectors)
+    except SettingsError as error:
+        raise SettingsError(f"{error}; or say who goes on (--team)") from None
     task = spec.make_task()
     arranged = spec.arranged(task)
     return Crew(arranged.team, arranged.setup, task.score, SIMULATED)

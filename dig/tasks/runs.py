@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
@@ -19,6 +21,7 @@ from dig.findings import Budget, Healer
 from dig.ledger import Sink
 from dig.means import MEANS, Means
 from dig.messages import Output
+from dig.plain import one_line, safe_text
 from dig.records import Limits
 from dig.runtime.agents import Policy
 from dig.runtime.bus import Bus
@@ -27,7 +30,7 @@ from dig.runtime.host import Setup
 from dig.runtime.simulation import Simulation
 from dig.settings import MOST_SECONDS, Thresholds
 
-from .catalogue import kind
+from .catalogue import TASKS, kind
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .judge import Judging
 from .methods import METHODS, Arrangement
@@ -175,11 +178,39 @@ class TeamRun:
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
             run = cls(**given)
+            TypeAdapter(cls).validate_python(asdict(run))
             name = run.name
-        except (KeyError, TypeError) as error:
-            raise SettingsError(f"the side file describes no run of a task: {error}") from None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise _no_run(f"{place}: {first['msg']}") from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _no_run(error) from None
         if name != about.get("run"):
             raise SettingsError(f"the run {about.get('run')!r} would be {name!r} here")
+        return run
+
+    @classmethod
+    def read_simulated(cls, about: Mapping[str, Any], named: Collection[str] = ()) -> TeamRun:
+        """The same, if nothing has to be imported for it because a file says so.
+
+        Args:
+            about: What the file says.
+            named: The detectors, as `module:object`, that somebody else than the file names.
+
+        Raises:
+            SettingsError: It tells of no run of simulated agents that are known here, or of one
+                that had other detectors, or that nobody could play.
+        """
+        if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
+            raise SettingsError("the run is not one of simulated agents")
+        run = cls.read(about)
+        if run.agents > MOST_AGENTS or run.size > MOST_SIZE:
+            raise _no_run(f"{run.agents:,} agents, and {run.size:,} elements, are too many")
+        if unnamed := [name for name in run.detectors if name not in named]:
+            raise SettingsError(
+                f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
+            )
         return run
 
     def make_task(self) -> Task:
@@ -256,6 +287,9 @@ class TeamRun:
         return simulation
 
 
+MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
+"""How large a run may be that is played because a file tells of it."""
+
 _ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
@@ -269,6 +303,10 @@ def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, 
     for name in names:
         if settings[name] == usual[name]:
             del settings[name]
+
+
+def _no_run(why: object) -> SettingsError:
+    return SettingsError(f"the side file describes no run of a task: {one_line(why)}")
 
 
 def _is_needed(name: str, about: Mapping[str, Any]) -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from dig.errors import JournalError
 
@@ -17,6 +18,25 @@ DiskFull = Literal["stop", "continue"]
 """What happens when something does not fit on the disk."""
 
 MODE = 0o600
+
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to read it, whatever somebody else may have put in its place.
+
+    Raises:
+        OSError: It cannot be opened, or is no file: a pipe is not waited for.
+    """
+    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return file
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | _NO_WAITING)
 
 
 def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
@@ -32,7 +52,8 @@ def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
     """
     part = path.with_name(f"{path.name}.part")
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE), "wb") as file:
+        part.unlink(missing_ok=True)  # it may be a link, to what is not ours to write
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as file:
             file.write(data)
             if synced:
                 file.flush()
