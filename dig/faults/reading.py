@@ -10,11 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from dig.errors import RecordError, SettingsError
 from dig.plain import cut, one_line
-from dig.traces.files import open_file
+from dig.traces.files import read_file
 from dig.traces.json_text import parse
-
-MOST_BYTES = 64 * 1024 * 1024
-"""The largest file that is read: some hundred times as large as any that was made."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -41,11 +38,7 @@ def read_text(path: Path) -> str:
         SettingsError: It cannot be read, or is no such JSON.
     """
     try:
-        with open_file(path) as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise SettingsError(f"{path} is longer than {MOST_BYTES} bytes")
-        text = data.decode("utf-8")
+        text = read_file(path).decode("utf-8")
         parse(text, "the file")  # what is stricter than pydantic: no key twice, bounded depth
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None

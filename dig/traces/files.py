@@ -19,6 +19,9 @@ DiskFull = Literal["stop", "continue"]
 
 MODE = 0o600
 
+MOST_BYTES = 64 * 1024 * 1024
+"""How long a file beside a trace may be: far longer than any that was written."""
+
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
@@ -33,6 +36,19 @@ def open_file(path: Path) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is no file", str(path))
     return file
+
+
+def read_file(path: Path) -> bytes:
+    """What is in a file that lies beside a trace, or that is as small as those are.
+
+    Raises:
+        OSError: It cannot be read, is no file, or is longer than `MOST_BYTES`.
+    """
+    with open_file(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES} bytes", str(path))
+    return data
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -36,7 +36,7 @@ from dig.runtime.commit import Durability
 from .appending import Appending, Write, check_size
 from .chain import BLOBS, Lines
 from .files import DiskFull as DiskFull
-from .files import cannot, is_full, make_directory, mark, sync_file, write_file
+from .files import cannot, is_full, make_directory, mark, read_file, sync_file, write_file
 from .reader import TRACE
 
 SIDE = "side.json"
@@ -270,7 +270,7 @@ def read_side(run: Path) -> dict[str, Any]:
         SettingsError: There is none, or it cannot be read.
     """
     try:
-        side = json.loads((run / SIDE).read_bytes())
+        side = json.loads(read_file(run / SIDE))
     except OSError as error:
         raise SettingsError(f"{run / SIDE} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

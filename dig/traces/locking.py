@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from .files import open_file
 
 try:
     import fcntl
@@ -24,11 +25,8 @@ def lock(file: int, *, shared: bool = False) -> bool:
 
 def is_being_written(path: Path) -> bool:
     """Whether somebody has a journal locked: its run is still going on."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        return not lock(file, shared=True)
-    finally:
-        os.close(file)
+    with open_file(path) as file:
+        return not lock(file.fileno(), shared=True)
 
 
 def is_abandoned(path: Path) -> bool:

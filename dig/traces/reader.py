@@ -18,6 +18,7 @@ from dig.watch import Watch
 
 from .blobs import read_blobs
 from .chain import BLOBS, CHAIN, Chain, is_journal
+from .files import open_file
 from .json_text import MOST_BYTES as MOST_BYTES
 from .json_text import parse
 from .segments import TRACE as TRACE
@@ -150,7 +151,7 @@ class Tail:
 
     def _read_file(self, is_growing: bool, is_full: bool) -> Iterator[Line]:
         try:
-            with self._file.open("rb") as file:
+            with open_file(self._file) as file:
                 if os.fstat(file.fileno()).st_size < self._at:
                     reason = "has become shorter: it is another trace now"
                     raise TraceError(self._file, None, reason)

@@ -15,11 +15,11 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from dig.errors import RecordError, TraceError
+from dig.errors import JournalError, RecordError, TraceError
 from dig.plain import counted
 
 from .chain import Chain, is_journal
-from .files import MODE, cannot, sync_file
+from .files import MODE, cannot, open_file, sync_file
 from .locking import is_abandoned, is_being_written
 from .reader import MOST_BYTES, parse_row, trace_path
 from .segments import later_segments, segments
@@ -86,6 +86,8 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
         return None
     if not whole.records:
         raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
+    if whole.file.is_symlink():  # what it leads to may be anything, and is not ours to cut
+        raise JournalError(f"cannot write {whole.file}: it is a link; recover the file itself")
     line = whole.lines + 1 if left and not is_torn else None
     what = "a torn last record" if is_torn else "what follows a missing file"
     what = f"line {line} and what follows" if line else what
@@ -99,7 +101,7 @@ def is_cut_off(path: Path) -> bool:
     """
     path = trace_path(path)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             first = parse_row(file.readline(MOST_BYTES + 1))
     except (OSError, RecordError):
         return False
@@ -108,7 +110,7 @@ def is_cut_off(path: Path) -> bool:
 
 def _needs_care(first: Path, salvage: bool) -> bool:
     """Whether it is a journal, and does not end with the end of a line (or may be damaged)."""
-    with first.open("rb") as file:
+    with open_file(first) as file:
         try:
             row = parse_row(file.readline(MOST_BYTES + 1))
         except RecordError:
@@ -118,7 +120,7 @@ def _needs_care(first: Path, salvage: bool) -> bool:
 
 
 def _is_torn(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if not file.seek(0, os.SEEK_END):  # the next segment was made, and nothing written to it
             return False
         file.seek(-1, os.SEEK_END)
@@ -159,7 +161,7 @@ def _whole(first: Path) -> _Whole:
 def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
     """How many bytes and lines of a segment are whole, and whether a damaged line follows."""
     end = lines = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while text := file.readline(MOST_BYTES + 1):
             if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
                 break

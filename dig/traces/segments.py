@@ -23,6 +23,8 @@ from pathlib import Path
 from dig.errors import TraceError
 from dig.plain import counted
 
+from .files import open_file
+
 TRACE = "trace.dig.jsonl"
 """The file of a run directory in which its trace begins."""
 
@@ -116,6 +118,6 @@ def _of(first: Path, name: str) -> re.Match[str] | None:
 
 
 def _count_lines(path: Path) -> int:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open_file(path) as file:
         return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
     return 0

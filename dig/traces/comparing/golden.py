@@ -22,6 +22,7 @@ from typing import Any
 from dig.behaviour import MARKS, Beginning, Behaviour, Ending, Generation, Step
 from dig.errors import RecordError, TraceError
 from dig.records import FATES
+from dig.traces.files import open_file
 
 VERSION = 1
 _KINDS = {"e": "event", "v": "activation", "a": "agent"}
@@ -88,7 +89,7 @@ def read(path: Path) -> Behaviour:
 def is_golden(path: Path) -> bool:
     """Whether a file looks like a behaviour rather than like a trace."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.readline(64).lstrip().startswith(b'{"behaviour"')
     except OSError:
         return False

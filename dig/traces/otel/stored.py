@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dig.errors import RuleError, TraceError
+from dig.traces.files import open_file, read_file
 from dig.traces.journal import SIDE
 from dig.traces.reader import TRACE, read_records, trace_path
 from dig.traces.segments import fault, missing, segments
@@ -51,7 +52,7 @@ def origin_of(path: Path) -> Origin:
     try:
         if trace.name != TRACE or not side.exists():
             return _alone([*segments(trace)])
-        about = json.loads(side.read_text("utf-8"))
+        about = json.loads(read_file(side))
         began = datetime.fromisoformat(about["began"]) - _1970
         return Origin(str(about["execution"]), began // timedelta(microseconds=1) * 1000)
     except FileNotFoundError:
@@ -66,7 +67,7 @@ def origin_of(path: Path) -> Origin:
 def _alone(files: list[Path]) -> Origin:
     digest = blake2b(digest_size=8)
     for path in files:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             for part in iter(partial(file.read, 1 << 20), b""):
                 digest.update(part)
     return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)

@@ -27,7 +27,7 @@ INDEX = ".index.sqlite"
 _SUFFIX = ".dig.jsonl"
 _VERSION = 4
 _WAIT_S = 5.0
-_TABLE = """CREATE TABLE IF NOT EXISTS runs
+_TABLE = """runs
     (key TEXT PRIMARY KEY, stamp TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL)"""
 
 Row = tuple[str, str, str, bytes]
@@ -122,10 +122,11 @@ def _recall(row: Row | None, stamp: str) -> RunSummary | None:
 
 def _load(path: Path) -> dict[str, Row]:
     """The rows of the index by their key; none, if it cannot be read."""
-    if not path.exists():
+    if not path.exists() or not _is_file(path):
         return {}
     try:
         with closing(sqlite3.connect(path, timeout=_WAIT_S)) as database:
+            _check(database)
             rows = database.execute("SELECT key, stamp, body, digest FROM runs").fetchall()
     except sqlite3.Error as error:
         _discard_if_damaged(path, error)
@@ -135,16 +136,41 @@ def _load(path: Path) -> dict[str, Row]:
 
 def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
     """Put rows into the index, and take others out; if that cannot be, nothing is lost."""
+    if not _is_file(path):
+        return
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # readable by its owner only
         with closing(sqlite3.connect(path, timeout=_WAIT_S)) as database, database:
-            database.execute(_TABLE)
+            database.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
+            _check(database)
             database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", news)
             database.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in gone])
     except OSError:
         return  # a directory that is only to be read
     except sqlite3.Error as error:
         _discard_if_damaged(path, error)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is an index, or nothing: a link may lead to a database that is not ours.
+
+    So may the file that SQLite goes back to, if a write was cut off.
+    """
+    files = (path, path.with_name(f"{path.name}-journal"))
+    return all(
+        not os.path.lexists(file) or (file.is_file() and not file.is_symlink()) for file in files
+    )
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """See to it that what is called a table is one: a view or a trigger would be carried out.
+
+    Raises:
+        sqlite3.DatabaseError: There is something else.
+    """
+    found = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(2)
+    if found not in ([], [(f"CREATE TABLE {_TABLE}",)]):
+        raise sqlite3.DatabaseError("it is no index")
 
 
 def _discard_if_damaged(path: Path, error: sqlite3.Error) -> None:

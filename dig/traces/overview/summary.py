@@ -12,6 +12,7 @@ from typing import Any, Literal
 from dig.detectors import standard
 from dig.errors import RuleError, TraceError
 from dig.records import OUTCOMES, FindingRow, HealRow, Record
+from dig.traces.files import open_file, read_file
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.recovery import is_cut_off
@@ -21,8 +22,6 @@ from dig.watch import Watch
 from .cost import Costs, is_number
 
 State = Literal["ended", "in progress", "cut off", "broken"]
-
-MOST_SIDE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -173,10 +172,7 @@ def _text(value: object) -> str | None:
 def beside(path: Path, name: str) -> dict[str, Any]:
     """A file beside the trace; nothing, if it is not there or makes no sense."""
     try:
-        file = path / name
-        if not path.is_dir() or file.stat().st_size > MOST_SIDE_BYTES:
-            return {}
-        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=lambda name: None)
+        found = json.loads(read_file(path / name), parse_constant=lambda name: None)
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -187,7 +183,7 @@ def _is_torn(path: Path, whole: int) -> bool:
     if segment_path(path, 2).exists():  # then it is a journal, in which this is damage
         return False
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             for _ in range(whole):
                 file.readline()
             line = file.readline(MOST_BYTES)

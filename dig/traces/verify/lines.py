@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from hashlib import blake2b
 from math import isinf
@@ -75,7 +76,10 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
 
 
 def _texts(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    odd = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | odd)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is no file")  # a pipe would be waited for
         while text := file.readline(MOST_BYTES + 1):
             yield text
 

@@ -1,0 +1,166 @@
+"""A run directory from elsewhere: pipes are not waited for, links not written through."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dig.errors import DigError, JournalError
+from dig.traces.comparing.golden import is_golden
+from dig.traces.files import MOST_BYTES, read_file, write_file
+from dig.traces.journal import RESULT, SIDE, Journal, read_side
+from dig.traces.otel.stored import origin_of
+from dig.traces.overview.index import INDEX, overview
+from dig.traces.overview.summary import beside
+from dig.traces.reader import TRACE, read_records
+from dig.traces.recovery import is_cut_off, recover
+from dig.traces.report.writing import write_report
+from dig.traces.verify import verify
+
+from .journals import story
+from .runs import directory, solved
+
+PRECIOUS = b"a token, with no line break at its end"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory, in one of its own."""
+    return directory(tmp_path / "runs", "r1", solved(), score={"valid": True}, method="dig",
+                     began="2026-01-01T00:00:00+00:00")  # fmt: skip
+
+
+def in_its_place(path: Path) -> None:
+    """Put a pipe with a name where a file was."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda run: [*read_records(run)],
+        write_report,
+        lambda run: verify(run / TRACE),
+    ],
+    ids=["read", "report", "verify"],
+)
+def test_a_pipe_in_the_place_of_a_trace_is_not_waited_for(
+    run: Path, read: Callable[[Path], object]
+) -> None:
+    """It is no file, and the error says so."""
+    in_its_place(run / TRACE)
+    with pytest.raises((DigError, ValueError), match="is no file"):
+        read(run)
+
+
+def test_who_only_looks_on_does_not_wait_for_a_pipe_either(run: Path) -> None:
+    """The trace is none, so nothing is known of it."""
+    in_its_place(run / TRACE)
+    assert recover(run) is None
+    assert not is_cut_off(run)
+    assert not is_golden(run / TRACE)
+
+
+@pytest.mark.parametrize("name", [SIDE, RESULT])
+def test_a_pipe_beside_a_trace_is_not_waited_for(run: Path, name: str) -> None:
+    """What lies beside a trace is as good as not there."""
+    in_its_place(run / name)
+    assert beside(run, name) == {}
+    assert [one.state for one in overview(run.parent)] == ["ended"]
+    assert write_report(run).records == 16
+    if name == SIDE:
+        with pytest.raises(DigError, match="is no file"):
+            read_side(run)
+        with pytest.raises(DigError, match="is no file"):
+            origin_of(run)
+
+
+def test_a_file_beside_a_trace_is_read_up_to_a_length(run: Path) -> None:
+    """Else it would fill the memory."""
+    with (run / RESULT).open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(OSError, match="longer than"):
+        read_file(run / RESULT)
+    assert beside(run, RESULT) == {}
+
+
+def test_nothing_is_written_through_a_link(run: Path, tmp_path: Path) -> None:
+    """Not even where the name of the link is the one that a file has while it is written."""
+    other = tmp_path / "other"
+    other.write_bytes(PRECIOUS)
+    for name in ("report.html", "report.html.part"):
+        (run / name).symlink_to(other)
+    write_report(run)
+    assert other.read_bytes() == PRECIOUS
+    assert (run / "report.html").read_bytes().startswith(b"<!DOCTYPE html>")
+    assert not (run / "report.html").is_symlink()
+
+
+def test_what_a_crash_left_half_written_is_written_anew(tmp_path: Path) -> None:
+    """The file has the new content alone."""
+    (tmp_path / "file.part").write_bytes(b"half of something that was longer")
+    write_file(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert not (tmp_path / "file.part").exists()
+
+
+@pytest.mark.parametrize("salvage", [False, True])
+def test_nothing_is_cut_off_through_a_link(tmp_path: Path, salvage: bool) -> None:
+    """A segment may lead to a file of somebody's that is no journal at all."""
+    with closing(Journal(tmp_path / TRACE)) as journal:
+        for record in story()[:-1]:
+            journal(record)
+    other = tmp_path / "other"
+    other.write_bytes(PRECIOUS + (b"\n" if salvage else b""))
+    before = other.read_bytes()
+    (tmp_path / f"{TRACE}.000002").symlink_to(other)
+    with pytest.raises(JournalError, match="it is a link"):
+        recover(tmp_path, salvage=salvage)
+    assert other.read_bytes() == before
+    assert not [*tmp_path.glob("*.torn*")]
+
+
+ENDLESS = """CREATE VIEW runs AS WITH RECURSIVE many(key) AS
+    (SELECT 1 UNION ALL SELECT key + 1 FROM many)
+    SELECT key, key AS stamp, key AS body, key AS digest FROM many"""
+
+
+@pytest.mark.parametrize("sql", [ENDLESS, "CREATE TABLE runs (key)", "CREATE TABLE more (key)"])
+def test_an_index_that_is_none_is_not_asked(run: Path, sql: str) -> None:
+    """A view is a program, and one that never ends if somebody wants it so."""
+    index = run.parent / INDEX
+    with sqlite3.connect(index) as database:
+        database.execute(sql)
+    database.close()
+    assert [one.state for one in overview(run.parent)] == ["ended"]
+    assert [one.state for one in overview(run.parent)] == ["ended"]
+    with sqlite3.connect(index) as database:
+        (row,) = database.execute("SELECT COUNT(*) FROM runs").fetchall()
+    database.close()
+    assert row == (1,)
+
+
+@pytest.mark.parametrize("end", ["", "-journal"])
+def test_an_index_that_is_a_link_is_left_alone(run: Path, tmp_path: Path, end: str) -> None:
+    """It may lead to a database of another program."""
+    other = tmp_path / "other"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE cookies (value)")
+    database.close()
+    before = other.read_bytes()
+    (run.parent / f"{INDEX}{end}").symlink_to(other)
+    assert [one.state for one in overview(run.parent)] == ["ended"]
+    assert other.read_bytes() == before
+
+
+def test_a_pipe_in_the_place_of_an_index_is_not_waited_for(run: Path) -> None:
+    """The overview is the same, only slower."""
+    for name in (INDEX, f"{INDEX}-journal"):
+        os.mkfifo(run.parent / name)
+    assert [one.state for one in overview(run.parent)] == ["ended"]
