@@ -81,11 +81,12 @@ def attribute(
     """
     from dig.faults.attributors import attribute_all
     from dig.faults.instances import FaultSet
+    from dig.traces.files import write_output
 
     with counting() as progress:
         answers = attribute_all(name, FaultSet.open(known), progress)
     try:
-        output.write_text(answers.text(), "utf-8")
+        write_output(output, answers.text().encode())
     except OSError as error:
         raise SettingsError(f"{output} cannot be written: {error.strerror or error}") from None
     print(f"{counted(len(answers.answers), 'answer')} in {output}")

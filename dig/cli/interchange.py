@@ -62,6 +62,7 @@ def export(
 
     Exit status 1 if something could not be delivered.
     """
+    from dig.traces.files import write_output
     from dig.traces.formats import Export, writer
 
     if format == "otlp" and out is None:
@@ -76,6 +77,6 @@ def export(
         return
     text = "".join(pieces)  # all of it, before there is a file
     try:
-        out.write_text(text, encoding="utf-8")
+        write_output(out, text.encode())
     except OSError as error:
         raise JournalError(f"cannot write {out}: {error.strerror or error}") from None

@@ -159,7 +159,7 @@ def _answer(name: str, attribute: Attributor, instance: Instance) -> Answer:
         answer = attribute(instance.records())
     except DigError:
         raise
-    except Exception as error:  # it is the user's, and may raise anything
+    except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
         raise SettingsError(f"{name} raised {_told(error)} about {instance.entry.id}") from error
     if not isinstance(answer, Answer):
         raise SettingsError(
@@ -170,7 +170,10 @@ def _answer(name: str, attribute: Attributor, instance: Instance) -> Answer:
 
 
 def _told(value: object) -> str:
-    return one_line(repr(value), 80)
+    try:
+        return one_line(repr(value), 80)
+    except Exception:  # it may be of a user's own class
+        return f"a {type(value).__name__}"
 
 
 def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:

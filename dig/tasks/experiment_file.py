@@ -82,6 +82,8 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     )
 
 
+MOST_SEEDS = 1_000_000
+
 _ATTRIBUTES = {"judge": "judging", "profile": "profile"}
 
 
@@ -90,6 +92,8 @@ def _task(given: Any) -> TaskGrid:
     if not isinstance(given, dict) or "task" not in given or "sizes" not in given:
         raise SettingsError("below [[tasks]] stand `task`, a name, and `sizes`, a list of numbers")
     _must_be_known(given, known, "below [[tasks]], ")
+    if not isinstance(given.get("options", {}), dict):
+        raise SettingsError("below [[tasks]], `options` is a table: {name = value, ...}")
     return TaskGrid(**{**given, "sizes": _all(given["sizes"], int, "sizes")})
 
 
@@ -122,6 +126,6 @@ def _all(values: Any, kind: type, what: str) -> tuple[Any, ...]:
 
 
 def _whole(number: int, what: str) -> int:
-    if number < 1:
-        raise SettingsError(f"`{what}` is {number}; there must be at least 1")
+    if not 1 <= number <= MOST_SEEDS:
+        raise SettingsError(f"`{what}` is {number}; it goes from 1 to {MOST_SEEDS:,}")
     return number

@@ -28,7 +28,7 @@ def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
         SettingsError: A file cannot be written.
     """
     tables = [*all_tables(grid, rows), directions(grid, rows)]
-    return [*write_tables(tables, out), *(draw(grid, rows, out) if is_possible() else ())]
+    return [*write_tables(tables, out), *(draw(grid, rows, out) if rows and is_possible() else ())]
 
 
 def write_tables(tables: Iterable[Table], out: Path) -> list[Path]:

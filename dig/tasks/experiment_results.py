@@ -11,6 +11,7 @@ from typing import Any
 from dig.detectors.judged import PREFIX
 from dig.errors import SettingsError
 from dig.plain import one_line
+from dig.traces.files import open_file
 
 ERRORS = ("ET", "MC", "OE", "DL")
 WARNINGS = ("ER", "CLA", "RSP")
@@ -91,7 +92,10 @@ def read_rows(path: Path) -> list[Row]:
         SettingsError: A line is no row; the message says which.
     """
     try:
-        text = path.read_text("utf-8") if path.exists() else ""
+        with open_file(path) as file:
+            text = file.read().decode("utf-8")
+    except FileNotFoundError:
+        return []
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None
     return [_row(path, n, line) for n, line in enumerate(_whole(text).splitlines(), 1)]

@@ -93,6 +93,11 @@ class TeamRun:
         """
         if self.agents < 1:
             raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
+        if self.agents > MOST_AGENTS or self.size > MOST_SIZE:
+            raise SettingsError(
+                f"there can be {MOST_AGENTS:,} agents and a size of {MOST_SIZE:,}, and not "
+                f"{self.agents:,} and {self.size:,}"
+            )
         if self.method not in METHODS:
             known = ", ".join(METHODS)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
@@ -200,13 +205,11 @@ class TeamRun:
 
         Raises:
             SettingsError: It tells of no run of simulated agents that are known here, or of one
-                that had other detectors, or that nobody could play.
+                that had other detectors.
         """
         if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
             raise SettingsError("the run is not one of simulated agents")
         run = cls.read(about)
-        if run.agents > MOST_AGENTS or run.size > MOST_SIZE:
-            raise _no_run(f"{run.agents:,} agents, and {run.size:,} elements, are too many")
         if unnamed := [name for name in run.detectors if name not in named]:
             raise SettingsError(
                 f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
@@ -288,7 +291,7 @@ class TeamRun:
 
 
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
-"""How large a run may be that is played because a file tells of it."""
+"""How large a run may be; a number in a file is quickly written."""
 
 _ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")

@@ -103,7 +103,7 @@ def settings_notes(settings: Mapping[str, str], data: Sequence[str]) -> list[str
 def harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     text = safe_text(text)
-    if text[:1] in ("=", "+", "-", "@") and not _is_number(text):
+    if text.lstrip()[:1] in ("=", "+", "-", "@") and not _is_number(text):
         return "'" + text
     return text
 

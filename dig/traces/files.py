@@ -82,6 +82,19 @@ def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
         sync_file(path.parent)
 
 
+def write_output(path: Path, data: bytes) -> None:
+    """Write what somebody wants in a place that they name: a file, which stays as it was if that
+    fails, or a device or a pipe.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+    else:
+        write_file(path.resolve(), data)  # somebody's own link is followed
+
+
 def make_directory(path: Path, *, synced: bool = False) -> None:
     """Make a new directory, for its owner only, and those above it that are missing.
 

@@ -208,6 +208,16 @@ def test_ones_own_is_a_function_of_a_runs_records(
     assert answers.by == "mine:nobody"
 
 
+class Unspeakable:
+    """An answer that cannot even be shown."""
+
+    def __init__(self, run: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -217,6 +227,8 @@ def test_ones_own_is_a_function_of_a_runs_records(
         ("math:pi", "math:pi is no function of a run's records but 3.14"),
         ("math:sqrt", "math:sqrt raised TypeError.* about i0001"),
         ("builtins:len", "answered [0-9]+ about i0001; it must be"),
+        ("sys:exit", r"sys:exit raised SystemExit.* about i0001"),
+        (f"{__name__}:Unspeakable", "answered a Unspeakable about i0001; it must be"),
     ],
 )
 def test_what_is_no_attributor_is_refused(small: FaultSet, name: str, said: str) -> None:

@@ -31,6 +31,7 @@ from dig.tasks.experiment_traces import make_set
 from dig.tasks.judge import Judging, Verdict
 from dig.tasks.judge_model import INSTRUCTIONS
 from dig.tasks.profile import Profile
+from dig.tasks.runs import TeamRun
 from dig.tasks.tables import SIMULATED_AGENTS, Table, harmless
 from dig.tasks.tables_directions import directions
 from dig.tasks.tables_intervals import mean
@@ -218,6 +219,8 @@ def test_a_file_says_what_is_run(tmp_path: Path) -> None:
         ("[[tasks]]\ntask = 'count-frequency'", "`task`, a name, and `sizes`"),
         ("[[tasks]]\ntask = 'x'\nsizes = [5]\nsize = 3", "no 'size'"),
         ("agents = 3\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`agents` is a list of whole numbers"),
+        ("seeds = 99999999999\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`seeds` is 99999999999"),
+        ("[[tasks]]\ntask = 'x'\nsizes = [5]\noptions = 3", "`options` is a table"),
         ("seeds = 0\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`seeds` is 0"),
         ("agents = [3, 3]\n[[tasks]]\ntask = 'x'\nsizes = [5]", "one of its agents twice"),
         ("[[tasks]]\ntask = 'x'\nsizes = [5]\n[judge]\nrecall = 3", "recall is 3"),
@@ -420,11 +423,13 @@ def test_an_interval_depends_on_nothing_but_values_and_label() -> None:
     assert one is not None and (one.low, one.sign) == (None, 0)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "=HYPERLINK('x')"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "=HYPERLINK('x')", "\t=1", "\n@x"]
+)
 def test_nothing_in_a_table_is_a_formula(text: str) -> None:
     table = Table("t", "title", ["task"], [[text]], [text])
     cells = [cell for line in csv.reader(io.StringIO(table.csv())) for cell in line]
-    assert not [cell for cell in cells if cell[:1] in "=+-@"]
+    assert not [cell for cell in cells if cell.lstrip()[:1] in "=+-@"]
     assert harmless("-3.5") == "-3.5", "a number stays one"
 
 
@@ -522,3 +527,18 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     rows = [row(), row(seed=2, rmse=None, findings={"ET": 2}, usage={"input_tokens": 3})]
     append_rows(tmp_path / "r", rows)
     assert read_rows(tmp_path / "r") == rows
+
+
+def test_an_experiment_of_which_nothing_came_is_reported(tmp_path: Path) -> None:
+    """Tables without rows, and no charts."""
+    grid = Grid(name="g", tasks=(TaskGrid(task="count-frequency", sizes=(100,)),), seeds=(1,))
+    names = {path.name for path in write_report(grid, [], tmp_path)}
+    assert "tables.md" in names
+    assert not [name for name in names if name.endswith(".svg")]
+
+
+@pytest.mark.parametrize("wrong", [{"agents": 10**9}, {"size": 10**22}])
+def test_a_run_that_would_fill_the_memory_is_refused(wrong: dict[str, Any]) -> None:
+    """A number in a file is quickly written."""
+    with pytest.raises(SettingsError, match="there can be 100,000 agents"):
+        TeamRun(**wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +13,7 @@ import pytest
 
 from dig.errors import DigError, JournalError
 from dig.traces.comparing.golden import is_golden
-from dig.traces.files import MOST_BYTES, read_file, write_file
+from dig.traces.files import MOST_BYTES, read_file, write_file, write_output
 from dig.traces.journal import RESULT, SIDE, Journal, read_side
 from dig.traces.otel.stored import origin_of
 from dig.traces.overview.index import INDEX, overview
@@ -108,6 +109,25 @@ def test_what_a_crash_left_half_written_is_written_anew(tmp_path: Path) -> None:
     write_file(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
     assert not (tmp_path / "file.part").exists()
+
+
+def test_what_somebody_asks_for_is_written_whole_where_they_want_it(tmp_path: Path) -> None:
+    """Through their own link, and to what is no file; if it fails, what was there stays."""
+    there, link = tmp_path / "there", tmp_path / "link"
+    there.write_bytes(PRECIOUS)
+    link.symlink_to(there)
+    write_output(link, b"new")
+    assert (there.read_bytes(), link.is_symlink()) == (b"new", True)
+    write_output(Path(os.devnull), b"new")
+    assert not Path(os.devnull).is_file()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            write_output(there, b"longer than fits")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert [*tmp_path.iterdir()] in ([there, link], [link, there])
+    assert there.read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("salvage", [False, True])

@@ -8,6 +8,7 @@ from pathlib import Path
 from dig.errors import JournalError, SettingsError
 from dig.graph import InteractionGraph
 from dig.plain import counted, name, one_line
+from dig.traces.files import write_output
 from dig.traces.words import seconds
 
 from . import palette
@@ -67,7 +68,7 @@ class Drawing:
         else:
             data = raster(self.scene, "png" if form == ".png" else "pdf")
         try:
-            path.write_bytes(data)
+            write_output(path, data)
         except OSError as error:
             raise JournalError(f"cannot write {path}: {error.strerror or error}") from None
 

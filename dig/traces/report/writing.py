@@ -8,7 +8,7 @@ from typing import Any
 
 from dig.errors import RuleError
 from dig.plain import one_line
-from dig.traces.files import cannot, write_file
+from dig.traces.files import cannot, write_file, write_output
 from dig.traces.reader import read_records, trace_path
 from dig.traces.segments import fault
 
@@ -64,7 +64,7 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
     data, cut = _fitting(head(run), rows, payloads)
     path = out or _beside(run)
     try:
-        write_file(path, data)
+        write_output(path, data) if out else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
     return Report(path, len(data), records, cut)
