@@ -64,6 +64,8 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     for key in _NUMBERS:
         if type(plain.get(key, 1)) not in (int, float):
             raise SettingsError(f"`{key}` is {plain[key]!r}; it must be a number")
+    if not 0 < plain.get("speed", 1) <= 1000:
+        raise SettingsError(f"`speed` is {plain['speed']}; a clock goes up to 1000 times as fast")
     if plain.get("to", "one") not in ("one", "all"):
         raise SettingsError("`to` is 'one' or 'all'")
     for key in ("agents", "methods", "seeds"):

@@ -220,6 +220,7 @@ def test_a_file_says_what_is_run(tmp_path: Path) -> None:
         ("[[tasks]]\ntask = 'x'\nsizes = [5]\nsize = 3", "no 'size'"),
         ("agents = 3\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`agents` is a list of whole numbers"),
         ("seeds = 99999999999\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`seeds` is 99999999999"),
+        ("speed = inf\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`speed` is inf"),
         ("[[tasks]]\ntask = 'x'\nsizes = [5]\noptions = 3", "`options` is a table"),
         ("seeds = 0\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`seeds` is 0"),
         ("agents = [3, 3]\n[[tasks]]\ntask = 'x'\nsizes = [5]", "one of its agents twice"),
