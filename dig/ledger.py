@@ -12,6 +12,7 @@ from typing import Any
 from . import records
 from .errors import RequestError
 from .findings import Detector, Finding
+from .followers import Followers, Sweep
 from .messages import Answered, Delivered, Effect, Output, Over, Raised, Wake
 from .postbox import Postbox
 from .records import SYSTEM, Record, micros
@@ -20,7 +21,7 @@ from .watch import Watch
 LEFT = "The agent that was to get this back has left: it is taken as it is."
 
 Sink = Callable[[Record], None]
-"""Is given every record before its effect happens."""
+"""Is given every record before its effect happens; see `dig.followers` about `let_go`."""
 
 
 class Numbered:
@@ -65,7 +66,7 @@ class Ledger:
         """Begin with an empty graph; `dig.monitor.Monitor` describes the arguments."""
         self._watch = Watch(detectors, on_fault=self._remember, stopwatch=stopwatch)
         self._clock = clock
-        self._sink = sink
+        self._sink = Followers(sink)
         self._fail_closed = fail_closed
         self._faults: list[tuple[str, str]] = []
         self._effects: list[Effect] = []
@@ -128,10 +129,15 @@ class Ledger:
 
     def let_go(self, keep: int, pinned: Iterable[str]) -> None:
         """Let go of closed history, and of what is kept about it here."""
-        self.graph.let_go(keep, {*self.held, *pinned})
+        pinned = frozenset((*self.held, *pinned))
+        sweep = Sweep(self.graph.t, keep, pinned, self.graph.let_go(keep, pinned))
         self.post.let_go()
         self.diverted = {event for event in self.diverted if event in self.post}
         self._watch.let_go()
+        try:
+            self._sink.let_go(sweep)
+        except Exception as error:  # who keeps what it could forget stops no team
+            self._faults.append(("a follower", f"raised {error!r}"))
         self._own_up()
 
     def wants_again(self, agent: str, inputs: Sequence[str]) -> bool:
@@ -156,13 +162,7 @@ class Ledger:
         """
         if self.graph.t > 0:
             raise RequestError("a run can only be followed from its first record on")
-        write = self._sink
-
-        def both(record: Record) -> None:
-            write(record)
-            sink(record)
-
-        self._sink = both
+        self._sink.add(sink)
         sink(self.graph.run)
 
     def stamp(self) -> tuple[int, int]:

@@ -26,7 +26,9 @@ from .rewrites import Rewrites
 class Retention(Rewrites):
     """A graph that can let go of its closed history."""
 
-    def let_go(self, keep: int, pinned: Collection[str] = ()) -> None:
+    def let_go(
+        self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None
+    ) -> frozenset[str]:
         """Let go of all that can change no verdict; only of a session, and between two calls.
 
         Numbers of events and activations change; ids do not. What is gone cannot be named any
@@ -36,18 +38,26 @@ class Retention(Rewrites):
         Args:
             keep: What happened in so many latest records stays.
             pinned: Events that somebody may send to others again, so that all about them stays.
+            given_up: The events from outside that are given up, if another graph of this session
+                has told it; ``None``: those about which no detector waits for its time to pass.
+
+        Returns:
+            The events from outside that were given up.
         """
         cutoff = self.t - keep
         for event in self._live.values():
             _ = event.roots, event.sources  # some find them by a walk only when they are asked for
-        self._let_lost_go(cutoff, pinned)
+        names = self._let_lost_go(cutoff, pinned, given_up)
         self._renumber(compact(self.history, self._stay(cutoff, pinned)))
         self.history.whole_from = max(self.history.whole_from, cutoff)
         del self.findings[: bisect_left(self.findings, cutoff)]
         self.touched, self.ended, self.latest_answer = [], None, None
         self._seen_last, self._emitter, self._lineage = {}, -1, (NOTHING, NOTHING)
+        return names
 
-    def _let_lost_go(self, cutoff: int, pinned: Collection[str]) -> None:
+    def _let_lost_go(
+        self, cutoff: int, pinned: Collection[str], told: Collection[str] | None
+    ) -> frozenset[str]:
         """Give up what nobody can answer any more, and let go of the lost events of no problem."""
         window = micros(self.run.limits.oe_window_s)
         lost = {
@@ -57,13 +67,21 @@ class Retention(Rewrites):
             and self.history.t_gen[event.n] < cutoff
             and (event.cause is None or event.us_lost + window <= self.now)
         }
-        given_up = self.problems.give_up(lambda n: n in lost or self._has_passed(n, cutoff, pinned))
+        names = self.history.event_ids
+
+        def is_over(n: int) -> bool:
+            if told is not None:
+                return names[n] in told
+            return n in lost or self._has_passed(n, cutoff, pinned)
+
+        given_up = self.problems.give_up(is_over)
         waiting = self.problems.waiting
         gone = [event for event in lost.values() if event.sources.isdisjoint(waiting)]
         for event in gone:
             del self._live[event.id]
         for n in (*given_up, *(event.n for event in gone)):
             self.history.flags[n] |= LET_GO  # whoever sent it on now would be heard by nobody
+        return frozenset(names[n] for n in given_up)
 
     def _has_passed(self, n: int, cutoff: int, pinned: Collection[str]) -> bool:
         """Whether an event is closed, and was used by nobody: a notice that was not read."""

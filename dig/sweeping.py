@@ -55,4 +55,4 @@ class Sweeper:
         self._ledger.let_go(self._keep, {*self._gates.deciding, *self._policies.events})
         self._treatment.let_go()
         self._gates.let_go()
-        self._next = GROWTH * graph.history.rows + self._keep
+        self._next = max(1, GROWTH * graph.history.rows + self._keep)

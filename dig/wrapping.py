@@ -29,6 +29,7 @@ from dig.traces.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .errors import JournalError, RuleError, SettingsError
 from .findings import Finding
+from .followers import Followers
 from .ledger import Sink
 from .records import Limits, Record
 from .sweeping import KEEP
@@ -188,8 +189,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-class _Files:
-    """The sink of a wrapped team: a run directory that is made with the first record."""
+class _Files(Followers):
+    """The sinks of a wrapped team: a run directory, made with the first record, and one more."""
 
     def __init__(
         self,
@@ -204,20 +205,21 @@ class _Files:
         self._parent = None if parent is None else Path(parent)
         self._about = {"run": setup.run, **about}
         self._setup = setup
-        self._further = further
         self._keeping = keeping
         self._directory: RunDirectory | None = None
+        super().__init__(self._keep)
+        if further is not None:
+            self.add(further)
 
-    def __call__(self, record: Record) -> None:
-        if self._parent is not None:
-            if self._directory is None:
-                header = self._setup.described()
-                self._directory = RunDirectory(
-                    self._parent, self._about, header=header, keeping=self._keeping
-                )
-            self._directory.journal(record)
-        if self._further is not None:
-            self._further(record)
+    def _keep(self, record: Record) -> None:
+        if self._parent is None:
+            return
+        if self._directory is None:
+            header = self._setup.described()
+            self._directory = RunDirectory(
+                self._parent, self._about, header=header, keeping=self._keeping
+            )
+        self._directory.journal(record)
 
     @property
     def path(self) -> Path | None:
@@ -226,7 +228,7 @@ class _Files:
 
     def close(self, session: Session) -> None:
         """Write down how it ended, and close the files; twice does no harm."""
-        directory, self._parent, self._further = self._directory, None, None
+        directory, self._parent = self._directory, None
         if directory is None:
             return
         self._directory = None

@@ -13,6 +13,12 @@ from dig.codec import decode
 from dig.detectors import standard
 from dig.errors import RequestError
 from dig.findings import Finding
+from dig.followers import Sweep
+from dig.records import Record
+from dig.traces.otel.content import Content
+from dig.traces.otel.ids import Origin
+from dig.traces.otel.items import Item
+from dig.traces.otel.mapping import Mapping
 from dig.watch import Watch
 
 from .chaos import ChaosRun
@@ -87,6 +93,20 @@ def letting_go(run: ChaosRun) -> Iterator[LettingGo]:
     """A run that lets go of history as often as it can, while the block lasts."""
     with patch("dig.sweeping.GROWTH", 1):
         yield LettingGo(run)
+
+
+class Exported:
+    """Follows a run, and keeps what a live export makes of it."""
+
+    def __init__(self) -> None:
+        self.mapping = Mapping(Origin("run-1", 1_000), Content(payloads=True))
+        self.items: list[Item] = []
+
+    def __call__(self, record: Record) -> None:
+        self.items += self.mapping.feed(record)
+
+    def let_go(self, sweep: Sweep) -> None:
+        self.mapping.let_go(sweep)
 
 
 class _Script:

@@ -31,9 +31,11 @@ from typing import Any
 
 import anyio
 
-from dig import InteractionGraph, Limits, Monitor, Output, Record, Watch
+from dig import InteractionGraph, Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
+from dig.followers import Followers
+from dig.ledger import Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
 from dig.runtime.draws import Draws
 from dig.traces.journal import Journal
@@ -48,7 +50,7 @@ from .fault_points import POINTS, Faults
 from .helpers import Recorder, bodies, found_again, rows
 from .laws import patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
-from .retaining import KEPT, letting_go
+from .retaining import KEPT, Exported, letting_go
 
 BATCH = 25
 
@@ -124,37 +126,34 @@ def carry_out(schedule: Schedule, folder: Path) -> tuple[Recorder, Faults]:
     run = schedule.run()
     if schedule.keep is None:
         return _carry_out(schedule, run, folder)
+    short, full = Exported(), Exported()
     with letting_go(run) as lets_go:
-        done = _carry_out(schedule, lets_go.run, folder)
+        done = _carry_out(schedule, lets_go.run, folder, short)
     journal = (folder / TRACE).read_bytes()
-    _carry_out(schedule, lets_go.keeping_all, folder)
+    _carry_out(schedule, lets_go.keeping_all, folder, full)
     assert journal == (folder / TRACE).read_bytes(), "what is let go of makes no difference"
+    assert short.items == full.items, "what is exported is the same, too"
     return done
 
 
-def _carry_out(schedule: Schedule, run: ChaosRun, folder: Path) -> tuple[Recorder, Faults]:
+def _carry_out(
+    schedule: Schedule, run: ChaosRun, folder: Path, *follow: Sink
+) -> tuple[Recorder, Faults]:
     faults, sink = Faults(schedule.number, schedule.points), Recorder()
     path = folder / TRACE
     for old in folder.iterdir():
         old.unlink()
     result: RunResult | None = None
     with closing(Journal(path, write=faults.write)) as journal:
-
-        def both(record: Record) -> None:
-            journal(record)
-            sink(record)
-
         try:
-            result = _run(schedule, run, faults, both)
+            result = _run(schedule, run, faults, Followers(journal, sink, *follow))
         except JournalError:
             assert faults.struck["journal.write"], "only a planted fault stops the journal"
     _judge(run, faults, sink, result, path)
     return sink, faults
 
 
-def _run(
-    schedule: Schedule, run: ChaosRun, faults: Faults, sink: Callable[[Record], None]
-) -> RunResult:
+def _run(schedule: Schedule, run: ChaosRun, faults: Faults, sink: Sink) -> RunResult:
     setup, team = faults.setup(run.setup), faults.team(run.team)
     if schedule.engine == "simulator":
         return simulate(team, run.problem, setup=setup, script=run.script, sink=sink)

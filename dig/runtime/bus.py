@@ -26,7 +26,7 @@ from dig.records import Outcome
 from .agents import Agent, AgentFunction, View, as_agent
 from .alarm import Alarm
 from .commit import Commits, Durable
-from .desk import Around, Desk, Followers, Question, attempt, settle
+from .desk import Around, Desk, Onlookers, Question, attempt, settle
 from .host import Host, Setup
 from .pause import Pause
 from .result import STALLED, RunResult
@@ -72,13 +72,13 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
-        self._followers = Followers(sink)
+        self._followers = Onlookers(sink)
         self._durable = durable
         self._result: RunResult | None = None
         self.monitor: Monitor | None = None
 
     def follow(self, sink: Sink, around: Around | None = None) -> None:
-        """Have somebody else follow the run, from before it is opened; see `Followers`."""
+        """Have somebody else follow the run, from before it is opened; see `Onlookers`."""
         self._followers.add(sink, around)
 
     @property

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import anyio
 
 from dig.errors import DigError, StopRunError
+from dig.followers import Followers
 from dig.ledger import Sink
 from dig.messages import Answered, Started
-from dig.records import Record
 
 from .agents import Agent, Decision, View
 
@@ -85,12 +85,12 @@ def settle(questions: dict[str, Question], answered: Answered) -> None:
             question.settled.set()
 
 
-class Followers:
-    """Who follows a run: is given every record, and asked around every activation."""
+class Onlookers(Followers):
+    """Who follows a run on the bus: followers that are asked around every activation, too."""
 
     def __init__(self, sink: Sink) -> None:
         """Begin with the one who writes the records down."""
-        self._sinks = [sink]
+        super().__init__(sink)
         self._arounds: list[Around] = []
 
     def add(self, sink: Sink, around: Around | None = None) -> None:
@@ -101,14 +101,9 @@ class Followers:
             around: Makes a context manager that is entered while an agent acts; what that
                 raises becomes an incident, and the agent acts without it.
         """
-        self._sinks.append(sink)
+        super().add(sink)
         if around is not None:
             self._arounds.append(around)
-
-    def __call__(self, record: Record) -> None:
-        """Give everybody a record."""
-        for sink in self._sinks:
-            sink(record)
 
     def around(
         self, started: Started, tell: Callable[[str, str], None]

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import anyio
 
 from dig.errors import JournalError
+from dig.followers import Followers
 from dig.ledger import Sink
 from dig.messages import Output
 from dig.monitor import Monitor
-from dig.records import Record
 from dig.runtime.bus import Bus
 from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
@@ -130,7 +130,7 @@ def execute(
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
-        sink = to_all(journal, counts, disturbance.follow, follow)
+        sink = Followers(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
@@ -158,16 +158,6 @@ def _write(execution: Execution, directory: RunDirectory) -> None:
     except JournalError:
         if execution.unreplayable_from is None:  # else it was asked to do without
             raise
-
-
-def to_all(*sinks: Sink) -> Sink:
-    """A sink that gives every record to some others, in order."""
-
-    def sink(record: Record) -> None:
-        for one in sinks:
-            one(record)
-
-    return sink
 
 
 async def _in_real_time(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, SettingsError, TraceError
+from dig.followers import Followers
 from dig.runtime.commit import Durability
 from dig.runtime.host import Setup
 from dig.traces.journal import SIDE, Keeping, RunDirectory, read_side
@@ -18,7 +19,7 @@ from dig.traces.reader import trace_path
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
 
-from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time, to_all
+from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
 from .measures import Counts
 from .named import call, load
 from .runs import TeamRun
@@ -79,7 +80,7 @@ def fork(
     side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
     directory, counts = _directory(header, runs, side, durability), Counts()
     with closing(directory.journal) as journal:
-        sink = to_all(journal, counts)
+        sink = Followers(journal, counts)
         try:
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
         except BaseException:  # Ctrl-C, too

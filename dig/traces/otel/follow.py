@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -21,12 +21,14 @@ from opentelemetry._logs import LoggerProvider, get_logger_provider
 from opentelemetry.context import attach, detach
 from opentelemetry.metrics import MeterProvider
 
+from dig.followers import Sweep
 from dig.messages import Started
 from dig.monitor import Monitor
 from dig.records import Finish, Record
 
 from .content import Content
 from .ids import Origin, segment
+from .items import Item
 from .mapping import Mapping
 from .tree import MOST_DEPTH
 from .writer import Observe, Tracers, Writer, span_of
@@ -89,6 +91,7 @@ class Follower:
         self._free = 0  # room as far as the hot path is concerned: none before the first record
         self._late = self._dropped = 0
         self._queue: deque[Record] = deque()
+        self._sweeps: deque[Sweep] = deque()  # to be repeated before the next record
         self._mapping: Mapping | None = None
         self._monitor: Callable[[], Monitor | None] = lambda: None
         self._wake = Event()
@@ -120,6 +123,11 @@ class Follower:
             self._queue.append(record)
         else:
             self._make_room(record)
+
+    def let_go(self, sweep: Sweep) -> None:
+        """The session has let go of history; between two such there are records."""
+        if self._free:  # else no record comes any more that it could stand before
+            self._sweeps.append(sweep)
 
     def detector_seconds(self) -> dict[str, float]:
         """How long each detector of the run has looked."""
@@ -209,7 +217,7 @@ class Follower:
             start = time.perf_counter()
             records = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
             try:
-                self._writer.write([item for record in records for item in mapping.feed(record)])
+                self._writer.write([*self._made_of(records, mapping)])
             except Exception:
                 self._dropped += len(records)
                 raise
@@ -219,6 +227,13 @@ class Follower:
             self._writer.write(mapping.close())
         self._writer.level(mapping.levels())
         return is_over
+
+    def _made_of(self, records: Sequence[Record], mapping: Mapping) -> Iterator[Item]:
+        """What the next records add; the mapping stays as short as the session."""
+        for record in records:
+            while self._sweeps and self._sweeps[0].t < record.t:
+                mapping.let_go(self._sweeps.popleft())
+            yield from mapping.feed(record)
 
 
 class _ActingSpan(trace.NonRecordingSpan):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dig.followers import Sweep
 from dig.graph import InteractionGraph
 from dig.records import (
     Deliver,
@@ -77,6 +78,14 @@ class Mapping:
                 self._work.forget(event.id)
                 self._tree.forget(event.id)
         return items
+
+    def let_go(self, sweep: Sweep) -> None:
+        """Let go of what the session has let go of; what is exported stays the same."""
+        history = self._graph.history
+        before = history.activation_ids
+        sweep.repeat(self._graph)
+        self._tree.let_go([history.activation(name) is not None for name in before])
+        self._work.let_go()
 
     def close(self) -> list[Item]:
         """What is left if the records stop before the end of the run: what is in progress."""
@@ -156,12 +165,11 @@ class Mapping:
 
     def _finish(self, record: Finish) -> Iterator[Item]:
         yield from self._work.all_cut_off(record.us, "the run ended")
-        history = self._graph.history
         attributes = self._common() | {
             "dig.outcome": record.outcome,
             "dig.records": record.t + 1,
-            "dig.events.total": len(history.event_ids),
-            "dig.activations.total": len(history.activation_ids),
+            "dig.events.total": self._graph.event_count,
+            "dig.activations.total": self._graph.activation_count,
             "dig.findings.total": self._totals["findings"],
             "dig.heals.total": self._totals["heals"],
             "dig.duration_s": record.ts,

@@ -8,7 +8,9 @@ stands below the root of its segment again, and its links tell where it comes fr
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 
 from dig.frozen import frozen
 from dig.graph import InteractionGraph
@@ -109,6 +111,15 @@ class Tree:
     def forget(self, event: str) -> None:
         """An event cannot be shown to anybody any more."""
         self._made.pop(event, None)
+
+    def let_go(self, stays: Sequence[bool]) -> None:
+        """The graph has let go of history: for each activation, whether it knows it still."""
+        self._segments = array("q", compress(self._segments, stays))
+        self._depths = array("H", compress(self._depths, stays))
+        self._steps = array("q", compress(self._steps, stays))
+        known = set(self._graph.findings)
+        self._findings = {t: number for t, number in self._findings.items() if t in known}
+        self._roots = {}
 
     def _below(self, parent: Place, span_id: int, steps: int = 0) -> Place:
         if parent.depth >= self._most_depth:

@@ -38,6 +38,9 @@ from .items import NAME, Count, Item, Link, Log, Span
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 """Bounds of the histograms: from a queue in memory to the patience of a person."""
 
+MOST_TRACES = 4_096
+"""So many latest segments of a run whose sampling is remembered: half a year, if they are hours."""
+
 Tracers = TracerProvider | Callable[[str | None], TracerProvider]
 """A tracer provider, or one for each agent (``None``: for the monitor's own spans)."""
 
@@ -175,6 +178,8 @@ class Writer:
             )
         if item.parent_id is None:
             self._flags[item.trace_id] = span.get_span_context().trace_flags
+            if len(self._flags) > MOST_TRACES:
+                del self._flags[next(iter(self._flags))]
         if not span.is_recording():
             return
         for mark in item.marks:
@@ -206,14 +211,13 @@ class Writer:
         return set_span_in_context(span_of(trace_id, parent_id, flags), Context())
 
     def _tracer(self, agent: str | None) -> tuple[Tracer, GivenIds | None]:
+        provider = self._provider
+        if isinstance(provider, TracerProvider):
+            agent = None  # one for all
         found = self._tracers.get(agent)
         if found is None:
-            provider = self._provider
             if not isinstance(provider, TracerProvider):
                 provider = provider(agent)
-            elif agent is not None:
-                found = self._tracers[agent] = self._tracer(None)
-                return found
             tracer = provider.get_tracer(NAME, dig.__version__)
             found = self._tracers[agent] = tracer, _given_ids(tracer)
         return found

@@ -22,6 +22,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from dig.followers import Sweep
 from dig.plain import one_line
 from dig.records import Record
 from dig.traces import words
@@ -120,6 +121,16 @@ class LiveView:
                 for item in news:
                     self._print(_line(item))
         except Exception as error:  # a picture must never be able to stop a team
+            self._fault = one_line(repr(error))
+
+    def let_go(self, sweep: Sweep) -> None:
+        """Let go of what the session has let go of."""
+        if self._fault:
+            return
+        try:
+            with self._lock:
+                self._scene.let_go(sweep)
+        except Exception as error:
             self._fault = one_line(repr(error))
 
     def _paint(self) -> Group:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from dig.followers import Sweep
 from dig.graph import InteractionGraph
 from dig.plain import name, names, one_line
 from dig.records import (
@@ -67,7 +68,7 @@ class Scene:
         self._lanes = {agent: Lane(agent) for agent in agents}
         self._author: Lane | None = None  # whose outputs are being emitted
         self._moving: dict[str, None] = {}
-        self._released: tuple[str, str] | None = None
+        self._released: Parcel | None = None
         self._news: deque[News] = deque(maxlen=MOST_NEWS)
         self._found = self._healed = 0
 
@@ -84,6 +85,11 @@ class Scene:
                 self._moving[event.id] = None
         self._news += told
         return told
+
+    def let_go(self, sweep: Sweep) -> None:
+        """Let go of what the session has let go of."""
+        sweep.repeat(self._graph)
+        self._moving = {event: None for event in self._moving if self._graph.knows(event)}
 
     # --- what each kind of record changes ---
 
@@ -134,7 +140,7 @@ class Scene:
         return []
 
     def _delivered(self, record: Deliver) -> Iterable[News]:
-        self._released = record.event, record.to or "outside"
+        self._released = self._parcel(record.event, record.to or "outside")
         if record.to is not None:
             self._settle(record.us, record.to)
             return []
@@ -196,15 +202,15 @@ class Scene:
             lanes=lanes,
             system=self._system.copy(),
             records=graph.t + 1,
-            events=len(graph.history.event_ids),
+            events=graph.event_count,
             open=len(graph.open_events()) if begun else 0,
-            turns=len(graph.history.activation_ids),
+            turns=graph.activation_count,
             fails=sum(lane.fails for lane in lanes),
             found=self._found,
             healed=self._healed,
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),
-            released=self._parcel(*self._released) if self._released else None,
+            released=self._released,
             news=tuple(self._news),
         )
 

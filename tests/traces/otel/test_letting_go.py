@@ -1,0 +1,179 @@
+"""A session that lets go of history: what is exported of it is the same, and memory is flat."""
+
+from __future__ import annotations
+
+import pytest
+
+from dig import Finding, InteractionGraph, Output, Record
+from dig.followers import Sweep
+from dig.runtime import simulate
+from dig.traces.otel import instrument
+from dig.traces.otel.content import Content
+from dig.traces.otel.follow import Follower
+from dig.traces.otel.items import Item, Span
+from dig.traces.otel.mapping import Mapping
+from tests.helpers import Sees, Stage, answer, flag, on_emit, out, rows
+from tests.retaining import KEPT, letting_go
+from tests.schedules import Schedule
+
+from .test_follow import ORIGIN, Broken, Kept
+from .test_mapping import FAR
+
+
+class Exported:
+    """What is exported of a run, once with its sweeps and once without."""
+
+    def __init__(self) -> None:
+        self.mappings = [Mapping(ORIGIN, Content(payloads=True)) for _ in range(2)]
+        self.items: list[list[Item]] = [[], []]
+        self.sweeps = 0
+
+    def __call__(self, record: Record) -> None:
+        for mapping, items in zip(self.mappings, self.items, strict=True):
+            items += mapping.feed(record)
+
+    def let_go(self, sweep: Sweep) -> None:
+        self.mappings[0].let_go(sweep)
+        self.sweeps += 1
+
+
+def serve(stage: Stage, count: int) -> None:
+    for _ in range(count):
+        stage.give()
+        stage.turn("a", out("b"))
+        stage.turn("b", answer())
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_what_is_exported_is_the_same(keep: int) -> None:
+    """Every span, log record and measurement of random sessions, with all their content."""
+    sweeps = 0
+    for number in range(0, 40, 2):
+        schedule = Schedule(number, "simulator", frozenset(), keep=keep, limit_s=6.0)
+        exported = Exported()
+        with letting_go(schedule.run()) as lets:
+            run = lets.run
+            simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=exported)
+        assert exported.items[0] == exported.items[1]
+        assert exported.mappings[0].levels() == exported.mappings[1].levels()
+        sweeps += exported.sweeps
+    assert sweeps >= 10
+
+
+def test_what_is_kept_follows_what_is_open() -> None:
+    """After hundreds of requests nothing is left of those that were answered or lost."""
+    stage, exported = Stage(session=True, keep=20), Exported()
+    stage.monitor.follow(exported)
+    for _ in range(200):
+        serve(stage, 1)
+        stage.give("")  # to nobody: lost
+        stage.clock.now += 600.0
+    short, full = exported.mappings
+    for mapping, is_short in ((short, True), (full, False)):
+        tree, work = mapping._tree, mapping._work
+        kept = (tree._segments, tree._depths, tree._steps, work._messages, work._held)
+        assert all((len(one) < 60) == is_short for one in kept)
+    assert short._graph.history.rows < 100 < 800 < full._graph.history.rows
+
+
+def test_findings_that_healing_cannot_refer_to_any_more_are_forgotten() -> None:
+    """As the graph of the session forgets them."""
+    stage, exported = Stage(session=True, keep=20, detectors=[Sees(on_emit)]), Exported()
+    stage.monitor.follow(exported)
+    serve(stage, 50)
+    short, full = (mapping._tree._findings for mapping in exported.mappings)
+    assert len(short) < 30 and len(full) == 150
+
+
+def test_an_activation_that_outlives_what_came_after_it_is_linked_to() -> None:
+    """The span that made an event keeps its place as long as the event can be consumed."""
+    stage, exported = Stage("abcd", session=True, keep=0), Exported()
+    stage.monitor.follow(exported)
+    stage.monitor.inject(Output("?", ("c",), "problem", traceparent=FAR))
+    stage.turn("c", out("d"))
+    stage.clock.now = 7200.0  # in the next segments, which are other traces
+    serve(stage, 100)
+    stage.turn("d", answer())
+    links = [_span(items, "a202").links for items in exported.items]
+    assert links[0] == links[1]
+    assert (links[0][0].trace_id, links[0][0].span_id) == (
+        ORIGIN.trace_id(0), ORIGIN.activation("a1"),
+    )  # fmt: skip
+
+
+def test_a_finding_about_what_is_gone_has_no_link_to_it() -> None:
+    """A detector of one's own may name anything; where its span stood is not known any more."""
+
+    def recalls(graph: InteractionGraph, record: Record) -> list[Finding]:
+        return [flag(record, activation="a1")] if getattr(record, "event", "") == "e300" else []
+
+    stage, exported = Stage(session=True, keep=0, detectors=[Sees(recalls)]), Exported()
+    stage.monitor.follow(exported)
+    serve(stage, 101)
+    short, full = (_span(items, "dig.finding SEEN") for items in exported.items)
+    assert [link.attributes["dig.id"] for link in full.links] == ["a1"] and not short.links
+    assert full.attributes == short.attributes
+
+
+def test_a_run_that_is_over_tells_of_all_events_and_activations() -> None:
+    """Those that are gone count."""
+    stage, exported = Stage(session=True, keep=0), Exported()
+    stage.monitor.follow(exported)
+    serve(stage, 40)
+    stage.monitor.finish("stopped")
+    about = _span(exported.items[0], "run end").attributes
+    assert (about["dig.events.total"], about["dig.activations.total"]) == (120, 80)
+
+
+# --- while it goes on ---
+
+
+@pytest.mark.parametrize("keep", [0, 40])
+def test_the_live_export_lets_go_too(keep: int) -> None:
+    """Through queue and SDK: the same spans as from a session that keeps all."""
+    told = []
+    for kept in (keep, None):
+        providers, stage = Kept(), Stage(session=True, keep=kept)
+        follower = instrument(
+            stage.monitor, tracer_provider=providers.tracer, meter_provider=providers.meter,
+            logger_provider=providers.logger, origin=ORIGIN,
+        )  # fmt: skip
+        serve(stage, 200)
+        follower.close()
+        assert (follower.missed, follower.fault) == (0, "")
+        told.append([span.to_json() for span in providers.exporter.get_finished_spans()])
+        assert follower._mapping is not None
+        assert (follower._mapping._graph.history.rows < 200) == (kept is not None)
+    assert told[0] == told[1] and len(told[0]) == 401
+
+
+def test_sweeps_do_not_pile_up_where_no_records_are_taken() -> None:
+    """After a gap nothing is exported any more, and nothing is put aside for it."""
+    stage, writer = Stage(session=True, keep=0), Broken()
+    follower = Follower(lambda seconds: writer, ORIGIN, room=5)
+    follower.attach(stage.monitor)
+    serve(stage, 100)
+    assert follower._late > 500 and len(follower._sweeps) <= 5
+    writer.gate.set()
+    follower.close()
+    assert len(stage.sink) - 10 <= follower.missed <= len(stage.sink) - 5
+    assert follower.fault == ""
+
+
+def test_a_sweep_that_fails_stops_the_export_and_not_the_run() -> None:
+    """As a record does that cannot be exported; what was not exported is counted."""
+    kept, stage = Kept(), Stage(session=True, keep=0)
+    follower = Follower(kept.writer, ORIGIN)
+    follower.attach(stage.monitor)
+    follower.let_go(Sweep(0, 0, frozenset(), None))  # type: ignore[arg-type]
+    serve(stage, 20)
+    follower.close()
+    assert "TypeError" in follower.fault
+    assert follower.missed >= len(stage.sink) - 1
+    assert not rows(stage.sink, "incident")
+
+
+def _span(items: list[Item], name: str) -> Span:
+    """The span of an activation, or with a name."""
+    spans = [item for item in items if isinstance(item, Span)]
+    return next(s for s in spans if name in (s.attributes.get("dig.activation.id"), s.name))
