@@ -165,7 +165,7 @@ def test_a_sweep_that_fails_stops_the_export_and_not_the_run() -> None:
     kept, stage = Kept(), Stage(session=True, keep=0)
     follower = Follower(kept.writer, ORIGIN)
     follower.attach(stage.monitor)
-    follower.let_go(Sweep(0, 0, frozenset(), None))  # type: ignore[arg-type]
+    follower.let_go(Sweep(0, 0, None, frozenset()))  # type: ignore[arg-type]
     serve(stage, 20)
     follower.close()
     assert "TypeError" in follower.fault
