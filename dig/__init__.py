@@ -10,6 +10,7 @@ The map of the package, from the inside out:
 - `dig.watch`: a graph with detectors.
 - `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
   `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and out.
+  `dig.followers`: who is given every record.
 - `dig.redaction`: what nobody may see is masked.
 - `dig.detectors`: the failure patterns and their healing.
 - `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.

@@ -3,8 +3,9 @@
     python -m tests.soak --days 7 --seed 1
 
 Requests overlap, agents wait, fail, lose things and pass them on, guests come and go. The run is
-journalled in segments. Once an hour of virtual time memory is measured; after the warm-up it has
-to be level. At the end every event that ever was is accounted for, and `digmon verify` agrees.
+journalled in segments, and somebody may follow it (`--follow otel`). Once an hour of virtual time
+memory is measured; after the warm-up it has to be level. At the end every event that ever was is
+accounted for, and `digmon verify` agrees.
 Exit status 0: so it was, 1: not, 2: wrong arguments, 130: interrupted.
 """
 
@@ -25,8 +26,9 @@ from statistics import linear_regression, mean
 from typing import NamedTuple
 
 from bench.apart import resident
-from dig import Budget, Monitor, Record
+from dig import Budget, Monitor
 from dig.detectors import standard, standard_healers
+from dig.followers import Followers
 from dig.messages import Effect
 from dig.runtime import RunResult, Setup
 from dig.runtime.draws import Draws
@@ -36,6 +38,7 @@ from dig.traces.reader import TRACE
 from dig.traces.verify import Report, verify
 
 from .soak_account import Account
+from .soak_follow import FOLLOWERS, Followed, following
 from .soak_team import GUESTS, request, team
 
 HOUR_S = 3600
@@ -55,6 +58,7 @@ class Soak:
         keep: Records of closed history that stay; ``None``: all, to see what that costs.
         segment_bytes: How large a file of the journal becomes.
         traces: Whether every allocation is watched, which takes thrice as long.
+        follow: Who follows it besides, of `FOLLOWERS`.
     """
 
     days: float = 7.0
@@ -63,6 +67,7 @@ class Soak:
     keep: int | None = 1_000
     segment_bytes: int = 8 * 1024 * 1024
     traces: bool = True
+    follow: str | None = None
 
     @property
     def setup(self) -> Setup:
@@ -95,6 +100,7 @@ class Soaked:
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0
     journal_bytes: int = 0
+    followed: Followed = field(default_factory=Followed)
 
     @property
     def steady(self) -> list[Sample]:
@@ -121,18 +127,17 @@ class Soaked:
         yield from (f"digmon verify: {problem}" for problem in self.report.problems[:5])
         if self.report.records != self.result.records:
             yield "the journal has not all records"
+        if self.followed.fault:
+            yield f"who followed has failed: {self.followed.fault}"
 
 
 def soaked(soak: Soak, folder: Path, tell: bool = False) -> Soaked:
     """Carry a run out, journalled into a folder; `tell` of every virtual day on standard error."""
     account, samples, began = Account(), list[Sample](), time.monotonic()
-    with closing(Journal(folder / TRACE, segment_bytes=soak.segment_bytes)) as journal:
-
-        def sink(record: Record) -> None:
-            journal(record)
-            account(record)
-
-        simulation = Simulation(team(soak.seed), soak.setup, sink)
+    journal = Journal(folder / TRACE, segment_bytes=soak.segment_bytes)
+    with closing(journal), following(soak.follow) as followed:
+        simulation = Simulation(team(soak.seed), soak.setup, Followers(journal, account))
+        followed.attach(simulation.host.monitor)
         _Requests(simulation, soak)
         _Visits(simulation, soak)
         _Measure(simulation, account, samples, began if tell else None)
@@ -144,7 +149,8 @@ def soaked(soak: Soak, folder: Path, tell: bool = False) -> Soaked:
             tracemalloc.stop()
     files = sum(path.stat().st_size for path in folder.iterdir())
     report = verify(folder / TRACE)
-    return Soaked(soak, result, account, report, samples, time.monotonic() - began, files)
+    took = time.monotonic() - began
+    return Soaked(soak, result, account, report, samples, took, files, followed)
 
 
 class _Again:
@@ -250,6 +256,9 @@ def told(done: Soaked) -> Iterator[str]:
     yield f"{result.records:,} records in {done.seconds:.0f} s; findings: {findings}"
     yield f"{account.emitted:,} events: {ended}; {len(account.live):,} have not ended"
     yield f"{len(done.report.files):,} files of the journal, {done.journal_bytes / 1e6:,.0f} MB"
+    if done.soak.follow:
+        made = "spans" if done.soak.follow == "otel" else "characters"
+        yield f"followed by {done.soak.follow}: {done.followed.made:,} {made}"
     for what, unit in (("traced", 1e6), ("resident", 1e6)):
         yield f"{what}: {done.slope(what) / unit:+.3f} MB a day (at most {MOST_A_DAY / unit:g})"
     for what in ("objects", "rows"):
@@ -268,12 +277,13 @@ def arguments(argv: Sequence[str] | None) -> tuple[Soak, Path | None]:
     parser.add_argument("--keep-all", action="store_true", help="let go of nothing")
     parser.add_argument("--segment", type=int, default=8, help="MiB a file of the journal (8)")
     parser.add_argument("--fast", action="store_true", help="do not watch every allocation")
+    parser.add_argument("--follow", choices=FOLLOWERS, help="who follows it besides, all along")
     parser.add_argument("--out", type=Path, help="keep the journal here")
     options = parser.parse_args(argv)
     if options.days < 0.5 or options.every <= 0 or options.keep < 0 or options.segment < 1:
         parser.error("at least half a day, and no number below 0")
     soak = Soak(options.days, options.seed, options.every, options.keep, options.segment * 2**20)
-    soak = replace(soak, traces=not options.fast)
+    soak = replace(soak, traces=not options.fast, follow=options.follow)
     return replace(soak, keep=None) if options.keep_all else soak, options.out
 
 
