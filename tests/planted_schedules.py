@@ -77,6 +77,17 @@ SCHEDULED = [
         "        stays.keep_rows(v for v in latest if v is not None)\n", "",
         "who worked last on a problem is not known when healing tells it to submit", SIMULATOR,
     ),
+    Mutant(
+        "sweeping-untold", "followers.py",
+        "self.keep, self.pinned, self.given_up", "self.keep, self.pinned",
+        "who follows gives up what a detector still waits for", SIMULATOR,
+    ),
+    Mutant(
+        "sweeping-other-spans", "traces/otel/mapping.py",
+        "        self._tree.let_go([history.activation(name) is not None for name in before])\n",
+        "",
+        "what is exported refers to spans of others once numbers have changed", SIMULATOR,
+    ),
     # -- the ledger ---
     Mutant(
         "ledger-no-wake", LEDGER,
