@@ -220,7 +220,7 @@ class _Measure:
         self._samples.append(
             Sample(
                 hour, graph.t, tracemalloc.get_traced_memory()[0], resident(),
-                len(gc.get_objects()), graph.history.rows, len(self._account.live),
+                _objects(), graph.history.rows, len(self._account.live),
             )
         )  # fmt: skip
         if self._told_since is not None and hour % 24 == 0:
@@ -228,6 +228,18 @@ class _Measure:
             print(f"day {hour // 24}: {graph.t} records, {took:.0f} s", file=sys.stderr, flush=True)
         self._simulation.plan((hour + 1) * HOUR_S, self._happen)
         return []
+
+
+def _objects() -> int:
+    """How many objects the garbage collector looks at.
+
+    `gc.get_objects` would hand out tuples that other threads have not finished, who then fail.
+    """
+    gc.freeze()
+    try:
+        return gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 def table(done: Soaked) -> Iterator[str]:
