@@ -47,13 +47,13 @@ class Retention(Rewrites):
         cutoff = self.t - keep
         for event in self._live.values():
             _ = event.roots, event.sources  # some find them by a walk only when they are asked for
-        names = self._let_lost_go(cutoff, pinned, given_up)
+        over = self._let_lost_go(cutoff, pinned, given_up)
         self._renumber(compact(self.history, self._stay(cutoff, pinned)))
         self.history.whole_from = max(self.history.whole_from, cutoff)
         del self.findings[: bisect_left(self.findings, cutoff)]
         self.touched, self.ended, self.latest_answer = [], None, None
         self._seen_last, self._emitter, self._lineage = {}, -1, (NOTHING, NOTHING)
-        return names
+        return over
 
     def _let_lost_go(
         self, cutoff: int, pinned: Collection[str], told: Collection[str] | None

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from dig.followers import Sweep
 from dig.messages import Started
 from dig.runtime import Bus, Decision, Setup, View
 from tests.helpers import Recorder, rows
@@ -33,6 +34,10 @@ async def tells(view: View) -> Decision:
     return Decision.submit(view, current.get())
 
 
+async def answers(view: View) -> Decision:
+    return Decision.submit(view, "!")
+
+
 async def fails(view: View) -> Decision:
     raise RuntimeError(current.get())
 
@@ -45,6 +50,29 @@ async def test_a_follower_gets_the_records_after_the_sink() -> None:
     assert order[:4] == ["sink 0", "follower 0", "sink 1", "follower 1"]
     assert bus.monitor is not None
     assert len(order) == 2 * (bus.monitor.graph.t + 1)
+
+
+class Swept(Recorder):
+    """A sink that is told what is let go of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sweeps: list[Sweep] = []
+
+    def let_go(self, sweep: Sweep) -> None:
+        assert sweep.t == self[-1].t
+        self.sweeps.append(sweep)
+
+
+async def test_sink_and_followers_are_told_what_a_session_lets_go_of() -> None:
+    """Between the same two records."""
+    sink, follower = Swept(), Swept()
+    bus = Bus({"a": answers}, Setup(session=True, keep=0), sink=sink)
+    bus.follow(follower)
+    async with bus.open():
+        for _ in range(20):
+            await bus.ask("?")
+    assert len(sink.sweeps) > 3 and follower.sweeps == sink.sweeps
 
 
 async def test_what_is_entered_around_an_activation_is_current_in_it() -> None:

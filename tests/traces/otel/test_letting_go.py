@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import anyio
 import pytest
 
+import dig
 from dig import Finding, InteractionGraph, Output, Record
 from dig.followers import Sweep
 from dig.runtime import simulate
@@ -145,6 +149,44 @@ def test_the_live_export_lets_go_too(keep: int) -> None:
         assert follower._mapping is not None
         assert (follower._mapping._graph.history.rows < 200) == (kept is not None)
     assert told[0] == told[1] and len(told[0]) == 401
+
+
+def test_the_sink_of_a_wrapped_team_is_told() -> None:
+    """`dig.wrap(..., sink=...)` takes a follower, which stays as short as the session."""
+    exported = Exported()
+
+    async def ann(question: str) -> str:
+        return question
+
+    async def ask(team: dict[str, Any]) -> None:
+        for _ in range(100):
+            await team["ann"]("?")
+
+    team = dig.wrap({"ann": ann}, keep=5, sink=exported)
+    anyio.run(ask, team)
+    dig.unwrap(team)
+    assert exported.sweeps > 3 and exported.items[0] == exported.items[1]
+    short, full = (mapping._graph.history.rows for mapping in exported.mappings)
+    assert short < 60 and full == 300
+
+
+def test_what_the_writer_remembers_of_agents_and_segments_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guests without end have one tracer, and only the latest traces are remembered."""
+    monkeypatch.setattr("dig.traces.otel.writer.MOST_TRACES", 5)
+    kept, stage = Kept(), Stage(session=True, keep=0)
+    follower = instrument(stage.monitor, tracer_provider=kept.tracer)
+    for number in range(20):
+        guest = f"guest {number}"
+        stage.monitor.join(guest)
+        stage.monitor.inject(Output("?", (guest,)))
+        stage.turn(guest)
+        stage.monitor.leave(guest)
+        stage.clock.now += 3600.0
+    follower.close()
+    assert len(kept.exporter.get_finished_spans()) == 40
+    assert len(follower._writer._tracers) == 1 and len(follower._writer._flags) == 5
 
 
 def test_sweeps_do_not_pile_up_where_no_records_are_taken() -> None:
