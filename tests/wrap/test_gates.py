@@ -215,6 +215,26 @@ async def test_a_gate_is_asked_once_about_what_several_wait_for() -> None:
     session.close()
 
 
+async def test_a_wait_that_fails_keeps_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody runs the gate then, so what it kept must not stand before what comes after it."""
+
+    async def broken(event: str) -> None:
+        raise RuntimeError("planted")
+
+    session = Session(
+        ["ann", "boss"], setup_of(gates=[Keeper("x")]), mode="heal", keeps_time=False,
+        clock=anyio.current_time,
+    )  # fmt: skip
+    boss = session.begin("boss", (session.request("?", ("boss",)),))
+    first = boss.send("x", ("ann",))
+    with monkeypatch.context() as patch:
+        patch.setattr(session._holding, "released", broken)
+        await session.released(first)
+    assert not session.is_held(boss.send("y", ("ann",)))
+    assert session.statistics().faults == 1
+    session.close()
+
+
 async def test_gates_do_not_observe() -> None:
     """Mode `observe` changes nothing, so no gate can keep anything in it."""
     with (

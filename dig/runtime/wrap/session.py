@@ -203,7 +203,7 @@ class Session(Steps):
         try:
             await self._holding.released(event)
         except Exception as error:
-            self.step(_tell, error, otherwise=None)
+            self.step(self._waits_no_more, event, error, otherwise=None)
 
     def let_go(self, event: str) -> None:
         """Release an event now, because who waited for it was cancelled; nobody gets it back."""
@@ -276,6 +276,10 @@ class Session(Steps):
         self._keep_time()
         turn.begin()
 
+    def _waits_no_more(self, event: str, error: Exception) -> None:
+        self._holding.let_go(event)  # what stayed held would keep back whatever comes after it
+        raise error
+
     def _say(self, seat: str, note: str) -> None:
         if self._on_note is not None:
             self.guard(self._on_note, self.seats.agent_of(seat), note, otherwise=None)
@@ -292,10 +296,6 @@ class Session(Steps):
         if tuple(wish.to) != (graph.history.sender(event.n),):
             return "an answer goes back to who submitted it"
         return None if self.may_bounce else "this answer cannot be taken back"
-
-
-def _tell(error: Exception) -> None:
-    raise error
 
 
 def fitting(setup: Setup, mode: Mode) -> Setup:
