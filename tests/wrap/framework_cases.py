@@ -81,13 +81,18 @@ class Cases:
         adapter: Its package.
         watched: What wraps its teams, made of a mode and a setup.
         cases: The cases.
+        most: How many faults a site is made to have at most; ``None``: as `MANY` has it.
     """
 
-    def __init__(self, sites: Sites, adapter: Any, watched: Any, cases: Sequence[Case]) -> None:
+    def __init__(
+        self, sites: Sites, adapter: Any, watched: Any, cases: Sequence[Case],
+        most: int | None = None,
+    ) -> None:  # fmt: skip
         self._sites = sites
         self._adapter = adapter
         self._watched = watched
         self._cases = cases
+        self._most = most
 
     @cached_property
     def known(self) -> list[tuple[Case, Known]]:
@@ -115,13 +120,22 @@ class Cases:
 
         Where many cases come through, each has one of these, and others have the others.
         """
-        found, first = list[tuple[Case, Known, int, bool]](), self._sites.all.index(site)
         through = [(case, known) for case, known in self.known if known.passes[site]]
-        for number, (case, known) in enumerate(through, first):
-            at = sorted({1, known.passes[site]})
-            ways = [(case, known, one, after) for one in at for after in (False, True)]
-            found += ways if len(through) <= MANY else [ways[number % len(ways)]]
-        return found
+        first = self._sites.all.index(site)
+        if self._most is not None:
+            step = -(-len(through) // self._most)
+            through = through[first % step :: step] if through else []
+        ways = [
+            [(case, known, at, after) for after in (False, True) for at in {1, known.passes[site]}]
+            for case, known in through
+        ]
+        rounds = 4 if len(through) <= (MANY if self._most is None else 1) else 1
+        return [
+            way[(first + number + turn) % len(way)]
+            for turn in range(rounds)
+            for number, way in enumerate(ways)
+            if turn < len(way)
+        ]
 
     def _play(self, case: Case, *fault: Any) -> tuple[Outcome, Passes]:
         watched = self._watched("heal", case.setup(), strict=False, **case.options)

@@ -64,7 +64,7 @@ class Site:
     @property
     def name(self) -> str:
         """What is called, without whose it is."""
-        return self.called.rpartition(".")[2]
+        return self.called.rpartition(".")[2].lstrip("_")
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Sites:
         passes = Passes(site, at, after)
         with ExitStack() as stack:
             for kind, name in self._methods:
-                if site is not None and name != site.name:
+                if site is not None and name.lstrip("_") != site.name:
                     continue  # nothing to be seen there
                 stand_in = self._stand_in(name, getattr(kind, name), passes)
                 stack.enter_context(patch.object(kind, name, stand_in))
@@ -147,6 +147,8 @@ class Sites:
         for part in ast.walk(ast.parse(Path(path).read_text())):
             parent.update(dict.fromkeys(ast.iter_child_nodes(part), part))
             if isinstance(part, ast.Attribute) and (called := self._name(part)):
+                if called in STEPS and getattr(parent[part], "func", None) is not part:
+                    continue  # it is only given another name
                 place: ast.AST = part
                 while not isinstance(place, ast.Call | ast.stmt):
                     place = parent[place]
@@ -199,8 +201,21 @@ class Sites:
             fails = passes.count(self._site(name, passes))
             return whole(itself, broken if fails else do, *args, **kwargs)
 
+        async def wait_in_vain(session: Session, event: str) -> None:
+            async def broken(event: str) -> None:
+                del session._holding.released
+                if passes.after:
+                    await session._holding.released(event)
+                passes.fail()
+
+            if passes.count(self._site(name, passes)):
+                session._holding.released = broken  # type: ignore[method-assign]
+            await whole(session, event)
+
         if name in STEPS:
             return contain
+        if name == "released":
+            return wait_in_vain
         return wait if iscoroutinefunction(whole) else call
 
     def _site(self, name: str, passes: Passes) -> Site | None:
@@ -210,7 +225,11 @@ class Sites:
         while frame is not None:
             path = frame.f_code.co_filename
             if path in self._paths:
-                here = [one for one in self._by_name[path, name] if frame.f_lineno in one.lines]
+                here = [
+                    one
+                    for one in self._by_name[path, name.lstrip("_")]
+                    if frame.f_lineno in one.lines
+                ]
                 if here:
                     return min(here, key=lambda one: len(one.lines))
                 nearest = nearest or frame

@@ -11,14 +11,18 @@ pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]"
 
 from dig.runtime.wrap import ag2 as adapter
 
+from .ag2_cases import CASES
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
+from .framework_cases import Cases
 from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_sites import Site, Sites
 from .harness import Outcome, play
 
 SCENARIO = {one.name: one for one in SCENARIOS}
 FRAGILE = ["handoffs", "between_agents", "delegating", "failing"]
-"""Between them they come through every call of the adapter."""
+SITES = Sites(adapter, graph="graph")
+FAULTS = Cases(SITES, adapter, Watched, CASES, most=4)
 
 
 @cache
@@ -26,23 +30,26 @@ def bare(name: str) -> Outcome:
     return play(SCENARIO[name])
 
 
-SITES = call_sites(adapter)
+def test_no_call_site_is_left_out() -> None:
+    """Every place in the code is passed, and every call comes from a place that was read."""
+    assert len(SITES.all) >= 50
+    assert FAULTS.left_out() == []
 
 
-def test_the_enumeration_of_call_sites_knows_all_there_are() -> None:
-    assert set(SITES) >= {"session.begin", "session.request", "turn.end", "turn.submit"}
-    assert len(SITES) >= 12
+@pytest.mark.parametrize("site", SITES.all, ids=str)
+def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
+    FAULTS.must_stand(site)
 
 
-@pytest.mark.parametrize("site", SITES)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: str) -> None:
+@pytest.mark.parametrize("called", call_sites(adapter))
+def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for scenario in FRAGILE:
         for at in (1, 3):
             watched = Watched("heal", strict=False)
-            with broken(site, adapter, at):
+            with broken(called, adapter, at):
                 mine = play(SCENARIO[scenario], watched)
             watched.detach()
-            assert mine == bare(scenario), f"{site}, {scenario}, from call {at} on"
+            assert mine == bare(scenario), f"{called}, {scenario}, from call {at} on"
 
 
 @pytest.mark.parametrize("part", [*PARTS, "handoff"])

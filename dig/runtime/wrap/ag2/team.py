@@ -155,13 +155,16 @@ class Team(Teller):
     def _end(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
         """A turn ends with what it says, or hands on what it was given."""
         turn, given = work.turn, work.event
-        if to and self._is_passed_on(work) and self.handoff(sending.envelope.event_data):
+        if to and self._is_passed_on(work) and self._only_hands_over(sending.envelope):
             turn.pass_on(given, to)
             turn.end()
             return given
         turn.emit(sending.payload, to)
         turn.end()
         return turn.outputs[-1] if turn.outputs else ""
+
+    def _only_hands_over(self, envelope: Any) -> bool:
+        return self.session.guard(self.handoff, envelope.event_data, otherwise=False)
 
     # --- a message is received ---
 
