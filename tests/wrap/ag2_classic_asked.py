@@ -14,6 +14,8 @@ from autogen.agentchat.group import (
 )
 from autogen.agentchat.group.patterns import DefaultPattern
 
+from dig.runtime.wrap.ag2_classic import members
+
 from .ag2_classic_teams import (
     agent,
     ask,
@@ -175,6 +177,15 @@ def failing(script: Script) -> Any:
 
 def _fails(contents: Any, number: int) -> Any:
     return ValueError("no model")
+
+
+def interrupted(script: Script) -> Any:
+    """A model is interrupted in the midst of a group chat, and the group's admin takes over."""
+    admin = agent(script, "Admin", says("I take over TERMINATE"))
+    found = manager([agent(script, "ann", lambda contents, number: KeyboardInterrupt()), admin])
+    for one in members.group_chats(found):
+        one.admin_name = "Admin"
+    return team(agent(script, "user"), found)
 
 
 def alone(script: Script) -> Any:

@@ -126,7 +126,11 @@ class Cases:
             step = -(-len(through) // self._most)
             through = through[first % step :: step] if through else []
         ways = [
-            [(case, known, at, after) for after in (False, True) for at in {1, known.passes[site]}]
+            [
+                (case, known, at, after)
+                for after in (False, True)
+                for at in sorted({1, known.passes[site]})
+            ]
             for case, known in through
         ]
         rounds = 4 if len(through) <= (MANY if self._most is None else 1) else 1

@@ -7,6 +7,7 @@ of what they call, and looking where each call is from.
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 import sys
 from collections import defaultdict
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
+
+import anyio
 
 from dig import InteractionGraph, Monitor
 from dig.history import History
@@ -34,6 +37,7 @@ OWNERS = re.compile(
     r"\b_?(session|turn)s?(?:\(\)|\[.*\])?$|\b(monitor)$|\bmonitor\.(graph)$|\b(history)$"
 )
 OURS = (__file__, framework_faults.__file__)
+LOOPS = tuple(str(Path(str(module.__file__)).parent) for module in (asyncio, anyio))
 STEPS = ("step", "_step", "guard")
 """These contain whatever is raised in them, so it is what they call that raises."""
 
@@ -233,9 +237,16 @@ class Sites:
                 if here:
                     return min(here, key=lambda one: len(one.lines))
                 nearest = nearest or frame
-            elif not (path in OURS or (path == steps.__file__ and frame.f_code.co_name in STEPS)):
+            elif not (
+                _is_between(path) or (path == steps.__file__ and frame.f_code.co_name in STEPS)
+            ):
                 break
             frame = frame.f_back
         if nearest is not None:
             passes.unread.add(f"{nearest.f_code.co_filename}:{nearest.f_lineno} {name}")
         return None
+
+
+def _is_between(path: str) -> bool:
+    """Whether code stands between a site and what it calls: the tests', or a loop that it runs."""
+    return path in OURS or path.startswith(LOOPS)

@@ -79,12 +79,12 @@ def test_er_what_counts_as_a_handoff_can_be_told() -> None:
     assert "Solved" in str(outcome.returned) and watched.patterns == ["ER"]
 
 
-def two_at_once(script: Script) -> Any:
+def two_at_once(script: Script, told: str = "All of it") -> Any:
     """Ann hands over to two at once; AG2 carries out the last one, and drops the other."""
     names = ("transfer_to_bob_1", "transfer_to_cyd_2")
     ann = agent(script, "ann", lambda contents, n: tools_message(*map(ToolCall, names)))
     bob = agent(script, "bob", says("never"))
-    cyd = agent(script, "cyd", unless_told(says("Half of it"), says("All of it")))
+    cyd = agent(script, "cyd", unless_told(says("Half of it"), says(told)))
     return hand_over(ann, bob, cyd)
 
 
@@ -98,7 +98,7 @@ def test_et_who_has_the_last_word_in_a_group_too_early_has_the_floor_again(drive
     assert watched.patterns == ["ET", "ET"] and watched.healed() == ["reroute", "inject"]
 
 
-def in_background(script: Script) -> Any:
+def in_background(script: Script, told: str = "All of it TERMINATE") -> Any:
     """Ann's tool has Bob work in the background, and she says that all is done."""
     bob = agent(script, "bob", says("The second half"))
     user = agent(script, "user", is_termination_msg=ends)
@@ -120,7 +120,7 @@ def in_background(script: Script) -> Any:
             await asyncio.gather(*tasks)
         return False, None
 
-    ann = agent(script, "ann", unless_told(says("Half TERMINATE"), says("All of it TERMINATE")))
+    ann = agent(script, "ann", unless_told(says("Half TERMINATE"), says(told)))
     ann.register_reply([type(user), None], think, position=2)
     bob.register_reply([type(user), None], works, position=2)
     return team(user, ann)

@@ -30,6 +30,7 @@ from .ag2_classic_asked import (
     desks,
     group,
     in_group_now,
+    interrupted,
     nested,
     several,
     thrice,
@@ -42,7 +43,6 @@ from .ag2_classic_teams import (
     ask_now,
     calls,
     ends,
-    manager,
     says,
     scenario,
     shown,
@@ -270,18 +270,8 @@ def test_a_chat_may_run_beside_who_has_asked_for_it(drive: Any) -> None:
 
 
 def test_who_takes_over_when_a_turn_is_interrupted_is_told_of_it() -> None:
-    def interrupted(contents: Any, number: int) -> Any:
-        return KeyboardInterrupt()
-
-    def build(script: Script) -> Any:
-        admin = agent(script, "Admin", says("I take over TERMINATE"))
-        found = manager([agent(script, "ann", interrupted), admin])
-        for one in members.group_chats(found):
-            one.admin_name = "Admin"
-        return team(agent(script, "user"), found)
-
     watched = Watched()
-    asked = scenario(build, ask_now, "interrupted")
+    asked = scenario(interrupted, ask_now)
     assert play(asked, Wrapping(watched)) == play(asked)
     said = [one.payload for one in watched.records if isinstance(one, Emit)]
     assert said == ["What now?", {"error": "KeyboardInterrupt"}, "I take over TERMINATE"]

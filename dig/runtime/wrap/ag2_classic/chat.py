@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dig.runtime.wrap import Session, Turn
+from dig.runtime.wrap import Turn
 from dig.runtime.wrap.calls import Sent
 from dig.runtime.wrap.taps import LOST_TRACK, Teller
 
@@ -31,18 +31,19 @@ class Chat(Teller):
     tells_on = False
 
     def __init__(
-        self, session: Session, handoff: Handoff | None, caller: Turn | None, *, is_direct: bool
+        self, team: Teller, handoff: Handoff | None, caller: Turn | None, *, is_direct: bool
     ) -> None:
         """Begin with nothing said.
 
         Args:
-            session: The session of its team.
+            team: What is known of all chats of its team; once it is lost, nothing is sent back.
             handoff: Whether a message only hands over; ``None``: if it calls nothing but one of
                 its agent's handoffs.
             caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
             is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
         """
-        super().__init__(session)
+        super().__init__(team.session)
+        self._team = team
         self.last: Any = None
         self.mail: list[str] = []
         self.is_answered = False
@@ -126,7 +127,8 @@ class Chat(Teller):
     # --- steps ---
 
     def lose_track(self) -> None:
-        """What was said so far comes to nothing."""
+        """What was said so far comes to nothing, which may look as if an answer were too early."""
+        self._team.is_lost = True
         self._fail(LOST_TRACK)
         self._close(LOST_TRACK)
         self._hand()
@@ -191,7 +193,8 @@ class Chat(Teller):
 
     def _submit(self, payload: Any) -> str:
         turn = self._turn
-        self.answer = turn.submit(payload) if turn is not None else ""
+        bounces = not self._team.is_lost
+        self.answer = turn.submit(payload, bounces=bounces) if turn is not None else ""
         return self.answer
 
     def _has_back(self) -> bool:

@@ -27,7 +27,7 @@ async def play(script: Script, call: Callable[[], Any], session: Session) -> Any
     part = _Part(script)
     while not part.is_over:
         try:
-            got = await (_released(session, part.asked) if part.asked else call())
+            got = await (session.released(part.asked) if part.asked else call())
         except BaseException as error:
             part.failed(error)
         else:
@@ -80,18 +80,11 @@ class _Part:
         return self.asked
 
 
-async def _released(session: Session, event: str) -> None:
-    try:
-        await session.released(event)
-    except Exception as error:  # a wait that fails is none
-        session.incident("failed", {"who": "wrapper", "what": f"raised {error!r}"})
-
-
 def _wait(session: Session, event: str) -> Any:
     """Wait on a loop of one's own; on a running one that would stop all others, so not there."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        anyio.run(_released, session, event)
+        anyio.run(session.released, event)
     else:
-        session.let_go(event)
+        session.step(session.let_go, event, otherwise=None)

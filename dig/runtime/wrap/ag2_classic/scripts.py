@@ -12,6 +12,7 @@ from autogen.exception_utils import NoEligibleSpeakerError
 
 from dig.runtime.wrap import Session, Turn
 from dig.runtime.wrap.running import inside
+from dig.runtime.wrap.taps import Teller
 
 from .chat import Chat, Handoff
 from .notes import Told
@@ -39,12 +40,12 @@ _here: ContextVar[Mapping[object, Here]] = ContextVar("dig_ag2_classic_here", de
 """Where the running code belongs to, for each team: an agent may be in several."""
 
 
-class Scripts:
-    """The scripts for the agents of one team."""
+class Scripts(Teller):
+    """The scripts for the agents of one team; it is lost once one of its chats is."""
 
     def __init__(self, session: Session, handoff: Handoff | None) -> None:
         """Begin with no chat."""
-        self._session = session
+        super().__init__(session)
         self._handoff = handoff
 
     @property
@@ -98,14 +99,14 @@ class Scripts:
     def told(self, agent: Any, messages: Any) -> Any:
         """The messages that an agent replies to, with the notes of its turn beside them."""
         here = self.here
-        if here is None or here.speaker is not agent or here.turn is None:
+        if self.is_lost or here is None or here.speaker is not agent or here.turn is None:
             return messages
         return Told(messages, partial(here.chat.notes, here.turn))
 
     def _new(self, *, is_direct: bool) -> Chat:
         here = self.here
         caller = here.turn if here is not None else None
-        chat = Chat(self._session, self._handoff, caller, is_direct=is_direct)
+        chat = Chat(self, self._handoff, caller, is_direct=is_direct)
         chat.is_lost = here is not None and here.speaker is not None and here.chat.is_lost
         return chat
 
