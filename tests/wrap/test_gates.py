@@ -235,6 +235,22 @@ async def test_a_wait_that_fails_keeps_nothing_back(monkeypatch: pytest.MonkeyPa
     session.close()
 
 
+@pytest.mark.parametrize("bounces", [True, False])
+async def test_a_gate_sends_no_answer_back_that_cannot_be_taken_back(bounces: bool) -> None:
+    """As healing does not when it is submitted: it is accepted, however long it was kept."""
+    gate = Keeper("!", wishes=[lambda event: Reroute(event, "Again.", ("ann",))])
+    session = Session(
+        ["ann"], setup_of(gates=[gate]), mode="heal", keeps_time=False, clock=anyio.current_time,
+        strict=True,
+    )  # fmt: skip
+    turn = session.begin("ann", (session.request("?", ("ann",)),))
+    answer = turn.submit("!", bounces=bounces)
+    await session.released(answer)
+    assert gate.seen == ["!"] and turn.came_back(answer) is bounces
+    turn.end()
+    session.close()
+
+
 async def test_gates_do_not_observe() -> None:
     """Mode `observe` changes nothing, so no gate can keep anything in it."""
     with (

@@ -69,7 +69,6 @@ class Session(Steps):
         capabilities: What the team can be made to do.
         directory: Where its trace is kept, if it is.
         seats: Who sits where; to look at, inside steps.
-        may_bounce: Whether the answer that is being submitted can be sent back.
         stopped: Why it is not monitored any more; ``None``: it is.
     """
 
@@ -117,7 +116,6 @@ class Session(Steps):
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
-        self.may_bounce = True
         self._veto = veto
         self._on_note = on_note
         self._turns: dict[Turn, None] = {}
@@ -293,9 +291,11 @@ class Session(Steps):
         event = graph.event(wish.event)
         if not event.final:
             return self._veto(wish)
-        if tuple(wish.to) != (graph.history.sender(event.n),):
+        seat = graph.history.sender(event.n)
+        if tuple(wish.to) != (seat,):
             return "an answer goes back to who submitted it"
-        return None if self.may_bounce else "this answer cannot be taken back"
+        bounces = all(turn.bounces for turn in self._turns if turn.seat == seat)
+        return None if bounces else "this answer cannot be taken back"
 
 
 def fitting(setup: Setup, mode: Mode) -> Setup:

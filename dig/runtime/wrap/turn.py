@@ -37,6 +37,7 @@ class Turn:
         events: What lay in front of the turn and was taken up by it, in order.
         outputs: The events that it has generated, in order, continuations left out.
         submitted: The answer that it has submitted last, if it has.
+        bounces: Whether that can be sent back.
         is_open: Whether it goes on.
         sent: What it has asked of others, where a turn is a call (`calls`).
         outer: The turn in whose code this one was begun, of whatever session.
@@ -49,6 +50,7 @@ class Turn:
         self.events: tuple[Pending, ...] = ()
         self.outputs: tuple[str, ...] = ()
         self.submitted = ""
+        self.bounces = True
         self.is_open = True
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
@@ -158,7 +160,7 @@ class Turn:
             answer: Plain JSON (see `as_payload`).
             error: Why there is none; such an answer never comes back.
             usage: What it took.
-            bounces: Whether it can come back at this moment.
+            bounces: Whether it can come back, at once or from a gate that keeps it.
 
         Returns:
             The final event's id.
@@ -306,14 +308,11 @@ class Turn:
         if self._queue:
             self._send([], 0)
         self._act()
-        self.session.may_bounce = bounces and error is None
-        try:
-            final = Output(answer, (), "solution", final=True)
-            self.submitted = self._close([final], usage, error)[0]
-            self.outputs += (self.submitted,)
-            return self.submitted
-        finally:
-            self.session.may_bounce = True
+        self.bounces = bounces and error is None
+        final = Output(answer, (), "solution", final=True)
+        self.submitted = self._close([final], usage, error)[0]
+        self.outputs += (self.submitted,)
+        return self.submitted
 
     def _came_back(self, answer: str) -> bool:
         graph = self.session.monitor.graph
