@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from dig.runtime.host import Setup
+from dig.runtime.wrap import Mode
 
 from .framework_faults import broken
 from .framework_sites import Passes, Site, Sites
@@ -30,12 +31,14 @@ class Case:
             scenario of what wraps it.
         setup: Makes the session's setup; by default everything is found and healed.
         options: Those of the adapter.
+        mode: Whether the session heals.
         lost: What fails besides, as `broken` has it: `session.begin`, and from which call on.
     """
 
     asked: Scenario | Callable[[Wrap], Scenario]
     setup: Callable[[], Setup | None] = lambda: None
     options: Mapping[str, Any] = field(default_factory=dict)
+    mode: Mode = "heal"
     lost: tuple[str, int] | None = None
 
     def play(self, wrap: Wrap = lambda team: team) -> Outcome:
@@ -142,7 +145,7 @@ class Cases:
         ]
 
     def _play(self, case: Case, *fault: Any) -> tuple[Outcome, Passes]:
-        watched = self._watched("heal", case.setup(), strict=False, **case.options)
+        watched = self._watched(case.mode, case.setup(), strict=False, **case.options)
         with ExitStack() as stack:
             passes: Passes = stack.enter_context(self._sites.passing(*fault))
             if case.lost is not None:

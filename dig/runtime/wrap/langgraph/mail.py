@@ -27,6 +27,8 @@ class Team:
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
         session: The session, from when it is attached.
+        is_lost: Whether track was lost of any of them: what that has left lying about may concern
+            others, so that none is healed any more.
         ending: Activations that are about to end, and what they hand on: it may go elsewhere.
     """
 
@@ -38,6 +40,7 @@ class Team:
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
     session: Session = field(init=False)
+    is_lost: bool = False
     ending: set[str] = field(default_factory=set)
 
 

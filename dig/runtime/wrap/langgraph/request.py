@@ -47,7 +47,7 @@ class Request(Run):
 
     def _say(self, turn: Turn) -> None:
         told = [event.payload for event in turn.events if event.type != "notice"]
-        turn.submit(told[0] if len(told) == 1 else told)
+        turn.submit(told[0] if len(told) == 1 else told, bounces=not self.team.is_lost)
 
     def again(self) -> Command[str] | None:
         """What the graph is to run for an answer that came back; ``None``: it was accepted."""

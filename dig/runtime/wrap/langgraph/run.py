@@ -48,6 +48,10 @@ class Run(Teller):
         self.is_paused = False
         self._asked = asked
 
+    def lose_track(self) -> None:
+        """Its end is told when the graph has ended."""
+        self.team.is_lost = True
+
     # --- a node begins ---
 
     def expect(self, work: Work) -> None:
@@ -215,6 +219,8 @@ class Run(Teller):
 
 def veto(team: Team, wish: Reroute) -> str | None:
     """Why an event cannot be sent elsewhere at this moment."""
+    if team.is_lost:
+        return "the wrapper has failed, and may be wrong about who runs next"
     unknown = [name for name in wish.to if name not in team.nodes]
     if unknown:
         return f"{unknown[0]} is no node"

@@ -97,7 +97,7 @@ class Work:
     def _begin(self) -> None:
         if self.turn is None:
             self._run.step(self._run.begin, self, otherwise=None)
-        if self.turn is not None and self.turn.notes:
+        if self.turn is not None and self.turn.notes and not self._run.team.is_lost:
             self.given = self._run.step(self._annotated, self.turn.notes, otherwise=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:

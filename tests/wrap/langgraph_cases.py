@@ -1,0 +1,135 @@
+"""Cases that together come through every call that LangGraph's adapter makes of a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+
+from dig.runtime.host import Setup
+
+from .framework_cases import Case, Wrap
+from .framework_gates import Hanging, Usher, behind
+from .harness import Scenario, Script
+from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice
+from .langgraph_teams import State, chain, fan, graph, half_join, node
+from .langgraph_watch import team
+from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
+from .test_langgraph_interface import INNER, Elsewhere
+
+PLAIN = [
+    "fan-ask", "send-ask", "two_teams-ask", "failing-ask", "retried-ask", "half_join-ask",
+    "asking-answer_back", "cached-ask_twice", "remembering-stop_before", "endless-ask_with_limit",
+    "fan-look_at_first",
+]  # fmt: skip
+
+
+OBSERVED = ["fan-ask_at_once", "failing-streamed", "asking-answer_back"]
+
+
+def remembered(script: Script) -> Any:
+    """An answer can go back, and the join runs that never ran."""
+    built = half_join(script)
+    built.checkpointer = InMemorySaver()
+    return built
+
+
+def elsewhere(to: str) -> Setup:
+    one = Elsewhere("b", to)
+    return Setup(detectors=lambda: [one], healers=lambda: {"ELSEWHERE": one})
+
+
+def line(script: Script) -> Any:
+    return graph(script, "abcd", [(START, "a"), ("a", "b"), ("b", "c")]).compile()
+
+
+def beside(script: Script) -> Any:
+    """What goes to `b` can be sent to `c` instead, which is at work then."""
+
+    async def c(state: Any) -> Any:
+        async with script.turn("c", state):
+            await asyncio.sleep(5)
+            return {"done": ["c"]}
+
+    return graph(script, "ab", [(START, "a"), (START, "c"), ("a", "b")], c=c).compile()
+
+
+async def ask_in_time(team: Any) -> Any:
+    async with asyncio.timeout(20):
+        return await ask(team)
+
+
+def on_thread(script: Script) -> Any:
+    """Nodes that are no coroutines."""
+
+    def told(name: str) -> Any:
+        def act(state: Any) -> Any:
+            script.log.append((name, "sees", str(state["done"])))
+            return {"done": [name]}
+
+        return act
+
+    built: StateGraph[Any] = StateGraph(State)
+    for before, name in ((START, "a"), ("a", "b"), ("b", "c")):
+        built.add_node(name, told(name))
+        built.add_edge(before, name)
+    return built.compile()
+
+
+async def ask_on_thread(team: Any) -> Any:
+    return team.invoke(QUESTION)
+
+
+def handled(script: Script) -> Any:
+    """A node that fails, and another one that takes care of that."""
+
+    def fail(state: Any, number: int) -> Any:
+        raise ValueError("no such city")
+
+    built = graph(script, "ac", [(START, "a"), ("a", "b"), ("b", "c")])
+    care = node(script, "care")
+    built.add_node("b", node(script, "b", fail), error_handler=care)
+    return built.compile()
+
+
+def nested(inner: Scenario) -> Callable[[Wrap], Scenario]:
+    """The wrapped graph is a node of another graph."""
+
+    def asked(wrap: Wrap) -> Scenario:
+        def build(script: Script) -> Any:
+            within = inner.build(script)
+            within.checkpointer = None  # the outer graph's is for both
+            outer = graph(script, ["west"], [(START, "team")])
+            outer.add_node("team", wrap(within))
+            return outer.compile(checkpointer=InMemorySaver())
+
+        return Scenario(f"nested-{inner}", build, inner.drive)
+
+    asked.__qualname__ = f"nested-{inner}"
+    return asked
+
+
+CASES = [
+    *(Case(one) for one in SCENARIOS if one.name in PLAIN),
+    *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
+    Case(team(remembered, ask_thread)),
+    Case(team(chain, ask_twice)),
+    Case(team(fan, ask_at_once)),
+    Case(team(ping_pong, ask_ping_pong)),
+    Case(team(twice)),
+    Case(team(handled)),
+    Case(team(line), lambda: elsewhere("c")),
+    Case(team(line), lambda: elsewhere("d")),
+    Case(team(line), behind(Usher())),
+    Case(team(line), behind(Usher("Welcome."))),
+    Case(team(half_join), behind(Usher("Welcome.")), {"annotate": lambda state, notes: None}),
+    Case(team(on_thread, ask_on_thread), behind(Usher())),
+    Case(team(beside), lambda: elsewhere("c")),
+    Case(team(line, ask_in_time), behind(Hanging())),
+    Case(team(line), lost=("turn.emit", 3)),
+    Case(team(line), behind(Usher()), lost=("session.released", 1)),
+    *(Case(nested(one)) for one in INNER),
+]
