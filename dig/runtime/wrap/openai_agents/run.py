@@ -130,6 +130,7 @@ class Run(Teller):
 
     def lose_track(self) -> None:
         """What this run was asked comes to nothing."""
+        self.team.is_lost = True
         self._fail(LOST_TRACK)
 
     def _place(self) -> None:
@@ -169,15 +170,15 @@ class Run(Teller):
 
     def _annotated(self, items: list[Any]) -> list[Any] | None:
         notes, annotate = self._turn().listen(), self.team.annotate
-        if not notes:
+        if not notes or self.team.is_lost:
             return None
         return self.session.guard(lambda: [*annotate([*items], notes)], otherwise=None)
 
     def _hand(self, result: Any) -> None:
         turn, payload = self._turn(), _answer(result)
         if self._caller is None:
-            bounces = self._may_bounce and not result.interruptions
-            self._answer = turn.submit(payload, bounces=bounces)
+            is_whole = not (result.interruptions or self.team.is_lost)
+            self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
         else:
             kind = "notice" if payload is None else "message"
             self._answer = turn.end(payload, _seat(self._asking()), kind)

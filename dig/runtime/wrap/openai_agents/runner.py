@@ -19,7 +19,7 @@ from .run import Run, running
 from .taps import Annotate, tapped
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Team:
     """A wrapped team.
 
@@ -28,12 +28,15 @@ class Team:
         first: The agent that was wrapped.
         agents: All of its agents.
         annotate: Puts notes into what a model is given.
+        is_lost: Whether track was lost of any of its runs: what that has left lying about may
+            concern others, so that none is healed any more.
     """
 
     session: Session
     first: Agent[Any] = field(repr=False)
     agents: tuple[Agent[Any], ...] = field(repr=False)
     annotate: Annotate
+    is_lost: bool = False
 
     def has(self, agent: Any) -> bool:
         """Whether an agent is one of its own."""
