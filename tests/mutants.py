@@ -75,7 +75,8 @@ def _judges(mutant: Mutant | None) -> list[str]:
     """What Python runs to find a bug: it ends with 1 if there is one, with 0 if there is none."""
     if mutant is None or mutant.engine in ("", WRAPPED):
         tests = WITH_TEAMS if mutant and mutant.engine else SELECTION
-        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        # Why a comparison of two histories fails would take longer to explain than the tests take.
+        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *tests]
     return ["tests.schedules", "--jobs", "1", "--engine", mutant.engine, *SCHEDULES]
 
 
