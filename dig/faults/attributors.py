@@ -17,7 +17,6 @@ from dig.errors import DigError, SettingsError
 from dig.plain import one_line
 from dig.records import Emit, End, FindingRow, Record, Run, Start
 from dig.tasks.named import load
-from dig.traces.reader import read_records
 
 from .answers import Answer, Answers, RootCause, Step
 from .catalogue import KINDS
@@ -25,6 +24,7 @@ from .causal_graph import OUTCOME
 from .concerning import blamed
 from .deviations import SIGNS, Usual
 from .instances import BASELINE, FaultSet, Instance
+from .reading import read_run
 
 
 class Attributor(Protocol):
@@ -93,7 +93,7 @@ def earliest_deviation(known: FaultSet) -> Attributor:
     """Who was the first to do what runs without a fault hardly ever have."""
     runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
-        run = tuple(read_records(path))
+        run = read_run(path)
         runs.setdefault(_sort(run), []).append(run)
     usual = {sort: Usual.of(some) for sort, some in runs.items()}
 
@@ -205,8 +205,8 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """What tells runs of one sort from others, as far as a trace tells it."""
     first = _header(run)
-    problem = next(record for record in run if isinstance(record, Emit))
-    return (first.task, first.agents, problem.to)
+    to = next((record.to for record in run if isinstance(record, Emit)), None)
+    return (first.task, first.agents, to)
 
 
 def _last(run: Sequence[Record]) -> Start | None:

@@ -33,13 +33,13 @@ from dig.errors import RecordError, SettingsError
 from dig.plain import one_line
 from dig.records import Record
 from dig.tasks.runs import Recipients, TeamRun
-from dig.traces.reader import TRACE, read_records
+from dig.traces.reader import TRACE
 
 from .causal_graph import CausalGraph
 from .fault import Fault
 from .placing import Injection
 from .playing import Played
-from .reading import read_model, read_text
+from .reading import check_sum, read_model, read_run, read_text
 
 FORMAT: Final = "digmon-fault-set"
 VERSION: Final = 1
@@ -58,6 +58,7 @@ FILES = (TRACE, TWIN, LABEL, GRAPH)
 Split = Literal["public", "held-out"]
 InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """The name of a folder; it leads nowhere else."""
+Sum = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class _Part(BaseModel):
@@ -159,6 +160,12 @@ class Label(_Part):
         return " + ".join(fault["kind"] for fault in self.faults)
 
 
+def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
+    if {*sums} != {*FILES}:
+        raise ValueError(f"there is one for each of {', '.join(FILES)}")
+    return sums
+
+
 class Entry(_Part):
     """A line of the index: what may be known of an instance without its label."""
 
@@ -169,7 +176,7 @@ class Entry(_Part):
     size: int
     agents: int
     records: int
-    sha256: Mapping[str, str]
+    sha256: Annotated[Mapping[str, Sum], AfterValidator(_of_each_file)]
 
 
 def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -202,6 +209,8 @@ class Instance:
     folder: Path
     labels: Path
 
+    # Each file's checksum is compared when it is read: labels that are kept back are none.
+
     @property
     def is_labelled(self) -> bool:
         """Whether its label is there."""
@@ -209,23 +218,28 @@ class Instance:
 
     def records(self) -> tuple[Record, ...]:
         """The run's records."""
-        return tuple(read_records(self.folder / TRACE))
+        return read_run(self._checked(self.folder / TRACE))
 
     def twin(self) -> tuple[Record, ...]:
         """The records of the same run without faults."""
-        return tuple(read_records(self.labels / TWIN))
+        return read_run(self._checked(self.labels / TWIN))
 
     def label(self) -> Label:
         """What was done to the run."""
-        return read_model(Label, self.labels / LABEL)
+        return read_model(Label, self._checked(self.labels / LABEL))
 
     def graph(self) -> CausalGraph:
         """What came of it, and how."""
-        path = self.labels / GRAPH
+        path = self._checked(self.labels / GRAPH)
         try:
             return CausalGraph.read(json.loads(read_text(path)))
         except RecordError as error:
             raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
+
+    def _checked(self, path: Path) -> Path:
+        """A file whose checksum was compared with the one of the index."""
+        check_sum(path, self.entry.sha256[path.name])
+        return path
 
 
 @dataclass(frozen=True)

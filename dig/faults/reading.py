@@ -1,17 +1,22 @@
-"""JSON files of faults, which anybody may have made: read strictly, into models."""
+"""Files of sets of faults, which anybody may have made: read strictly, and compared."""
 
 from __future__ import annotations
 
 import json
+from hashlib import file_digest
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dig.errors import RecordError, SettingsError
+from dig.errors import RecordError, RuleError, SettingsError
+from dig.graph import InteractionGraph
 from dig.plain import cut, one_line
-from dig.traces.files import read_file
+from dig.records import Record
+from dig.traces.files import open_file, read_file
 from dig.traces.json_text import parse
+from dig.traces.reader import read_records
+from dig.traces.segments import fault
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -45,6 +50,39 @@ def read_text(path: Path) -> str:
     except (UnicodeDecodeError, json.JSONDecodeError, RecordError) as error:
         raise SettingsError(f"{path} is not JSON: {one_line(error)}") from None
     return text
+
+
+def read_run(path: Path) -> tuple[Record, ...]:
+    """The records of a trace that keeps the rules of the graph: what is done with them may rely on
+    them.
+
+    Raises:
+        TraceError: It cannot be read or breaks a rule; the line is named.
+    """
+    graph, records = InteractionGraph(), tuple(read_records(path))
+    for number, record in enumerate(records, 1):
+        try:
+            graph.apply(record)
+        except RuleError as error:
+            raise fault(path, number, str(error)) from None
+    return records
+
+
+def check_sum(path: Path, sha256: str) -> None:
+    """Make sure that a file is the one that it was.
+
+    Raises:
+        SettingsError: It cannot be read, or has another checksum.
+    """
+    try:
+        with open_file(path) as file:
+            found = file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    if found != sha256:
+        raise SettingsError(
+            f"{path} is not the file that was made: its checksum is not the one of the set"
+        )
 
 
 def _said(error: ValidationError) -> str:

@@ -1,4 +1,4 @@
-"""Files of a run: written whole or not at all, readable by their owner only.
+"""Files: written whole or not at all; those of a run are readable by their owner only.
 
 They, and the directories made for them, are synced for whoever asks for it.
 """
@@ -55,13 +55,14 @@ def _at_once(path: str, flags: int) -> int:
     return os.open(path, flags | _NO_WAITING)
 
 
-def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
+def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MODE) -> None:
     """Write a file, whole or not at all.
 
     Args:
         path: Where.
         data: What is to stand in it.
         synced: Whether to block until it is on the disk, with its name.
+        mode: Who may read and write it, as far as the umask lets them.
 
     Raises:
         OSError: It cannot be written.
@@ -69,7 +70,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
     part = path.with_name(f"{path.name}.part")
     try:
         part.unlink(missing_ok=True)  # it may be a link, to what is not ours to write
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as file:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             if synced:
                 file.flush()
@@ -84,7 +85,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False) -> None:
 
 def write_output(path: Path, data: bytes) -> None:
     """Write what somebody wants in a place that they name: a file, which stays as it was if that
-    fails, or a device or a pipe.
+    fails, or a device or a pipe. Who may read it is up to the umask, or to what was there.
 
     Raises:
         OSError: It cannot be written.
@@ -92,7 +93,11 @@ def write_output(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:
-        write_file(path.resolve(), data)  # somebody's own link is followed
+        there = path.resolve()  # somebody's own link is followed
+        before = there.stat().st_mode & 0o777 if there.exists() else None
+        write_file(there, data, mode=0o666 if before is None else before)
+        if before is not None:
+            there.chmod(before)  # with what the umask took
 
 
 def make_directory(path: Path, *, synced: bool = False) -> None:

@@ -6,18 +6,21 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dig.errors import SettingsError
+from dig.errors import SettingsError, TraceError
 from dig.faults.answers import Answers
+from dig.faults.attributors import attribute_all
 from dig.faults.instances import FaultSet, Instance
 from dig.faults.scores_answers import score
 from dig.faults.scores_detectors import score_detectors
 from dig.faults.scores_healing import score_healing
 from dig.tasks.runs import TeamRun
+from dig.traces.reader import TRACE
 
 
 @pytest.fixture
@@ -42,6 +45,19 @@ def rewrite(path: Path, change: Callable[[Any], object]) -> None:
     body = json.loads(path.read_text())
     change(body)
     path.write_text(json.dumps(body))
+
+
+def sealed(known: FaultSet) -> FaultSet:
+    """The set with the right checksums: whoever has bad intent writes them anew."""
+
+    def change(body: Any) -> None:
+        for entry, one in zip(body["instances"], known.instances(), strict=True):
+            for file in entry["sha256"]:
+                data = ((one.folder if file == TRACE else one.labels) / file).read_bytes()
+                entry["sha256"][file] = sha256(data).hexdigest()
+
+    rewrite(known.path / "set.json", change)
+    return FaultSet.open(known.path)
 
 
 def renamed(run: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -70,7 +86,7 @@ def test_no_code_that_a_label_names_is_run(
     label = the_one(copy).folder / "label.json"
     rewrite(label, lambda body: body.update(run=renamed(body["run"], **changes)))
     with pytest.raises(SettingsError, match="cannot be played again"):
-        score_healing(copy)
+        score_healing(sealed(copy))
     assert not (tmp_path / "it").exists()
 
 
@@ -98,7 +114,7 @@ def test_a_label_of_wrong_kinds_is_refused(copy: FaultSet, where: Any, value: An
     path.write_text(json.dumps(body))
     for scored in (score_detectors, score_healing):
         with pytest.raises(SettingsError, match=rf"label\.json: {where[0]}"):
-            scored(copy)
+            scored(sealed(copy))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +124,7 @@ def test_settings_of_wrong_kinds_are_not_played(copy: FaultSet, changes: dict[st
     """They are no settings of a run."""
     rewrite(the_one(copy).folder / "label.json", lambda body: body["run"].update(changes))
     with pytest.raises(SettingsError, match="cannot be played again"):
-        score_healing(copy)
+        score_healing(sealed(copy))
 
 
 def test_a_run_that_would_fill_the_memory_is_not_played(copy: FaultSet) -> None:
@@ -116,7 +132,7 @@ def test_a_run_that_would_fill_the_memory_is_not_played(copy: FaultSet) -> None:
     label = the_one(copy).folder / "label.json"
     rewrite(label, lambda body: body["run"].update(agents=10**9))
     with pytest.raises(SettingsError, match="there can be"):
-        score_healing(copy)
+        score_healing(sealed(copy))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +150,7 @@ def test_a_causal_graph_of_wrong_kinds_is_refused(copy: FaultSet, change: Any) -
     """Each value is looked at before anything is counted."""
     rewrite(the_one(copy).folder / "causal_graph.json", change)
     with pytest.raises(SettingsError, match="is no causal graph"):
-        score(Answers(answers={}), copy)
+        score(Answers(answers={}), sealed(copy))
 
 
 @pytest.mark.parametrize("name", ["../../elsewhere", "/etc", "..", "", "a\x1b[31m", "a/b"])
@@ -161,7 +177,7 @@ def test_files_of_a_set_are_read_strictly(copy: FaultSet, file: str, text: str |
     data = text if isinstance(text, bytes) else text.encode()
     (the_one(copy).folder / file).write_bytes(data)
     with pytest.raises(SettingsError, match="is not JSON"):
-        score(Answers(answers={}), copy)
+        score(Answers(answers={}), sealed(copy))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -172,3 +188,39 @@ def test_a_pipe_in_a_set_is_not_waited_for(copy: FaultSet) -> None:
     os.mkfifo(path)
     with pytest.raises(SettingsError, match="cannot be read: it is no file"):
         score(Answers(answers={}), copy)
+
+
+READS: dict[str, Callable[[FaultSet], object]] = {
+    "trace.dig.jsonl": lambda known: attribute_all("random", known),
+    "twin.dig.jsonl": score_detectors,
+    "label.json": score_healing,
+    "causal_graph.json": lambda known: score(Answers(answers={}), known),
+}
+
+
+@pytest.mark.parametrize("file", READS)
+def test_a_file_that_is_not_the_one_that_was_made_is_named(copy: FaultSet, file: str) -> None:
+    """Whatever looks at it, by its checksum."""
+    path = the_one(copy).folder / file
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(SettingsError, match="is not the file that was made") as refused:
+        READS[file](copy)
+    assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("sums", [{}, {"label.json": "0" * 64}, {"../x": "0" * 64}, None, "x"])
+def test_a_set_has_a_checksum_for_each_file(copy: FaultSet, sums: object) -> None:
+    """None is left out because somebody has left it out."""
+    rewrite(copy.path / "set.json", lambda body: body["instances"][0].update(sha256=sums))
+    with pytest.raises(SettingsError, match=r"set\.json: instances\[0\]\.sha256"):
+        FaultSet.open(copy.path)
+
+
+@pytest.mark.parametrize("file", ["trace.dig.jsonl", "twin.dig.jsonl"])
+def test_a_trace_of_a_set_keeps_the_rules_of_the_graph(copy: FaultSet, file: str) -> None:
+    """What ends has begun, for instance: scores and attributors rely on it."""
+    path = the_one(copy).folder / file
+    text = path.read_text()
+    path.write_text(text.replace('"activation":"', '"activation":"x', 1))
+    with pytest.raises(TraceError, match=rf"{file}:\d+: "):
+        score_detectors(sealed(copy))

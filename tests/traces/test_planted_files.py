@@ -130,6 +130,24 @@ def test_what_somebody_asks_for_is_written_whole_where_they_want_it(tmp_path: Pa
     assert there.read_bytes() == b"new"
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_who_may_read_an_output_is_up_to_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    """And to the file that was there; a file of a run is its owner's, whatever the umask says."""
+    ours, new, there = tmp_path / "ours", tmp_path / "new", tmp_path / "there"
+    there.write_bytes(PRECIOUS)
+    there.chmod(0o640)
+    before = os.umask(umask)
+    try:
+        write_file(ours, b"new")
+        write_output(new, b"new")
+        write_output(there, b"new")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (ours, new, there)]
+    assert modes == [0o600, mode, 0o640]
+    assert there.read_bytes() == b"new"
+
+
 @pytest.mark.parametrize("salvage", [False, True])
 def test_nothing_is_cut_off_through_a_link(tmp_path: Path, salvage: bool) -> None:
     """A segment may lead to a file of somebody's that is no journal at all."""
