@@ -28,7 +28,7 @@ HUGE = "9" * 5_000
 DEEP = "[" * 5_000 + "]" * 5_000
 
 
-@pytest.mark.parametrize("entrance", ["reader", "importers", "server", "journals"])
+@pytest.mark.parametrize("entrance", ["reader", "importers", "server", "journals", "sets"])
 def test_no_hostile_input_breaks_a_promise(entrance: str, tmp_path: Path) -> None:
     """Only documented errors, soon, with nothing carried out; some inputs still pass."""
     fuzzer = Fuzzer(entrance, tmp_path, seed=7)

@@ -18,6 +18,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from dig.plain import one_line
+
 from .catalogue import KINDS
 from .reading import read_model
 
@@ -27,7 +29,9 @@ VERSION: Final = 1
 
 def _known(kind: str) -> str:
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of fault {kind!r}; known are: {', '.join(KINDS)}")
+        raise ValueError(
+            f"there is no kind of fault {one_line(repr(kind), 60)}; known are: {', '.join(KINDS)}"
+        )
     return kind
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from dig.errors import SettingsError
+from dig.plain import one_line
 
 from .injector import COMMON, Injector, Parameter
 from .kinds.address_nobody import AddressNobody
@@ -258,5 +259,7 @@ def kind_of(name: str) -> Kind:
         SettingsError: There is none; the message names those that there are.
     """
     if name not in KINDS:
-        raise SettingsError(f"there is no fault {name!r}; known are: {', '.join(KINDS)}")
+        raise SettingsError(
+            f"there is no fault {one_line(repr(name), 60)}; known are: {', '.join(KINDS)}"
+        )
     return KINDS[name]

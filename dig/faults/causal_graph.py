@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -181,6 +182,11 @@ def _list(body: Any, key: str) -> list[Any]:
     return values
 
 
+@cache
+def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
+    return TypeAdapter(kind)
+
+
 def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
     names = {field.name for field in fields(kind)}
     for place, row in enumerate(_list(body, key)):
@@ -189,7 +195,7 @@ def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
             told = ", ".join(sorted(names))
             raise RecordError(f"{key}[{place}] is not an object with exactly the keys {told}")
         try:
-            yield TypeAdapter(kind).validate_python({name: row[name] for name in names})
+            yield _adapter(kind).validate_python({name: row[name] for name in names})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RecordError(f"{key}[{place}].{first['loc'][0]}: {first['msg']}") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.plain import one_line
 from dig.settings import MOST_SECONDS
 
 from .catalogue import Kind, kind_of
@@ -43,11 +44,11 @@ class Fault:
         for name in self.parameters:
             if name not in known:
                 raise SettingsError(
-                    f"{self.kind} has no parameter {name!r}; it has: {', '.join(known)}"
+                    f"{self.kind} has no parameter {_shown(name)}; it has: {', '.join(known)}"
                 )
         if not self.target or not isinstance(self.target, str):
             raise SettingsError(
-                f"a fault needs a target, the name of an agent, not {self.target!r}"
+                f"a fault needs a target, the name of an agent, not {_shown(self.target)}"
             )
         end_s = MOST_SECONDS if self.end_s is None else self.end_s
         if not 0 <= self.start_s < end_s <= MOST_SECONDS:
@@ -88,8 +89,8 @@ class Fault:
         """
         try:
             return cls(**row)
-        except (TypeError, AttributeError) as error:
-            raise SettingsError(f"{row!r:.80} is no fault: {error}") from None
+        except (TypeError, AttributeError, OverflowError) as error:
+            raise SettingsError(f"{_shown(row)} is no fault: {one_line(error)}") from None
 
     @classmethod
     def parse(cls, text: str) -> Fault:
@@ -104,20 +105,23 @@ class Fault:
         try:
             kind, *pairs = shlex.split(text) or [""]
         except ValueError as error:
-            raise SettingsError(f"{text!r:.80} is not written as a fault is: {error}") from None
+            raise SettingsError(f"{_shown(text)} is not written as a fault is: {error}") from None
         given: dict[str, str] = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if not equals:
-                raise SettingsError(f"{kind}: {pair!r:.60} says nothing; write NAME=VALUE")
+                raise SettingsError(
+                    f"{one_line(kind, 40)}: {_shown(pair)} says nothing; write NAME=VALUE"
+                )
             if name in given:
                 raise SettingsError(
-                    f"{kind}: {name!r:.60} is said twice; each fault is written by itself"
+                    f"{one_line(kind, 40)}: {_shown(name)} is said twice; each fault is written by "
+                    "itself"
                 )
             given[name] = value
         if "target" not in given:
             raise SettingsError(
-                f"{text!r:.80} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
+                f"{_shown(text)} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
             )
         target = given.pop("target")
         start, end = given.pop("start", "0"), given.pop("end", None)
@@ -130,11 +134,16 @@ class Fault:
         )
 
 
+def _shown(value: object) -> str:
+    """What somebody wrote, or what stands in a file."""
+    return one_line(repr(value), 80)
+
+
 def _number(name: str, text: Any) -> float:
     try:
         return float(text)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{name} is {text!r}; it must be a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise SettingsError(f"{name} is {_shown(text)}; it must be a number") from None
 
 
 def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
@@ -145,13 +154,13 @@ def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
     if of is str:
         if value not in parameter.choices:
             known = ", ".join(parameter.choices)
-            raise SettingsError(f"{kind}: {name} is {value!r}; it must be one of: {known}")
+            raise SettingsError(f"{kind}: {name} is {_shown(value)}; it must be one of: {known}")
         return value
     number = _number(f"{kind}: {name}", value)
     if not parameter.least <= number <= parameter.most or (of is int and number % 1):
         whole = ", in whole numbers" if of is int else ""
         raise SettingsError(
-            f"{kind}: {name} is {value!r}; it goes from {parameter.least:g} "
+            f"{kind}: {name} is {_shown(value)}; it goes from {parameter.least:g} "
             f"to {parameter.most:g}{whole}"
         )
     return of(number)

@@ -15,7 +15,7 @@ import anyio
 from dig.errors import SettingsError
 from dig.messages import Effect
 from dig.monitor import Monitor
-from dig.plain import names
+from dig.plain import names, one_line
 from dig.runtime.bus import Bus
 from dig.runtime.simulation import Happening
 from dig.tasks.methods import Arrangement
@@ -84,8 +84,9 @@ class Injected:
         """
         for fault in faults:
             if fault.target not in team:
+                target = one_line(repr(fault.target), 60)
                 raise SettingsError(
-                    f"{fault.kind} has the target {fault.target!r:.60}, who is not in the team: "
+                    f"{fault.kind} has the target {target}, who is not in the team: "
                     f"{names([*team])}"
                 )
         self.faults = tuple(faults)

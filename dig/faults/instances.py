@@ -32,6 +32,7 @@ from pydantic import (
 from dig.errors import RecordError, SettingsError
 from dig.plain import one_line
 from dig.records import Record
+from dig.tasks.experiment_results import MOST, Amount, Count
 from dig.tasks.runs import Recipients, TeamRun
 from dig.traces.reader import TRACE
 
@@ -71,9 +72,9 @@ class Ending(_Part):
 
     outcome: str
     valid: bool
-    rmse: float | None
-    seconds: float
-    raised: Mapping[str, int]
+    rmse: Amount | None
+    seconds: Amount
+    raised: Mapping[str, Count]
 
     @classmethod
     def of(cls, played: Played) -> Ending:
@@ -102,9 +103,14 @@ def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
+_INJECTION = TypeAdapter(Injection)
+
+
 def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    TypeAdapter(Injection).validate_python(row)
-    return row
+    found = _INJECTION.validate_python(row)
+    if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
+        raise ValueError("no record has such a number, or such a time")
+    return found.to_json()
 
 
 _FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
@@ -173,9 +179,9 @@ class Entry(_Part):
     split: Split
     configuration: str
     task: str
-    size: int
-    agents: int
-    records: int
+    size: Count
+    agents: Count
+    records: Count
     sha256: Annotated[Mapping[str, Sum], AfterValidator(_of_each_file)]
 
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dig.detectors.judged import PREFIX
-from dig.errors import SettingsError
+from dig.errors import RecordError, SettingsError
 from dig.plain import one_line
 from dig.traces.files import open_file
+from dig.traces.json_text import parse
 
 ERRORS = ("ET", "MC", "OE", "DL")
 WARNINGS = ("ER", "CLA", "RSP")
 PATTERNS = (*ERRORS, *WARNINGS)
+
+MOST = 10**15
+"""How large a number may be: what is summed stays one."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Amount = Annotated[float, Field(ge=-MOST, le=MOST)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +49,9 @@ class Row:
 
     run: str
     task: str
-    size: int
+    size: Count
     level: str
-    agents: int
+    agents: Count
     agents_are: str
     data_are: str
     method: str
@@ -52,15 +60,15 @@ class Row:
     outcome: str
     reason: str
     valid: bool
-    rmse: float | None
-    seconds: float
-    calls: int
-    judge_calls: int = 0
-    usage: Mapping[str, float] = field(default_factory=dict)
-    findings: Mapping[str, int] = field(default_factory=dict)
-    heals: Mapping[str, int] = field(default_factory=dict)
-    failures: int = 0
-    records: int = 0
+    rmse: Amount | None
+    seconds: Amount
+    calls: Count
+    judge_calls: Count = 0
+    usage: Mapping[str, Amount] = field(default_factory=dict)
+    findings: Mapping[str, Count] = field(default_factory=dict)
+    heals: Mapping[str, Count] = field(default_factory=dict)
+    failures: Count = 0
+    records: Count = 0
 
     @property
     def errors(self) -> int:
@@ -82,7 +90,7 @@ class Row:
         return json.dumps(asdict(self), sort_keys=True) + "\n"
 
 
-_KEYS = {f.name for f in fields(Row)}
+_ROW = TypeAdapter(Row)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -108,13 +116,17 @@ def _whole(text: str) -> str:
 
 def _row(path: Path, number: int, line: str) -> Row:
     try:
-        given: Any = json.loads(line)
-        return Row(**{key: value for key, value in given.items() if key in _KEYS})
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise SettingsError(
-            f"{path}, line {number} is no result of a run ({one_line(error)}); "
-            "take it out, and the run is made again"
-        ) from None
+        parse(line)  # what is stricter than pydantic: no key twice, bounded depth
+        return _ROW.validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        why = f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
+    except (json.JSONDecodeError, RecordError) as error:
+        why = str(error)
+    raise SettingsError(
+        f"{path}, line {number} is no result of a run ({one_line(why)}); "
+        "take it out, and the run is made again"
+    )
 
 
 def append_rows(path: Path, rows: Iterable[Row]) -> None:

@@ -183,7 +183,7 @@ class TeamRun:
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
             run = cls(**given)
-            TypeAdapter(cls).validate_python(asdict(run))
+            _RUN.validate_python(asdict(run))
             name = run.name
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
@@ -300,6 +300,7 @@ _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
 )  # fmt: skip
 _DEFAULT = TeamRun()
+_RUN = TypeAdapter(TeamRun)
 
 
 def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:

@@ -77,6 +77,31 @@ def test_json_that_is_no_fault_is_refused(row: dict[str, object]) -> None:
         Fault.read(row)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["%s target=ada", "%s", "crash %s", "crash target=ada %s=1", "crash target=ada start=%s",
+     "crash target=ada at_most=%s", "corrupt target=ada how=%s", "crash target=ada start='%s",
+     "%s x"],
+)  # fmt: skip
+def test_a_value_is_cut_in_an_error(text: str) -> None:
+    """It may be long, and steer a terminal."""
+    with pytest.raises(SettingsError) as refused:
+        Fault.parse(text % ("\x1b[31m\u202e" + "x" * 10_000))
+    said = str(refused.value)
+    assert len(said) < 600 and said.isprintable()
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), [], {}])
+@pytest.mark.parametrize("key", ["start_s", "end_s", "probability"])
+def test_json_of_numbers_that_are_none_is_refused(key: str, value: object) -> None:
+    """A whole number may be too large for a float."""
+    row: dict[str, object] = {"kind": "crash", "target": "ada", key: value}
+    if key == "probability":
+        row = {"kind": "crash", "target": "ada", "parameters": {key: value}}
+    with pytest.raises(SettingsError):
+        Fault.read(row)
+
+
 def test_the_end_of_a_window_is_not_in_it() -> None:
     fault = Fault(kind="crash", target="ada", start_s=1, end_s=2)
     assert [fault.is_on(time_s) for time_s in (0.999, 1, 1.999, 2)] == [False, True, True, False]

@@ -100,6 +100,10 @@ def test_no_code_that_a_label_names_is_run(
         (("faults", 0, "parameters"), []),
         (("injections",), []),
         (("injections", 0, "t"), None),
+        (("injections", 0, "t"), -(10**400)),
+        (("injections", 0, "ts"), 1e300),
+        (("faulted", "rmse"), 1e308),
+        (("twin", "seconds"), "NaN"),
         (("injections", 0, "ts"), []),
     ],
 )

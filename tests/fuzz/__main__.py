@@ -1,4 +1,4 @@
-"""Hostile inputs for an entrance: `python -m tests.fuzz reader|importers|server|journals`.
+"""Hostile inputs for an entrance: `python -m tests.fuzz reader|importers|server|journals|sets`.
 
     python -m tests.fuzz reader --count 10000 --seed 0
     python -m tests.fuzz reader --count 10000 --guided
@@ -24,7 +24,7 @@ LEFT = Path(".campaign")
 def main() -> int:
     """Fuzz an entrance; 0: all promises were kept, 1: not."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("entrance", choices=["reader", "importers", "server", "journals"])
+    parser.add_argument("entrance", choices=["reader", "importers", "server", "journals", "sets"])
     parser.add_argument("--count", type=int, default=10_000, help="how many inputs (10,000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first input")

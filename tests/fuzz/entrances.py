@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from dig.codec import decode, dumps, encode
 from dig.detectors import standard
-from dig.errors import DigError, ReplayError, TraceError
+from dig.errors import ReplayError, TraceError
 from dig.graph import InteractionGraph
-from dig.plain import one_line
 from dig.tasks.runs import TeamRun
 from dig.traces.chain import Chain, bare
 from dig.traces.importing.imports import import_file
@@ -31,6 +29,9 @@ from tests.oracle import Row
 from tests.traces.runs import directory, hasty, solved, store
 from tests.traces.viewing.client import TOKEN, parse, request
 
+from .entrance import Entrance, assert_short
+from .sets import Sets
+
 DATA = Path(__file__).parents[1] / "traces" / "data"
 _STATUSES = (200, 302, 400, 403, 404, 405, 414, 421, 431, 501, 505)
 _ROOM = 4 * 1024 * 1024
@@ -43,27 +44,6 @@ c,ann,planner,2026-03-01T10:00:05Z,a,120
 d,bob,*,3.5,,98
 e,planner,user,2026-03-01T10:00:11Z,c;d,218
 """
-
-
-class Entrance(ABC):
-    """Something that takes bytes from outside.
-
-    Attributes:
-        seeds: Valid inputs.
-    """
-
-    seeds: Sequence[bytes]
-
-    @abstractmethod
-    def take(self, data: bytes) -> bool:
-        """Hand an input in; what is documented is caught, all else comes out.
-
-        Returns:
-            Whether the input was accepted.
-        """
-
-    def close(self) -> None:  # noqa: B027  # most have nothing to close
-        """Let go of everything."""
 
 
 class Reader(Entrance):
@@ -223,16 +203,10 @@ def _rewind(path: Path, lines: int) -> None:
     rewind(path, lines // 2)
 
 
-def assert_short(error: DigError) -> None:
-    """What is said of a file is one line that does no harm, whatever is in the file."""
-    text = str(error)
-    assert len(text) < 2_000, len(text)
-    assert "\n" not in one_line(text)
-
-
 ENTRANCES: dict[str, Callable[[Path], Entrance]] = {
     "reader": Reader,
     "importers": Importers,
     "server": Requests,
     "journals": Journals,
+    "sets": Sets,
 }

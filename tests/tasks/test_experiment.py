@@ -171,6 +171,34 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         carry_out(SMALL, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("agents", "x"),
+        ("agents", True),
+        ("agents", 3.0),
+        ("agents", 10**400),
+        ("calls", -1),
+        ("rmse", "1"),
+        ("seconds", None),
+        ("valid", 1),
+        ("findings", []),
+        ("findings", {"ET": "many"}),
+        ("usage", {"tokens": {}}),
+        ("level", 3),
+    ],
+)
+def test_a_row_of_wrong_kinds_is_named(tmp_path: Path, key: str, value: object) -> None:
+    """By file, line and key, before a table is made of it."""
+    carry_out(SMALL, tmp_path)
+    results = tmp_path / RESULTS
+    first, *others = results.read_text().splitlines(keepends=True)
+    changed = json.dumps({**json.loads(first), key: value})
+    results.write_text("".join([*others, f"{changed}\n"]))
+    with pytest.raises(SettingsError, match=rf"line {len(NAMES)} is no result of a run \({key}"):
+        carry_out(SMALL, tmp_path)
+
+
 def test_one_run_that_fails_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
