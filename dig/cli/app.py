@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -12,7 +13,7 @@ from dig.errors import DigError
 from dig.plain import safe_text
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C."""
+"""The exit status after Ctrl-C, or if the process is asked to end (SIGTERM)."""
 
 app = typer.Typer(
     name="digmon",
@@ -27,6 +28,8 @@ app = typer.Typer(
 
 def main() -> NoReturn:
     """Run the command; every error that has a name ends in one sentence."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it ends a command as Ctrl-C does
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(prog_name="digmon")
     except DigError as error:

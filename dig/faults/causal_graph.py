@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -173,6 +172,9 @@ def _as_component(node: Node) -> Node:
 
 
 _T = TypeVar("_T", Node, Edge, RootCause)
+_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
+    kind: TypeAdapter(kind) for kind in (Node, Edge, RootCause)
+}
 
 
 def _list(body: Any, key: str) -> list[Any]:
@@ -180,11 +182,6 @@ def _list(body: Any, key: str) -> list[Any]:
     if not isinstance(values, list):
         raise RecordError(f"a causal graph has a list under the key {key!r}")
     return values
-
-
-@cache
-def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
-    return TypeAdapter(kind)
 
 
 def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
@@ -195,7 +192,7 @@ def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
             told = ", ".join(sorted(names))
             raise RecordError(f"{key}[{place}] is not an object with exactly the keys {told}")
         try:
-            yield _adapter(kind).validate_python({name: row[name] for name in names})
+            yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RecordError(f"{key}[{place}].{first['loc'][0]}: {first['msg']}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from hashlib import file_digest
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
@@ -68,7 +68,7 @@ def read_run(path: Path) -> tuple[Record, ...]:
     return records
 
 
-def check_sum(path: Path, sha256: str) -> None:
+def check_sum(path: Path, expected: str) -> None:
     """Make sure that a file is the one that it was.
 
     Raises:
@@ -76,10 +76,12 @@ def check_sum(path: Path, sha256: str) -> None:
     """
     try:
         with open_file(path) as file:
-            found = file_digest(file, "sha256").hexdigest()
+            found = sha256()
+            while piece := file.read(1 << 20):
+                found.update(piece)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    if found != sha256:
+    if found.hexdigest() != expected:
         raise SettingsError(
             f"{path} is not the file that was made: its checksum is not the one of the set"
         )

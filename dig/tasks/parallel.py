@@ -30,7 +30,11 @@ class Workers:
             on_loss: What to do about it if one of them dies, for errors.
         """
         self._jobs, self._what, self._on_loss = jobs, what, on_loss
-        self._pool = ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else None
+        self._pool = (
+            ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_can_be_ended)
+            if jobs > 1
+            else None
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -75,9 +79,15 @@ class Workers:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits; processes that are started meanwhile leave it to this one, from their birth."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    """Ctrl-C waits, and SIGTERM; processes that are started meanwhile leave Ctrl-C to this one,
+    from their birth."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _can_be_ended() -> None:
+    """In a new process: nobody else ends it if the one that started it was killed."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -131,4 +135,22 @@ def test_make_can_be_interrupted(
     code, out, err = call("bench", "make", "--out", tmp_path / "set", "--seed", 7, "--jobs", 1)
     assert (code, out) == (130, "")
     assert err.endswith("digmon: interrupted; nothing was kept\n")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_make_that_is_asked_to_end_leaves_nothing(tmp_path: Path, whole_group: bool) -> None:
+    """As after Ctrl-C, with processes at work; whether they are asked too, or not."""
+    command = [sys.executable, "-m", "dig", "bench", "make", "--out", "set", "--seed", "7"]
+    making = subprocess.Popen(
+        [*command, "--jobs", "2"], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    assert making.stderr is not None
+    assert "runs without a fault" in making.stderr.readline()
+    (os.killpg if whole_group else os.kill)(making.pid, signal.SIGTERM)
+    _, told = making.communicate(timeout=60)
+    assert making.returncode == 130
+    assert told.endswith("digmon: interrupted; nothing was kept\n")
+    assert "Traceback" not in told and "Warning" not in told
     assert not [*tmp_path.iterdir()]

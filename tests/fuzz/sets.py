@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +19,10 @@ from dig.faults.answers import read_answers
 from dig.faults.attributors import ATTRIBUTORS, attribute_all
 from dig.faults.candidates import Configuration, Recipe
 from dig.faults.fault import Fault
-from dig.faults.instances import BASELINE, FILES, INDEX, FaultSet
+from dig.faults.instances import BASELINE, FILES, INDEX, FaultSet, Label
 from dig.faults.scores_answers import score
 from dig.faults.scores_detectors import score_detectors
-from dig.faults.scores_healing import HealingScores, heal
+from dig.faults.scores_healing import HealingScores, Pair, heal
 from dig.faults.storing import make_set
 from dig.tasks.experiment import NEWSGROUPS, Grid, TaskGrid
 from dig.tasks.experiment_file import read_grid
@@ -34,7 +35,7 @@ from dig.tasks.tables_paper import all_tables
 from .entrance import Entrance, assert_short
 
 _RECIPE = Recipe(
-    seed=7, count=2, configurations=(Configuration(NEWSGROUPS, 20, 2),), baseline_runs=20
+    seed=7, count=1, configurations=(Configuration(NEWSGROUPS, 20, 2),), baseline_runs=20
 )
 _GRID = Grid(
     tasks=(TaskGrid(task=NEWSGROUPS, sizes=(20,)),), methods=("mas", "dig"), agents=(2,), seeds=(1,)
@@ -71,8 +72,11 @@ class Sets(Entrance):
     def __init__(self, folder: Path) -> None:
         self._path = folder
         self._valid = _made(folder)
+        self._written: dict[str, bytes] = {}
         self._write(b"")
-        self._runs = [one.label().run for one in FaultSet.open(folder).instances()]
+        (one,) = FaultSet.open(folder).instances()
+        self._label = one.label()
+        self._pair = heal(self._label)
         first = [f"public/i0001/{file}" for file in FILES]
         self.seeds = [
             self._input(INDEX, *first[2:]),
@@ -84,24 +88,36 @@ class Sets(Entrance):
         ]
 
     def take(self, data: bytes) -> bool:
-        self._write(data)
-        looks = [self._answers, self._detectors, self._healing, self._rows, self._plan, self._grid]
-        looks += [partial(self._attributed, name) for name in ATTRIBUTORS]
+        names = self._write(data)
+        looks: list[Callable[[], None]] = []
+        if names & {RESULTS, PLAN, OWN_GRID}:
+            looks += [self._rows, self._plan, self._grid]
+        if names - {RESULTS, PLAN, OWN_GRID}:
+            looks += [partial(self._attributed, name) for name in ATTRIBUTORS]
+            looks += [self._answers, self._detectors, self._healing]
         refused = [_is_refused(look) for look in looks]
-        return not any(refused)
+        return bool(looks) and not any(refused)
 
-    def _write(self, data: bytes) -> None:
-        """Write the files of an input, and the valid ones in place of those that it has not."""
-        files = dict(self._valid)
+    def _write(self, data: bytes) -> set[str]:
+        """Write the files of an input, and the valid ones in place of those that it has not.
+
+        Returns:
+            The names of those that it has.
+        """
+        files, given = dict(self._valid), set[str]()
         for part in re.split(rb"(?:^|\n)== ", data):
             name, _, content = part.partition(b"\n")
             if (known := name.decode("utf-8", "replace")) in files:
                 files[known] = content
+                given.add(known)
         for name, content in files.items():
             digest = sha256(content).hexdigest().encode()
             files[INDEX] = files[INDEX].replace(b"<%s>" % name.encode(), digest)
         for name, content in files.items():
-            (self._path / name).write_bytes(content)
+            if self._written.get(name) != content:
+                (self._path / name).write_bytes(content)
+        self._written = files
+        return given
 
     def _input(self, *names: str) -> bytes:
         return b"\n".join(b"== %s\n%s" % (name.encode(), self._valid[name]) for name in names)
@@ -120,13 +136,17 @@ class Sets(Entrance):
     def _healing(self) -> None:
         """Other runs than ours are read, and not played: they may be as long as somebody likes."""
         labels = [one.label() for one in FaultSet.open(self._path).labelled()]
-        pairs = []
-        for label, run in zip(labels, self._runs, strict=False):
-            assert label.team_run.agents_are == "simulated"
-            if label.run == run:
-                pairs.append(heal(label))
-        scores = HealingScores(tuple(pairs))
+        played = [self._healed(label) for label in labels if not label.is_healed]
+        scores = HealingScores(tuple(filter(None, played)))
         _shown([scores.table()], scores.to_json())
+
+    def _healed(self, label: Label) -> Pair | None:
+        assert label.team_run.agents_are == "simulated"
+        if label.run != self._label.run:
+            return None
+        if label.faults == self._label.faults:  # it would be played as it was before
+            return replace(self._pair, plain=label.faulted)
+        return heal(label)
 
     def _attributed(self, name: str) -> None:
         json.loads(attribute_all(name, FaultSet.open(self._path)).text().encode())
@@ -151,7 +171,7 @@ def _made(folder: Path) -> dict[str, bytes]:
     for path in (folder / "made").iterdir():
         path.rename(folder / path.name)
     (folder / "made").rmdir()
-    for path in sorted(folder.glob(f"{BASELINE}/*/*.jsonl"))[2:]:
+    for path in sorted(folder.glob(f"{BASELINE}/*/*.jsonl"))[1:]:
         path.unlink()
     carry_out(_GRID, folder)
     attributed = attribute_all("most_findings", FaultSet.open(folder))
