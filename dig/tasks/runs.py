@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Literal, cast
 
@@ -183,7 +184,7 @@ class TeamRun:
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
             run = cls(**given)
-            _RUN.validate_python(asdict(run))
+            _adapter().validate_python(asdict(run))
             name = run.name
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
@@ -300,7 +301,11 @@ _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
 )  # fmt: skip
 _DEFAULT = TeamRun()
-_RUN = TypeAdapter(TeamRun)
+
+
+@cache
+def _adapter() -> TypeAdapter[TeamRun]:
+    return TypeAdapter(TeamRun)
 
 
 def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:
