@@ -203,7 +203,7 @@ class Index(_Part):
 
 @dataclass(frozen=True)
 class Instance:
-    """One instance of a set.
+    """One instance of a set; the checksum of each file is compared as it is read.
 
     Attributes:
         entry: Its line in the index.
@@ -214,8 +214,6 @@ class Instance:
     entry: Entry
     folder: Path
     labels: Path
-
-    # Each file's checksum is compared when it is read: labels that are kept back are none.
 
     @property
     def is_labelled(self) -> bool:

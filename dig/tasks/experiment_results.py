@@ -23,7 +23,7 @@ PATTERNS = (*ERRORS, *WARNINGS)
 MOST = 10**15
 """How large a number may be: what is summed stays one."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
-Amount = Annotated[float, Field(ge=-MOST, le=MOST)]
+Amount = Annotated[float, Field(ge=-1e300, le=1e300)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from math import isfinite
 from pathlib import Path
 
 from dig.errors import DigError, SettingsError
@@ -180,7 +181,10 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
         raise KeyboardInterrupt
     if result.outcome == "stopped" and result.reason != STALLED:
         return Failed(run.name, how.allowance.used_up or result.reason)
-    return _row(cell, task, how, result, counts)
+    row = _row(cell, task, how, result, counts)
+    if row.rmse is not None and not isfinite(row.rmse):  # a row that nobody could read again
+        return Failed(run.name, f"the error of its answer is {row.rmse}, which is no number")
+    return row
 
 
 def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: Counts) -> Row:

@@ -28,6 +28,7 @@ from dig.tasks.experiment_report import write_report
 from dig.tasks.experiment_results import PATTERNS, Row, append_rows, read_rows
 from dig.tasks.experiment_runs import RESULTS, How, carry_out, carry_out_cells
 from dig.tasks.experiment_traces import make_set
+from dig.tasks.frequency import FrequencyTask
 from dig.tasks.judge import Judging, Verdict
 from dig.tasks.judge_model import INSTRUCTIONS
 from dig.tasks.profile import Profile
@@ -37,6 +38,7 @@ from dig.tasks.tables_directions import directions
 from dig.tasks.tables_intervals import mean
 from dig.tasks.tables_paper import all_tables
 from dig.tasks.tables_paper_figures import FIGURES
+from dig.tasks.task import Score
 from dig.traces.overview.cost import tokens
 from dig.traces.verify import verify
 from tests.llm.server import Answer, fails, says, serving
@@ -197,6 +199,17 @@ def test_a_row_of_wrong_kinds_is_named(tmp_path: Path, key: str, value: object) 
     results.write_text("".join([*others, f"{changed}\n"]))
     with pytest.raises(SettingsError, match=rf"line {len(NAMES)} is no result of a run \({key}"):
         carry_out(SMALL, tmp_path)
+
+
+def test_a_score_that_is_no_number_is_a_run_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a task of one's own, say; nobody could read its row again."""
+    monkeypatch.setattr(FrequencyTask, "score", lambda *_: Score(True, float("nan")))
+    outcome = carry_out(SMALL, tmp_path)
+    assert (outcome.rows, len(outcome.failed)) == ((), len(NAMES))
+    assert "is nan, which is no number" in outcome.failed[0].why
+    assert read_rows(tmp_path / RESULTS) == []
 
 
 def test_one_run_that_fails_does_not_end_the_others(
