@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from agent_framework import (
@@ -18,24 +17,7 @@ from dig.runtime.wrap import as_payload
 
 def shown(value: Any) -> Any:
     """A message or an output as plain JSON; of an agent what it said, not all it has read."""
-    if isinstance(value, AgentExecutorResponse):
-        return shown(value.agent_response)
-    if isinstance(value, AgentExecutorRequest):
-        return {"messages": shown(value.messages), "should_respond": value.should_respond}
-    if isinstance(value, AgentResponse):
-        said = [shown(one) for one in value.messages]
-        return said[0] if len(said) == 1 else said
-    if isinstance(value, Message):
-        return _message(value)
-    if isinstance(value, AgentResponseUpdate):
-        return value.text
-    if isinstance(value, list | tuple):
-        return [shown(one) for one in value]
-    if isinstance(value, dict):
-        return {str(key): shown(one) for key, one in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: shown(getattr(value, part.name, None)) for part in fields(value)}
-    return as_payload(value)
+    return as_payload(value, _words)
 
 
 def answer(outputs: list[Any]) -> Any:
@@ -48,7 +30,8 @@ def answer(outputs: list[Any]) -> Any:
 
 def is_notice(data: Any) -> bool:
     """Whether a message is only to be kept in mind, and asks for nothing."""
-    return isinstance(data, AgentExecutorRequest) and not data.should_respond
+    # Its type alone is looked at: a proxy may raise when it is asked of what class it is.
+    return issubclass(type(data), AgentExecutorRequest) and not data.should_respond
 
 
 def is_handoff(given: Any, sent: Any) -> bool:
@@ -64,11 +47,25 @@ def is_handoff(given: Any, sent: Any) -> bool:
     return sent is given or (type(sent) is type(given) and bool(shown(sent) == shown(given)))
 
 
+def _words(value: Any) -> Any:
+    if isinstance(value, AgentExecutorResponse):
+        return value.agent_response
+    if isinstance(value, AgentExecutorRequest):
+        return {"messages": value.messages, "should_respond": value.should_respond}
+    if isinstance(value, AgentResponse):
+        return value.messages[0] if len(value.messages) == 1 else [*value.messages]
+    if isinstance(value, Message):
+        return _message(value)
+    if isinstance(value, AgentResponseUpdate):
+        return value.text
+    return value
+
+
 def _message(message: Message) -> dict[str, Any]:
     said: dict[str, Any] = {"role": str(message.role), "text": message.text}
     if message.author_name:
         said["name"] = message.author_name
     calls = [one for one in message.contents if one.type == "function_call"]
     if calls:
-        said["calls"] = [{"name": c.name, "arguments": as_payload(c.arguments)} for c in calls]
+        said["calls"] = [{"name": c.name, "arguments": c.arguments} for c in calls]
     return said

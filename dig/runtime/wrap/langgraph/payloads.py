@@ -12,21 +12,21 @@ from dig.runtime.wrap import as_payload
 
 def shown(value: Any) -> Any:
     """A state, an update or an input as plain JSON, with messages cut down to what was said."""
+    return as_payload(value, _words)
+
+
+def _words(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         return _message(value)
-    if isinstance(value, list) and any(isinstance(one, BaseMessage) for one in value):
-        return [shown(one) for one in value]
-    if isinstance(value, dict):
-        return {str(key): shown(one) for key, one in value.items()}
     if isinstance(value, Command):
         told = {"resume": value.resume, "update": value.update, "goto": value.goto or None}
-        return {key: shown(one) for key, one in told.items() if one is not None}
-    return as_payload(value)
+        return {key: one for key, one in told.items() if one is not None}
+    return value
 
 
 def _message(message: BaseMessage) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.type, "content": as_payload(message.content)}
+    said: dict[str, Any] = {"role": message.type, "content": message.content}
     for key in ("name", "tool_calls", "tool_call_id"):
         if found := getattr(message, key, None):
-            said[key] = as_payload(found)
+            said[key] = found
     return said
