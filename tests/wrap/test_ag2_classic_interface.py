@@ -49,6 +49,7 @@ from .ag2_classic_teams import (
     team,
 )
 from .harness import Scenario, Script, play
+from .hostile_payloads import HOSTILE, Sulking, ring
 from .test_ag2_classic_healing import ping_pong
 
 
@@ -291,3 +292,35 @@ def test_a_journal_passes_the_independent_checker(asked: Scenario, tmp_path: Pat
     dig.unwrap(made[0])
     assert directory is not None
     assert not verify(directory / "trace.dig.jsonl").problems
+
+
+REPLIES: dict[str, Any] = {
+    **HOSTILE,
+    "calls are a number": {"content": "x", "tool_calls": 5},
+    "calls raise": {"content": "x", "tool_calls": Sulking()},
+    "calls of nothing": {"content": "x", "tool_calls": [None, {"function": {"name": ["x"]}}]},
+    "a key raises": {"content": "x", Sulking(): 1},
+    "content is odd": {"content": ["x", *HOSTILE.values()]},
+    "more": {"content": "x", "more": ring(), "role": "system", "name": "\ud800"},
+}
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_whatever_a_reply_is_made_of_the_chat_is_as_it_was_and_is_followed(name: str) -> None:
+    """What AG2 raises by itself is raised here too, and nothing else."""
+
+    def talk(*, wrapped: bool) -> Any:
+        ann, bob = agent(Script(), "ann"), agent(Script(), "bob")
+        bob.register_reply([ConversableAgent, None], lambda *given, **more: (True, REPLIES[name]))
+        if wrapped:
+            dig.wrap(ann, mode="heal")
+        try:
+            return len(ann.initiate_chat(bob, message="?", max_turns=2, silent=True).chat_history)
+        except Exception as error:
+            return repr(error)
+        finally:
+            if wrapped:
+                assert dig.session_of(ann).statistics().faults == 0
+                dig.unwrap(ann)
+
+    assert talk(wrapped=True) == talk(wrapped=False)

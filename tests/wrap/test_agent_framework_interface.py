@@ -15,7 +15,7 @@ pytest.importorskip(
     "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
 )
 
-from agent_framework import Agent, Workflow, WorkflowBuilder
+from agent_framework import Agent, Executor, Workflow, WorkflowBuilder, WorkflowContext, handler
 from agent_framework._workflows._runner import RunnerImpl
 
 import dig
@@ -44,6 +44,7 @@ from .agent_framework_teams import (
 )
 from .agent_framework_watch import Watched
 from .harness import Scenario, Script, play
+from .hostile_payloads import HOSTILE
 from .test_gates import Keeper
 
 
@@ -338,3 +339,41 @@ def test_a_journal_passes_the_independent_checker(asked: Scenario, tmp_path: Pat
     dig.unwrap(made[0])
     assert directory is not None
     assert not verify(directory / "trace.dig.jsonl").problems
+
+
+# --- what is passed on ------------------------------------------------------------------------
+
+
+class Anything(Executor):  # type: ignore[misc]
+    """Answers with what it is given, or sends something else on."""
+
+    def __init__(self, id: str, *sent: Any) -> None:
+        super().__init__(id)
+        self._sent = sent
+
+    @handler  # type: ignore[untyped-decorator]
+    async def work(self, data: object, ctx: WorkflowContext[object, object]) -> None:
+        """Something comes."""
+        for said in self._sent:
+            await ctx.send_message(said)
+        if not self._sent:
+            await ctx.yield_output(data)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(HOSTILE.keys() - {"very deep"})
+)  # agent-framework copies it
+def test_whatever_an_executor_sends_it_arrives_and_is_told_of(name: str) -> None:
+    """The wrapper loses track of nothing, so that the team is healed still."""
+    said = HOSTILE[name]
+    ann, bob = Anything("ann", [said], {"odd": said}), Anything("bob")
+    flow = WorkflowBuilder(start_executor=ann, name="team").add_edge(ann, bob).build()
+    watched = Watched("heal")
+
+    async def run() -> list[Any]:
+        outputs: list[Any] = (await watched(flow).run("?")).get_outputs()
+        return outputs
+
+    first, second = asyncio.run(run())
+    assert first[0] is said and second["odd"] is said
+    assert watched.leaves_nothing_open()

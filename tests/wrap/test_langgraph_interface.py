@@ -30,6 +30,7 @@ from dig.runtime.wrap import adapters
 from dig.runtime.wrap.langgraph.routes import is_handoff
 
 from .harness import Scenario, Script, play
+from .hostile_payloads import HOSTILE
 from .langgraph_asked import QUESTION, answer_back, thread
 from .langgraph_teams import State, asking, chain, failing, fan, graph, half_join, node, subgraph
 from .langgraph_watch import Watched, seats, team
@@ -346,3 +347,17 @@ def _call(tool: str) -> AIMessage:
 )  # fmt: skip
 def test_who_only_says_who_is_next_has_handed_on_what_it_got(written: Any, is_one: bool) -> None:
     assert is_handoff(written) is is_one
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_whatever_a_node_writes_it_arrives_and_is_told_of(name: str) -> None:
+    """The wrapper loses track of nothing, so that the team is healed still."""
+    odd = HOSTILE[name]
+    built: StateGraph[Any] = StateGraph(dict)
+    built.add_node("a", lambda state: {"odd": odd, "more": [AIMessage("x"), {"odd": odd}]})
+    built.add_node("b", lambda state: state)
+    built.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+    watched = Watched("heal")
+    result = asyncio.run(watched(built.compile()).ainvoke({"odd": odd}))
+    assert result["odd"] is odd
+    assert watched.leaves_nothing_open()

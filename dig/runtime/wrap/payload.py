@@ -20,8 +20,9 @@ from dig.plain import MOST_DIGITS
 MOST_DEPTH = 24
 MOST_IN_REPR = 200
 
-MOST_PARTS = 1_000_000
-"""How many parts of a value are told, which takes a second or two; a list of numbers is one."""
+MOST_PARTS = 250_000
+"""How many parts of a value are told, for which the team waits half a second; a list of numbers
+is one part."""
 
 _BIG = 10**MOST_DIGITS
 _LEAST_BYTES = 2

@@ -100,7 +100,7 @@ class Chat(Teller):
     def say(self, reply: Any, name: str) -> None:
         """An agent has spoken; ``None``: it has let the last word stand."""
         if reply is not None:
-            self._said, self._reply = words(reply), as_message(reply, name)
+            self.step(self._say, reply, name, otherwise=None)
 
     def fail(self, error: BaseException) -> None:
         """An agent has raised, or was cancelled before it could begin."""
@@ -163,6 +163,9 @@ class Chat(Teller):
         event = caller.send(payload, (seat,))
         sent.add(event, payload, name)
         return event
+
+    def _say(self, reply: Any, name: str) -> None:
+        self._said, self._reply = words(reply), as_message(reply, name)
 
     def _handed(self, turn: Turn, seat: str, payload: Any) -> list[str]:
         """A turn ends: what it was given goes on if it has only handed over, else its words do."""
