@@ -2,6 +2,8 @@
 
 A note never quotes what an agent wrote: what stands in a payload can be anything. So can a name,
 and the type of an event is an agent's to choose: each stays on its line and in its quotation marks.
+What some servers would take for the beginning of a role (`<|im_start|>`, `[INST]`) is written with
+round brackets, since a framework puts notes into prompts as they are.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ MOST_LISTED = 12
 MOST_QUOTED = 3
 MOST_CHARACTERS = 64
 
+_HARMLESS = str.maketrans("`<>[]", "'()()")
+
 
 def quoted(name: object) -> str:
     """An id or an agent's name as a note shows it."""
-    shown = one_line(name, MOST_CHARACTERS).replace("`", "'")
+    shown = one_line(name, MOST_CHARACTERS).translate(_HARMLESS)
     return f"`{shown}`"
 
 

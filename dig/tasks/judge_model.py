@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from dig.errors import SettingsError
 from dig.runtime.agents import Decision, View
+from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Messages, Model
 
 from .judge import Verdict, log_text
@@ -90,5 +90,5 @@ def brief(view: View) -> Messages:
     }
     return [
         {"role": "system", "content": INSTRUCTIONS},
-        {"role": "user", "content": json.dumps(situation, ensure_ascii=False, indent=0)},
+        {"role": "user", "content": encoded(situation, indent=0)},
     ]
