@@ -17,10 +17,11 @@ _NAMES = (
     r"(?:authorization|api[-_ ]?key|access[-_ ]?key(?:[-_ ]?id)?|account[-_ ]?key|secret[-_ ]?key"
     r"|private[-_ ]?key|client[-_ ]?secret|secret|token|passw(?:or)?d|passphrase|credentials?)"
 )
+# A quotation mark in JSON text in JSON text has a backslash before it, then 3, 7, 15 and 31.
 _SECRET = re.compile(
     r"(?i)(?P<head>"
-    rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}\\?[\"']?\s*(?:=>|:=|[:=])\s*"
-    r"\\?[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)"
+    rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}\\{{0,31}}[\"']?\s*(?:=>|:=|[:=])\s*"
+    r"\\{0,31}[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)"
     r"(?P<tail>(?!(?:bearer|basic)\s)(?!\*\*\*|-----BEGIN )[^\s\"'\\,;&<>]{6,})"
     r"|(?P<start>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,64}:)(?P<word>[^\s/@\"']{3,})(?=@)"
     # the shapes of well-known issuers, whose own documents describe them

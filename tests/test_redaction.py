@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.redaction import MASK, redacted
+from dig.redaction import MASK, mask_secrets, redacted
 from dig.tasks.newsgroups_posts import our_own
 from tests.secrets import planted
 
@@ -108,3 +108,16 @@ def test_no_text_makes_it_slow(piece: str) -> None:
     began = time.process_time()
     redacted({text: [text]})
     assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize("levels", range(5))
+def test_a_secret_is_found_in_json_text_in_json_text(levels: int) -> None:
+    """As it stands in `exchanges.jsonl`: a server's reply, with a decision, with a payload."""
+    text = '{"client_secret": "hunter2222", "more": "said"}'
+    for _ in range(levels):
+        text = json.dumps({"payload": text})
+    masked = mask_secrets(text)
+    assert "hunter2222" not in masked and "***" in masked and "said" in masked
+    for _ in range(levels):
+        masked = json.loads(masked)["payload"]
+    assert json.loads(masked) == {"client_secret": "***", "more": "said"}
