@@ -152,5 +152,5 @@ class Cases:
                 name, at = case.lost
                 stack.enter_context(broken(name, self._adapter, at))
             outcome = case.play(watched)
-        watched.detach()
+            watched.detach()
         return outcome, passes

@@ -198,7 +198,7 @@ class Runtime:
             return await whole(message, ctx)
         try:
             is_held = self._teller.step(self._session.is_held, mail.event, otherwise=False)
-            wait = partial(self._session.released, mail.event) if is_held else None
+            wait = partial(self._released, mail.event) if is_held else None
             await self._lines.through(agent.id, wait)
             if not isinstance(agent, RoutedAgent):
                 return await self._take(key, message, partial(whole, ctx=ctx))
@@ -208,6 +208,9 @@ class Runtime:
             raise
         await self._ignore(key, result)
         return result
+
+    async def _released(self, event: str) -> None:
+        await self._session.released(event)
 
     async def _handle(self, whole: Whole, agent: Any, message: Any, ctx: Any) -> Any:
         key = (ctx.message_id, agent.id)

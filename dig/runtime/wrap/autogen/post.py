@@ -61,18 +61,17 @@ class Post:
 
     async def through(self, work: Work) -> Any:
         """Have the agent work on it."""
-        step = self._teller.step
-        turn = step(self._begin, otherwise=None)
+        turn = self._teller.step(self._begin, otherwise=None)
         if turn is None:
             return await work(self._seat, ())
         try:
             with inside(turn):
                 result = await work(self._seat, turn.notes)
         except BaseException as error:
-            step(turn.fail, error, otherwise="")
+            self._teller.step(turn.fail, error, otherwise="")
             raise
         else:
-            step(self._end, turn, otherwise=None)
+            self._teller.step(self._end, turn, otherwise=None)
         finally:
             self._at_work.pop(turn, None)
         return result

@@ -48,5 +48,7 @@ class Messenger:
 
     def _bring(self, agent: str, note: str) -> None:
         if self.session is not None and self._deliver is not None:
-            guard = self.session.guard  # the loop is the host's: nothing may be raised there
-            self.loop.run(partial(guard, self._deliver, agent, note, otherwise=None))
+            self.loop.run(partial(self._call, self.session, self._deliver, agent, note))
+
+    def _call(self, session: Session, deliver: Deliver, agent: str, note: str) -> None:
+        session.guard(deliver, agent, note, otherwise=None)  # nothing may be raised on that loop

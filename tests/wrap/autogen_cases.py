@@ -1,0 +1,135 @@
+"""Cases that together come through every call that AutoGen's adapter makes of a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from autogen_core import CancellationToken
+
+from dig.detectors import standard
+from dig.runtime.host import Setup
+
+from . import autogen_runtimes as runtimes
+from .autogen_runtimes import RUNTIMES, Act, Net
+from .autogen_teams import SCENARIOS, ask, cancelled, round_robin, scenario, swarm
+from .autogen_watch import Watched
+from .framework_cases import Case, Wrap
+from .framework_gates import Usher, behind
+from .harness import Scenario
+from .test_autogen_healing import ask_two, early, early_once, ping_pong
+from .test_gates import Keeper
+
+PLAIN = [
+    "several_first-ask", "swarm-cancelled", "graph-ask_twice", "graph-cancelled", "dropping-ask",
+    "failing-ask", "failing-caught_and_again", "choosing_wrong-ask", "nested-ask",
+    "telling", "stopped", "odd", "caught", "at_once_in_turn",
+]  # fmt: skip
+OUTSIDE = {"outside": {"collector"}}
+
+
+def keeping(*kept: Any, after_s: float = 5.0) -> Callable[[], Setup]:
+    """Makes a setup in which nothing but a gate intervenes, which keeps some payloads."""
+    return lambda: Setup(detectors=standard, healers=dict, gates=[Keeper(*kept, after_s=after_s)])
+
+
+async def ask_ann(net: Net) -> Any:
+    return await net.ask("ann")
+
+
+async def tell_ann(net: Net) -> Any:
+    return await net.tell("ann")
+
+
+def net(name: str, acts: dict[str, Act], ask: Any = ask_ann) -> Scenario:
+    return runtimes.scenario(name, acts, ask)
+
+
+async def slow(node: Any, message: Any) -> str:
+    await asyncio.sleep(5)
+    return "Yes"
+
+
+async def tells_and_waits(node: Any, message: Any) -> None:
+    await node.tell("bob", "Go")
+    await asyncio.sleep(20)
+
+
+def passes_on(to: str) -> Act:
+    async def act(node: Any, message: Any) -> None:
+        await node.tell(to, message.text)
+
+    return act
+
+
+async def beside(node: Any, message: Any) -> str:
+    await node.tell("results", "A word in between")
+    return "the answer"
+
+
+async def nothing(node: Any, message: Any) -> None: ...
+
+
+async def tell_and_wait(net: Net) -> Any:
+    await net.runtime.publish_message(runtimes.Tell("Go"), runtimes.TopicId("ann", "default"))
+    await asyncio.sleep(60)
+    return net.heard
+
+
+def silent(wrap: Wrap) -> Scenario:
+    """Nobody answers, and who is told of that has nothing to say either."""
+    asked = net("silent", {"ann": nothing}, tell_and_wait)
+    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
+    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
+
+
+async def ask_briefly(team: Any) -> Any:
+    """Somebody does not wait for long, which is long enough for the agents themselves."""
+    async with asyncio.timeout(4.5):
+        return await ask(team)
+
+
+async def leave(team: Any) -> Any:
+    """Whoever asks has the whole program end before there is an answer."""
+    asking = asyncio.ensure_future(ask(team))
+    await asyncio.sleep(2)
+    return "gone" if not asking.done() else "answered"
+
+
+def unwrapped(wrap: Wrap) -> Scenario:
+    """The team gets back what is its own while somebody speaks."""
+
+    async def drive(team: Any) -> Any:
+        asking = asyncio.ensure_future(ask(team))
+        await asyncio.sleep(0.05)
+        if isinstance(wrap, Watched):
+            wrap.detach()
+        return await asking
+
+    asked = scenario(round_robin, drive)
+    return Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
+
+
+CASES = [
+    *(Case(one) for one in SCENARIOS if one.name in PLAIN),
+    *(Case(one, options=OUTSIDE) for one in RUNTIMES if one.name in PLAIN),
+    Case(scenario(swarm), options={"handoff": lambda message: True}),
+    Case(scenario(ping_pong)),
+    Case(scenario(early)),
+    Case(scenario(early_once, ask_two)),
+    Case(scenario(round_robin), behind(Usher("Welcome."))),
+    Case(scenario(round_robin, cancelled), keeping("A part")),
+    Case(scenario(round_robin, ask_briefly), keeping("A part")),
+    Case(scenario(round_robin, leave), keeping("A part")),
+    Case(unwrapped),
+    Case(net("giving_up", {"ann": runtimes.gives_up, "bob": slow})),
+    Case(net("waiting", {"ann": tells_and_waits, "bob": nothing}, tell_ann), options=OUTSIDE),
+    Case(
+        net("passing_on", {"ann": passes_on("bob"), "bob": passes_on("cyd"), "cyd": passes_on("results")}, tell_ann),
+        behind(Usher("Welcome.")), {**OUTSIDE, "annotate": lambda message, notes: message},
+    ),
+    Case(net("beside", {"ann": beside}), options=OUTSIDE),
+    Case(silent, options={**OUTSIDE, "deliver": lambda agent, note: None}),
+]
