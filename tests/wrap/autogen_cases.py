@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from autogen_core import CancellationToken
+from autogen_core import TopicId
 
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
 from . import autogen_runtimes as runtimes
-from .autogen_runtimes import RUNTIMES, Act, Net
-from .autogen_teams import SCENARIOS, ask, cancelled, round_robin, scenario, swarm
+from .autogen_runtimes import RUNTIMES, Act, Net, says
+from .autogen_teams import SCENARIOS, ask, ask_twice, cancelled, graph, round_robin, scenario, swarm
 from .autogen_watch import Watched
 from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
@@ -27,7 +26,7 @@ PLAIN = [
     "failing-ask", "failing-caught_and_again", "choosing_wrong-ask", "nested-ask",
     "telling", "stopped", "odd", "caught", "at_once_in_turn",
 ]  # fmt: skip
-OUTSIDE = {"outside": {"collector"}}
+OUTSIDE: dict[str, Any] = {"outside": {"collector"}}
 
 
 def keeping(*kept: Any, after_s: float = 5.0) -> Callable[[], Setup]:
@@ -64,6 +63,26 @@ def passes_on(to: str) -> Act:
     return act
 
 
+def as_it_is(message: Any, notes: tuple[str, ...]) -> Any:
+    return message
+
+
+passing_on = net(
+    "passing_on",
+    {"ann": passes_on("bob"), "bob": passes_on("cyd"), "cyd": passes_on("results")},
+    tell_ann,
+)
+
+
+async def tells_twice(node: Any, message: Any) -> None:
+    await node.tell("bob", "One")
+    await asyncio.sleep(5)
+    await node.tell("bob", "Two")
+
+
+telling_twice = net("telling_twice", {"ann": tells_twice, "bob": passes_on("results")}, tell_ann)
+
+
 async def beside(node: Any, message: Any) -> str:
     await node.tell("results", "A word in between")
     return "the answer"
@@ -73,7 +92,7 @@ async def nothing(node: Any, message: Any) -> None: ...
 
 
 async def tell_and_wait(net: Net) -> Any:
-    await net.runtime.publish_message(runtimes.Tell("Go"), runtimes.TopicId("ann", "default"))
+    await net.runtime.publish_message(runtimes.Tell("Go"), TopicId("ann", "default"))
     await asyncio.sleep(60)
     return net.heard
 
@@ -119,6 +138,9 @@ CASES = [
     Case(scenario(ping_pong)),
     Case(scenario(early)),
     Case(scenario(early_once, ask_two)),
+    Case(scenario(round_robin, ask_twice), behind(Usher())),
+    Case(scenario(graph, ask_twice), lost=("turn.emit", 1)),
+    Case(telling_twice, options=OUTSIDE, lost=("turn.send", 1)),
     Case(scenario(round_robin), behind(Usher("Welcome."))),
     Case(scenario(round_robin, cancelled), keeping("A part")),
     Case(scenario(round_robin, ask_briefly), keeping("A part")),
@@ -126,10 +148,10 @@ CASES = [
     Case(unwrapped),
     Case(net("giving_up", {"ann": runtimes.gives_up, "bob": slow})),
     Case(net("waiting", {"ann": tells_and_waits, "bob": nothing}, tell_ann), options=OUTSIDE),
-    Case(
-        net("passing_on", {"ann": passes_on("bob"), "bob": passes_on("cyd"), "cyd": passes_on("results")}, tell_ann),
-        behind(Usher("Welcome.")), {**OUTSIDE, "annotate": lambda message, notes: message},
-    ),
+    Case(passing_on, behind(Usher()), OUTSIDE),
+    Case(passing_on, behind(Usher("Welcome.")), {**OUTSIDE, "annotate": as_it_is}),
+    Case(net("asking", {"ann": runtimes.asks_bob, "bob": says("Yes")}), behind(Usher())),
+    Case(telling_twice, behind(Usher()), OUTSIDE),
     Case(net("beside", {"ann": beside}), options=OUTSIDE),
     Case(silent, options={**OUTSIDE, "deliver": lambda agent, note: None}),
 ]

@@ -119,6 +119,10 @@ class Holding:
             return bool(state.flight)
         return not (graph.is_accepted(event) or graph.is_bounced(event))
 
+    def is_awaited(self, event: str) -> bool:
+        """Whether somebody waits for an event; inside a step."""
+        return event in self._bells.values()
+
     async def released(self, event: str) -> None:
         """Wait until an event is not held, and run the gates that keep it."""
         if not self._steps.step(self.is_held, event, otherwise=False):

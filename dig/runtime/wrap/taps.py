@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from .session import Session
 
@@ -94,7 +94,11 @@ class Teller:
                 self._is_lost_now()
                 raise
 
-        return self.session.step(whole, otherwise=otherwise)
+        result: Any = self.session.step(whole, otherwise=_NOTHING)
+        if result is not _NOTHING:
+            return cast(_T, result)
+        self.is_lost = True  # also if it was never begun
+        return otherwise
 
     def lose_track(self) -> None:
         """Tell what can still be told, in the step that failed."""

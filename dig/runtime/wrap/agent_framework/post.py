@@ -154,6 +154,8 @@ class Post(Teller):
 
     def veto(self, wish: Reroute) -> str | None:
         """Why a message cannot go to another executor at this moment."""
+        if self.is_lost:
+            return "the wrapper has failed, and may be wrong about who gets it"
         ways = [(key[1], message) for key, (message, event) in self._routed.items()
                 if event == wish.event]  # fmt: skip
         if not ways and self._settling is not None:

@@ -97,10 +97,12 @@ class Run:
         mails = self._team.put_away()
         self._let_go(event for mail in mails for event in mail.events)
         for mail in mails:
-            session.begin(mail.executor, mail.events).fail(error, (end,))
+            turn = session.begin(mail.executor, mail.events)
+            turn.fail(error, (end,))
         if self.is_asked:
             self._let_go(self.last_words())
-            session.begin(end).fail(error, submits=True)
+            turn = session.begin(end)
+            turn.fail(error, submits=True)
 
     def _let_go(self, events: Iterable[str]) -> None:
         """Nobody waits for events any more: all of them first, since some wait for others."""

@@ -170,8 +170,8 @@ class WorkflowTaps:
         work = self._step(self._team.begin, mail, otherwise=None)
         if work is None:
             return await handler(data, context)
-        if self._annotate is not None and work.turn.notes:
-            notes = work.turn.notes
+        notes = () if self._team.only_looks else work.turn.notes
+        if self._annotate is not None and notes:
             data = self._session.guard(self._annotate, data, notes, otherwise=data)
         try:
             with inside(work.turn):
@@ -192,7 +192,8 @@ class WorkflowTaps:
     ) -> Any:  # fmt: skip
         """An agent is called; notes go to it beside its conversation, and to nobody else."""
         turn = current.get()
-        if turn is not None and turn.session is self._session and turn.notes:
+        is_ours = turn is not None and turn.session is self._session
+        if turn is not None and is_ours and turn.notes and not self._team.only_looks:
             given = executor._cache if messages is None else messages
             messages = [*given, *map(_as_message, turn.notes)]
         return whole(context, messages=messages)

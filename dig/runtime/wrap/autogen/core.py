@@ -49,8 +49,8 @@ def plan(
     messenger = Messenger(deliver)
 
     def attach(session: Session) -> Attached:
-        messenger.session = session
-        taps = Runtime(runtime, session, messenger.loop, others, annotate, may_bounce=bool(allowed))
+        messenger.teller = teller = Sender(session)
+        taps = Runtime(runtime, teller, messenger.loop, others, annotate, may_bounce=bool(allowed))
         return Attached(runtime, taps.restore)
 
     agents = tuple(name for name in runtime._agent_factories if name not in others)
@@ -58,17 +58,25 @@ def plan(
     return Plan("an AutoGen runtime", agents, attach, can, on_note=messenger.bring)
 
 
+class Sender(Teller):
+    """Tells a session of one runtime."""
+
+    def lose_track(self) -> None:
+        """It may be in nobody's mail what is held."""
+        self.session.let_go_rest()
+
+
 class Runtime:
     """The taps of one runtime."""
 
     def __init__(
-        self, runtime: Any, session: Session, loop: OnLoop, outside: frozenset[str],
+        self, runtime: Any, teller: Teller, loop: OnLoop, outside: frozenset[str],
         annotate: Annotate | None, *, may_bounce: bool,
     ) -> None:  # fmt: skip
         """Put them in place."""
         self._runtime = runtime
-        self._teller = Teller(session)
-        self._session = session
+        self._teller = teller
+        self._session = teller.session
         self._taps = taps = Taps()
         self._loop = loop
         self._outside = outside

@@ -59,8 +59,7 @@ def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> Plan:
     messenger, names = Messenger(deliver), tuple(team._participant_names)
 
     def attach(session: Session) -> Attached:
-        messenger.session = session
-        chat = Chat(session, team, handoff)
+        chat = messenger.teller = Chat(session, team, handoff)
         return Attached(team, Group(team, chat, messenger.loop).restore)
 
     can = CAN | ({"wake"} if deliver else set())

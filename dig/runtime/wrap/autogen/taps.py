@@ -9,6 +9,7 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.runtime.wrap import Session
 from dig.runtime.wrap.holding import OnLoop
+from dig.runtime.wrap.taps import Teller
 
 
 def must_have(owner: Any, names: tuple[str, ...]) -> None:
@@ -32,13 +33,13 @@ class Messenger:
 
     Attributes:
         loop: Where that is.
-        session: Whose notes these are; without one nothing is brought.
+        teller: Whose notes these are; without one, or if it has failed, nothing is brought.
     """
 
     def __init__(self, deliver: Deliver | None) -> None:
-        """Begin without a session."""
+        """Begin with nobody whose notes these are."""
         self.loop = OnLoop()
-        self.session: Session | None = None
+        self.teller: Teller | None = None
         self._deliver = deliver
 
     @property
@@ -47,8 +48,8 @@ class Messenger:
         return None if self._deliver is None else self._bring
 
     def _bring(self, agent: str, note: str) -> None:
-        if self.session is not None and self._deliver is not None:
-            self.loop.run(partial(self._call, self.session, self._deliver, agent, note))
+        if self.teller is not None and not self.teller.only_looks and self._deliver is not None:
+            self.loop.run(partial(self._call, self.teller.session, self._deliver, agent, note))
 
     def _call(self, session: Session, deliver: Deliver, agent: str, note: str) -> None:
         session.guard(deliver, agent, note, otherwise=None)  # nothing may be raised on that loop
