@@ -235,6 +235,24 @@ async def test_a_wait_that_fails_keeps_nothing_back(monkeypatch: pytest.MonkeyPa
     session.close()
 
 
+async def test_what_nobody_waits_for_can_be_let_go_of_and_the_rest_is_still_decided() -> None:
+    """A wrapper that has lost track does so, since it may never wait for it."""
+    gate = Keeper("x", "y")
+    session = Session(
+        ["ann", "bob", "boss"], setup_of(gates=[gate]), mode="heal", keeps_time=False,
+        clock=anyio.current_time, strict=True,
+    )  # fmt: skip
+    boss = session.begin("boss", (session.request("?", ("boss",)),))
+    lost, awaited = boss.send("x", ("ann",)), boss.send("y", ("bob",))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.released, awaited)
+        await anyio.sleep(0.5)
+        session.step(session.let_go_rest, otherwise=None)
+        assert not session.is_held(lost) and session.is_held(awaited)
+    assert gate.seen == ["y"] and not session.is_held(awaited)
+    session.close()
+
+
 @pytest.mark.parametrize("bounces", [True, False])
 async def test_a_gate_sends_no_answer_back_that_cannot_be_taken_back(bounces: bool) -> None:
     """As healing does not when it is submitted: it is accepted, however long it was kept."""
