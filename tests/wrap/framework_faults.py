@@ -1,9 +1,7 @@
-"""A fault at every call that an adapter makes of a session or a turn."""
+"""What an adapter calls of a session or a turn, or a user has handed in, is broken for good."""
 
 from __future__ import annotations
 
-import ast
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,31 +21,10 @@ PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
 """What a user may hand in, and what may break."""
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn}
-GUARDS = {"session.step", "session.guard"}  # these contain what others raise; see tests of the base
 INSIDE: dict[str, tuple[Any, str]] = {"session.released": (Holding, "released")}
 """What breaks instead of a call that contains all that can fail in it."""
 
 SHARED = Path(taps.__file__)  # what adapters call by way of the base
-NAMES = re.compile(r"\b_?(session|turn)s?(?:\[.*\])?$")
-
-
-def call_sites(adapter: Any, **also: str) -> list[str]:
-    """What the modules of an adapter call: `session.begin`, `turn.end`.
-
-    Args:
-        adapter: Its package.
-        also: Further names of variables, each for `session` or `turn`.
-    """
-    found = set()
-    for path in (*folder(adapter).glob("*.py"), SHARED):
-        for part in ast.walk(ast.parse(path.read_text())):
-            if isinstance(part, ast.Attribute):
-                owner = ast.unparse(part.value)
-                named = NAMES.search(owner)
-                kind = named[1] if named else also.get(owner.rpartition(".")[2].lstrip("_"))
-                if kind and callable(getattr(KINDS[kind], part.attr, None)):
-                    found.add(f"{kind}.{part.attr}")
-    return sorted(found - GUARDS)
 
 
 def folder(adapter: Any) -> Path:
@@ -55,30 +32,25 @@ def folder(adapter: Any) -> Path:
 
 
 @contextmanager
-def broken(site: str, adapter: Any, at: int) -> Iterator[list[str]]:
-    """While a block lasts, a call site of an adapter raises from its `at`-th call on.
-
-    Yields:
-        A list that gets longer with every fault.
-    """
-    kind, _, method = site.partition(".")
-    owner, name = INSIDE.get(site) or (KINDS[kind], method)
+def broken(called: str, adapter: Any, at: int) -> Iterator[None]:
+    """While a block lasts, what an adapter calls (`turn.end`) raises from its `at`-th call on."""
+    kind, _, method = called.partition(".")
+    owner, name = INSIDE.get(called) or (KINDS[kind], method)
     whole, inside = getattr(owner, name), str(folder(adapter))
-    count, planted = 0, list[str]()
+    count = 0
 
     def breaks(*args: Any, **kwargs: Any) -> Any:
         nonlocal count
         # The adapter's own calls break, not what the base does for itself.
         caller = sys._getframe(1).f_code.co_filename
-        is_ours = site in INSIDE or caller.startswith((inside, str(SHARED)))
+        is_ours = called in INSIDE or caller.startswith((inside, str(SHARED)))
         count += is_ours
         if is_ours and count >= at:
-            planted.append(site)
-            raise RuntimeError(f"planted in {site}")
+            raise RuntimeError(f"planted in {called}")
         return whole(*args, **kwargs)
 
     with patch.object(owner, name, breaks):
-        yield planted
+        yield
 
 
 def break_part(watched: Watched, part: str) -> None:

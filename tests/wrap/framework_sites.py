@@ -114,6 +114,7 @@ class Sites:
 
     Attributes:
         all: The sites, in order.
+        called: What of sessions and turns is called there: `turn.end`.
     """
 
     def __init__(self, adapter: Any, *tellers: Any, **also: str) -> None:
@@ -123,6 +124,8 @@ class Sites:
             self._paths.add(str(taps.__file__))
             tellers = (*tellers, taps.Teller)
         self.all = sorted({site for path in self._paths for site in self._read(path)})
+        every = {site.called for site in self.all}
+        self.called = sorted(one for one in every if one.startswith(("session.", "turn.")))
         self._by_name: dict[tuple[str, str], list[Site]] = defaultdict(list)
         for site in self.all:
             self._by_name[site.path, site.name].append(site)

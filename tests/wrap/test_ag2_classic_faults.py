@@ -18,7 +18,7 @@ from .ag2_classic_cases import CASES
 from .ag2_classic_cases import Watched as Whole
 from .ag2_classic_teams import Watched, Wrapping, scenario
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_sites import Site, Sites
 from .harness import Outcome, Scenario, play
 from .test_ag2_classic_healing import in_background, ping_pong, twice, two_at_once
@@ -29,7 +29,6 @@ HEALED = [scenario(ping_pong, in_group), scenario(two_at_once, in_group), scenar
 
 SITES = Sites(adapter, caller="turn")
 FAULTS = Cases(SITES, adapter, Whole, CASES, most=6)
-CALLED = call_sites(adapter, caller="turn")
 
 
 @cache
@@ -57,7 +56,7 @@ def test_once_one_chat_is_lost_no_answer_of_any_is_sent_back() -> None:
     assert passes.planted and watched.patterns == ["ET"]
 
 
-@pytest.mark.parametrize("called", CALLED)
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for asked in ASKED:
         for at in (1, 3):
@@ -68,7 +67,7 @@ def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
             assert mine == bare(asked), f"{called} raised in {asked} from call {at} on"
 
 
-@pytest.mark.parametrize("called", CALLED)
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_while_it_heals_leaves_the_host_a_result(called: str) -> None:
     for asked in [*HEALED, scenario(in_background)]:
         for at in (1, 2, 4):

@@ -15,7 +15,7 @@ from .ag2_cases import CASES
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_sites import Site, Sites
 from .harness import Outcome, play
 
@@ -41,7 +41,7 @@ def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None
     FAULTS.must_stand(site)
 
 
-@pytest.mark.parametrize("called", call_sites(adapter))
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for scenario in FRAGILE:
         for at in (1, 3):

@@ -20,7 +20,7 @@ from .agent_framework_cases import CASES, elsewhere, team, two_workers
 from .agent_framework_teams import chain
 from .agent_framework_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .harness import Outcome, play
@@ -78,7 +78,7 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody() -> None:
     watched.detach()
 
 
-@pytest.mark.parametrize("called", call_sites(adapter))
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for scenario in FRAGILE:
         for at in (1, 3):

@@ -18,7 +18,7 @@ from .autogen_teams import SCENARIOS, ask_twice, graph, round_robin
 from .autogen_teams import scenario as chat
 from .autogen_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .framework_watch import Broken
@@ -87,7 +87,7 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody(build: Any) -> None:
         watched.detach()
 
 
-@pytest.mark.parametrize("called", call_sites(adapter, caller="turn", sender="turn"))
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for scenario in FRAGILE:
         for at in (1, 3):

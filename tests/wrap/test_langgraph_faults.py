@@ -12,7 +12,7 @@ pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install
 from dig.runtime.wrap import langgraph as adapter
 
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .harness import Outcome, play
@@ -51,7 +51,7 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
     assert watched.session.statistics().faults == 1
 
 
-@pytest.mark.parametrize("called", call_sites(adapter))
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for scenario in PLAIN:
         for at in (1, 3):

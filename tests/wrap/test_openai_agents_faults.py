@@ -17,7 +17,7 @@ from dig.runtime.wrap import openai_agents as adapter
 from dig.runtime.wrap.openai_agents.taps import as_message
 
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken, call_sites
+from .framework_faults import PARTS, break_part, broken
 from .framework_sites import Site, Sites
 from .harness import Outcome, Scenario, play
 from .openai_agents_asked import SCENARIOS
@@ -68,7 +68,7 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
     assert watched.session.statistics().faults == 1
 
 
-@pytest.mark.parametrize("called", call_sites(adapter, asker="turn"))
+@pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
     for asked in ASKED:
         for at in (1, 3):
@@ -78,7 +78,7 @@ def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
             assert mine == bare(asked), f"{called} raised in {asked} from call {at} on"
 
 
-@pytest.mark.parametrize("called", call_sites(adapter, asker="turn"))
+@pytest.mark.parametrize("called", SITES.called)
 @pytest.mark.parametrize("build", [two_at_once, ping_pong])
 def test_what_fails_while_it_heals_leaves_the_host_a_result_or_its_own_exception(
     build: Any, called: str
