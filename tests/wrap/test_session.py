@@ -8,6 +8,7 @@ import pytest
 
 from dig.errors import DecisionError, RequestError
 from dig.runtime.wrap import Session
+from dig.runtime.wrap.taps import Teller
 from tests.helpers import Recorder
 
 from .watching import Clock, Watched, setup_of
@@ -157,3 +158,14 @@ def test_what_is_asked_after_the_end_is_not_done() -> None:
     assert len(it.trace) == length
     with pytest.raises(RequestError):
         it.session.monitor.start("ann")
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_wrapper_is_lost_once_a_step_has_failed_or_was_never_begun(is_closed: bool) -> None:
+    it = session_of("ann", strict=False)
+    teller = Teller(it.session)
+    assert teller.step(int, "1", otherwise=0) == 1 and not teller.is_lost
+    if is_closed:
+        it.session.close()
+    assert teller.step(int, "1" if is_closed else "one", otherwise=0) == 0
+    assert teller.is_lost and teller.only_looks

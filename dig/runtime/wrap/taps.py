@@ -97,7 +97,7 @@ class Teller:
         result: Any = self.session.step(whole, otherwise=_NOTHING)
         if result is not _NOTHING:
             return cast(_T, result)
-        self.is_lost = True  # also if it was never begun
+        self._is_lost_now()  # if it was never begun; else it is known already
         return otherwise
 
     def lose_track(self) -> None:
