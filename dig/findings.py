@@ -143,7 +143,11 @@ class Detector(Protocol):
 
 @runtime_checkable
 class ClockDetector(Detector, Protocol):
-    """A detector that also raises findings when nothing happens for a while."""
+    """A detector that also raises findings when nothing happens for a while.
+
+    With a method `awaited()`, it names the events about which it will: a long session does not let
+    go of them before.
+    """
 
     def deadline(self, graph: InteractionGraph) -> int | None:
         """The moment, in microseconds, at which it will have something to say if nothing comes.

@@ -25,11 +25,12 @@ Fault = Callable[[str, str], None]
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("clock", "detect", "due", "faults", "kinds", "let_go", "name")
+    __slots__ = ("awaited", "clock", "detect", "due", "faults", "kinds", "let_go", "name")
 
     def __init__(self, detector: Detector) -> None:
         self.detect = detector.detect
         self.clock = detector if isinstance(detector, ClockDetector) else None
+        self.awaited: Callable[[], Iterable[str]] = getattr(detector, "awaited", tuple)
         self.let_go: Callable[[InteractionGraph], object] = getattr(detector, "let_go", nothing)
         self.kinds: tuple[type, ...] | None = getattr(detector, "kinds", None)
         self.name = str(getattr(detector, "pattern", type(detector).__name__))
@@ -124,6 +125,16 @@ class Watch:
                         self._fail(part, "its deadline does not move on", at_once=True)
             self._due = self._next_due()
         return found
+
+    def awaited(self) -> set[str]:
+        """The events of which a detector will say something when time has passed."""
+        events = set[str]()
+        for part in self._parts:
+            try:
+                events.update(part.awaited())
+            except Exception as error:  # a detector must never be able to stop a team
+                self._fail(part, f"raised {error!r}")
+        return events
 
     def let_go(self) -> None:
         """The graph has let go of history: detectors forget what they know about that."""

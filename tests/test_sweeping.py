@@ -91,6 +91,30 @@ def test_what_arrived_at_its_time_is_put_off_no_more() -> None:
     assert list(stage.graph.event("e4").copies) == ["a"] and policies._put_off == {}
 
 
+class Stumbling(OrphanedEvent):
+    """OE, which fails at its first look."""
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        if graph.t == 1:
+            raise LookupError("its first look")
+        return super().detect(graph, record)
+
+
+def test_what_a_detector_will_speak_of_is_not_gone_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that begins late, since it failed once, raises what it has to, and is listened to."""
+    monkeypatch.setattr("dig.sweeping.GROWTH", 1)
+    healers = {"OE": HealOrphanedEvent()}
+    stage = Stage(session=True, keep=0, limits=LIMITS, detectors=[Stumbling()], healers=healers)
+    stage.give("")
+    stage.wait(2)
+    stage.monitor.redirect("e1", ("nobody",))
+    stage.wait(2)
+    assert [row.detail["who"] for row in rows(stage.sink, "incident")] == ["detector OE"]
+    assert [row.subject for row in rows(stage.sink, "finding")] == [{"event": "e1"}]
+    stage.give()
+    assert not stage.graph.knows("e1")
+
+
 class Curious:
     """A gate that is asked about everything."""
 

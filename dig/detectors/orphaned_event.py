@@ -6,7 +6,7 @@ Paper, section 5 (3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dig.explain import Explanation, Story
@@ -63,6 +63,10 @@ class OrphanedEvent:
         for event in sorted(ready, key=by_number):
             evidence = {"cause": event.cause}
             yield Finding("OE", graph.t, us, {"event": event.id}, evidence, why=explain)
+
+    def awaited(self) -> Iterable[str]:
+        """The orphans that are not raised yet: a session does not let go of them before."""
+        return self._due
 
     def let_go(self, graph: InteractionGraph) -> None:
         """Forget the orphans that nobody can find any more, and intervals that were broken."""

@@ -93,6 +93,10 @@ class Teller:
             except Exception:
                 self._is_lost_now()
                 raise
+            finally:
+                if self.is_lost:
+                    with suppress(Exception):
+                        self.session.let_go_rest()  # what is held may be in nobody's mail
 
         result: Any = self.session.step(whole, otherwise=_NOTHING)
         if result is not _NOTHING:

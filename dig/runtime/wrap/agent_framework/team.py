@@ -32,10 +32,6 @@ class Team(Post):
         self._handoff = handoff
         self._works: dict[Turn, Work] = {}
 
-    def lose_track(self) -> None:
-        """It may be in nobody's mail what is held."""
-        self.session.let_go_rest()
-
     def begin(self, mail: Mail) -> Work | None:
         """A handler begins."""
         if self.run is None:

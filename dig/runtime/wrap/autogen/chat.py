@@ -46,10 +46,6 @@ class Chat(Teller):
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
         self._is_over = False
 
-    def lose_track(self) -> None:
-        """It may be in nobody's mail what is held."""
-        self.session.let_go_rest()
-
     # --- the manager ---
 
     def begin_request(self, messages: Any) -> None:

@@ -49,21 +49,13 @@ def plan(
     messenger = Messenger(deliver)
 
     def attach(session: Session) -> Attached:
-        messenger.teller = teller = Sender(session)
+        messenger.teller = teller = Teller(session)
         taps = Runtime(runtime, teller, messenger.loop, others, annotate, may_bounce=bool(allowed))
         return Attached(runtime, taps.restore)
 
     agents = tuple(name for name in runtime._agent_factories if name not in others)
     can = CAN | allowed | ({"wake"} if deliver else set())
     return Plan("an AutoGen runtime", agents, attach, can, on_note=messenger.bring)
-
-
-class Sender(Teller):
-    """Tells a session of one runtime."""
-
-    def lose_track(self) -> None:
-        """It may be in nobody's mail what is held."""
-        self.session.let_go_rest()
 
 
 class Runtime:
