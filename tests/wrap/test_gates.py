@@ -12,6 +12,7 @@ from dig import Hold, Inject, InteractionGraph, Pending, Reroute
 from dig.errors import SettingsError
 from dig.findings import Intervention
 from dig.runtime.wrap import Session, notes
+from dig.runtime.wrap.session import let_go_rest
 
 from .watching import setup_of, watched
 
@@ -247,7 +248,7 @@ async def test_what_nobody_waits_for_can_be_let_go_of_and_the_rest_is_still_deci
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.released, awaited)
         await anyio.sleep(0.5)
-        session.step(session.let_go_rest, otherwise=None)
+        session.step(let_go_rest, session, otherwise=None)
         assert not session.is_held(lost) and session.is_held(awaited)
     assert gate.seen == ["y"] and not session.is_held(awaited)
     session.close()

@@ -207,17 +207,6 @@ class Session(Steps):
         """Release an event now, because who waited for it was cancelled; nobody gets it back."""
         self.step(self._holding.let_go, event, otherwise=None)
 
-    def let_go_rest(self) -> None:
-        """Release all that is held and that nobody waits for at this moment; inside a step.
-
-        For a wrapper that has lost track: if nobody ever waits for it, it stays held until its
-        gate's time is up, and keeps back whatever comes after it.
-        """
-        agents = self.monitor.graph.agents.values()
-        for event in dict.fromkeys(event for one in agents for event in one.incoming):
-            if not self._holding.is_awaited(event):
-                self.let_go(event)
-
     def seats_of(self, event: str) -> tuple[str, ...]:
         """In front of whom an event lies: those it was sent to, or those healing sent it to."""
         graph = self.monitor.graph
@@ -307,6 +296,18 @@ class Session(Steps):
             return "an answer goes back to who submitted it"
         bounces = all(turn.bounces for turn in self._turns if turn.seat == seat)
         return None if bounces else "this answer cannot be taken back"
+
+
+def let_go_rest(session: Session) -> None:
+    """Release all that is held and that nobody waits for at this moment; inside a step.
+
+    For a wrapper that has lost track: if nobody ever waits for it, it stays held until its gate's
+    time is up, and keeps back whatever comes after it.
+    """
+    agents = session.monitor.graph.agents.values()
+    for event in dict.fromkeys(event for one in agents for event in one.incoming):
+        if not session._holding.is_awaited(event):
+            session.let_go(event)
 
 
 def fitting(setup: Setup, mode: Mode) -> Setup:

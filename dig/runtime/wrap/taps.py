@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, ClassVar, TypeVar, cast
 
-from .session import Session
+from .session import Session, let_go_rest
 
 _T = TypeVar("_T")
 
@@ -96,7 +96,7 @@ class Teller:
             finally:
                 if self.is_lost:
                     with suppress(Exception):
-                        self.session.let_go_rest()  # what is held may be in nobody's mail
+                        let_go_rest(self.session)  # what is held may be in nobody's mail
 
         result: Any = self.session.step(whole, otherwise=_NOTHING)
         if result is not _NOTHING:
