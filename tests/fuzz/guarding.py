@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import signal
 import sys
 from collections.abc import Iterator
@@ -55,11 +56,13 @@ class Watchman:
         before = signal.signal(signal.SIGALRM, _late), signal.signal(signal.SIGPROF, _late)
         left, _ = signal.setitimer(signal.ITIMER_REAL, patience_s)  # a test's own limit may run
         signal.setitimer(signal.ITIMER_PROF, most_s)
+        gc.disable()  # what others have left to be cleaned up is none of the input's doing
         self._folder, self._seen = str(folder), []
         try:
             yield
         finally:
             self._folder = None
+            gc.enable()
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before[0])

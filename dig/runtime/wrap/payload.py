@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn
 
 from dig.codec import dumps
 from dig.entrance import MOST_BYTES, PER_CHARACTER
@@ -46,10 +46,11 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
     """
     if type(value) is str:
         return value
+    telling = _Telling(words)
     try:
-        return _Telling(words).tell(value, 0)
-    except _TooMuch as much:
-        return {much.what: much.most}
+        return telling.tell(value, 0)
+    except Exception:  # raised only when it is too much
+        return telling.too_much
 
 
 def as_small_payload(value: Any) -> Any:
@@ -75,15 +76,6 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return call
 
 
-class _TooMuch(Exception):
-    """No event can carry this."""
-
-    def __init__(self, what: str, most: int) -> None:
-        super().__init__(what, most)
-        self.what = what
-        self.most = most
-
-
 class _Telling:
     """Tells one value, as long as an event might carry it."""
 
@@ -91,23 +83,28 @@ class _Telling:
         self._words = words
         self._bytes, self._parts = MOST_BYTES, MOST_PARTS
         self._inside: set[int] = set()  # by id: whose parts are being told
+        self.too_much: dict[str, int] | None = None  # what is told instead, if that is so
 
     def tell(self, value: Any, depth: int) -> Any:
         """A part of it."""
         self._parts -= 1
         if self._parts < 0:
-            raise _TooMuch("$too_many", MOST_PARTS)
+            self._stop("$too_many", MOST_PARTS)
         try:
             return self._plain(value, depth)
-        except _TooMuch:
-            raise
         except Exception:  # a host's object may raise whatever it likes
+            if self.too_much is not None:
+                raise
             return _untold(value)
+
+    def _stop(self, what: str, most: int) -> NoReturn:
+        self.too_much = {what: most}
+        raise OverflowError(what)
 
     def _spend(self, size: int) -> None:
         self._bytes -= size
         if self._bytes < 0:
-            raise _TooMuch("$too_large", MOST_BYTES)
+            self._stop("$too_large", MOST_BYTES)
 
     def _plain(self, value: Any, depth: int) -> Any:
         kind = type(value)
