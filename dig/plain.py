@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import PayloadError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 MOST_DEPTH = 64
 MOST_DIGITS = 4300
@@ -104,6 +107,12 @@ def cut(parts: Sequence[str], comma: str = ", ", *, most: int = MOST_LISTED, of:
     """The first of some parts, and how many more there are (`of` is how many in all)."""
     more = max(of, len(parts)) - most
     return comma.join(parts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def first_wrong(error: ValidationError) -> tuple[str, str]:
+    """Where something does not fit a model first, and what is wrong there: as pydantic has it."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ".".join(map(str, first["loc"])), first["msg"]
 
 
 def counted(number: int, noun: str) -> str:

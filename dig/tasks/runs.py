@@ -22,7 +22,7 @@ from dig.findings import Budget, Healer
 from dig.ledger import Sink
 from dig.means import MEANS, Means
 from dig.messages import Output
-from dig.plain import one_line, safe_text
+from dig.plain import first_wrong, one_line, safe_text
 from dig.records import Limits
 from dig.runtime.agents import Policy
 from dig.runtime.bus import Bus
@@ -187,9 +187,7 @@ class TeamRun:
             _adapter().validate_python(asdict(run))
             name = run.name
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise _no_run(f"{place}: {first['msg']}") from None
+            raise _no_run(": ".join(first_wrong(error))) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _no_run(error) from None
         if name != about.get("run"):

@@ -16,7 +16,7 @@ from dig.detectors import HealAsJudged, Judged, standard, standard_healers
 from dig.errors import DigError, ReplayError
 from dig.findings import Budget
 from dig.means import MEANS, Means
-from dig.plain import safe_text
+from dig.plain import first_wrong, safe_text
 from dig.runtime.host import Setup
 
 MOST_SHOWN = 200
@@ -147,9 +147,8 @@ def header_of(path: Path, said: Mapping[str, Any]) -> Header:
     try:
         return Header.model_validate(said)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = safe_text(".".join(map(str, first["loc"])), MOST_SHOWN)
+        place, why = (safe_text(text, MOST_SHOWN) for text in first_wrong(error))
         raise ReplayError(
             f"{path}: what its first line says about how the run was made is wrong at {place}: "
-            f"{safe_text(first['msg'], MOST_SHOWN)}"
+            f"{why}"
         ) from None
