@@ -18,10 +18,9 @@ from dig.followers import Followers
 from dig.ledger import Sink
 from dig.messages import Output
 from dig.monitor import Monitor
-from dig.runtime.bus import Bus
+from dig.runtime.bus import Bus, Resumed
 from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
-from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Happening, Simulation
 from dig.traces.exchanges import exchanges
 from dig.traces.journal import KEEPING, Journal, Keeping, RunDirectory
