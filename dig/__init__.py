@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import typing
 
+from ._version import __version__ as __version__
 from .behaviour import same_behaviour, signature
 from .errors import DigError
 from .findings import Budget, Create, Detector, Finding, Gate, Healer, Hold, Inject, Reroute
@@ -38,8 +39,6 @@ if typing.TYPE_CHECKING:
     from dig.runtime.wrap import notes
 
     from .wrapping import session_of, unwrap, wrap
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Budget",

@@ -320,7 +320,7 @@ SCHEDULED = [
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(
-        "bus-alarm-not-moved", "runtime/alarm.py",
+        "bus-alarm-not-moved", BUS,
         "due < self._due", "due > self._due",
         "an alarm is not set earlier when something is due earlier", SHELL,
     ),

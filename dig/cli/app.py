@@ -43,7 +43,7 @@ def main() -> NoReturn:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dig import __version__
+        from dig._version import __version__
 
         print(f"digmon {__version__}")
         raise typer.Exit

@@ -12,6 +12,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
+from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
 from dig.findings import Budget, Detector, Fit, Gate, Healer
 from dig.ledger import Sink
@@ -140,10 +141,9 @@ class Setup:
 
 
 def _part(part: object) -> dict[str, Any]:
-    """A part that was handed in: its class, and the numbers and texts that it was made with."""
-    kind = type(part)
-    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-    for name in signature(kind).parameters:
+    """A part that was handed in: its name, and the numbers and texts that it was made with."""
+    described: dict[str, Any] = {"class": recorded_name(part)}
+    for name in signature(type(part)).parameters:
         value = getattr(part, name, getattr(part, f"_{name}", None))
         if isinstance(value, bool | int | float | str):
             described[name] = value

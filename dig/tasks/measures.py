@@ -12,8 +12,8 @@ from dig.runtime.result import RunResult
 from dig.traces.overview.cost import Costs, tokens
 from dig.traces.words import Row
 
+from .runs import OWN, SIMULATED
 from .task import Score
-from .teams import OWN, SIMULATED
 
 
 class Counts(Costs):

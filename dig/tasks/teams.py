@@ -22,17 +22,14 @@ from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
 
 from .catalogue import kind
 from .named import call, load
+from .runs import MODEL, OWN, SIMULATED, TeamRun
 from .task import Task
 
 if TYPE_CHECKING:
     from dig.runtime.llm import Model
 
-    from .runs import TeamRun
-
 Team = Mapping[str, Agent | AgentFunction | Policy]
 """Agents by name; those that have a `plan` can work in virtual time."""
-
-SIMULATED, OWN, MODEL = "simulated", "own", "model"
 
 
 def team(run: TeamRun, task: Task) -> Team:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dig.detectors import HealAsJudged, Judged, standard, standard_healers
+from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError
 from dig.findings import Budget
 from dig.means import MEANS, Means
@@ -22,25 +22,12 @@ from dig.runtime.host import Setup
 MOST_SHOWN = 200
 
 
-def _named(*parts: object) -> dict[str, type[Any]]:
-    return {f"{type(part).__module__}.{type(part).__qualname__}": type(part) for part in parts}
-
-
-_OURS = _named(
-    *standard(),
-    *standard_healers().values(),
-    *standard_healers(designate=True).values(),
-    Judged(),
-    HealAsJudged(),
-)
-
-
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Part(_Strict):
-    """A detector, healer or gate: its class, and what it was made with."""
+    """A detector, healer or gate: its recorded name, and what it was made with."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -49,7 +36,7 @@ class Part(_Strict):
     @property
     def is_ours(self) -> bool:
         """Whether it is of one of dig's own classes."""
-        return self.name in _OURS
+        return self.name in RECORDED
 
     def made(self, method: str) -> Any:
         """A fresh one like it.
@@ -60,10 +47,10 @@ class Part(_Strict):
         Raises:
             ReplayError: Such a part cannot be made.
         """
-        if not hasattr(_OURS[self.name], method):
+        if not hasattr(RECORDED[self.name], method):
             raise ReplayError(f"a part like {self.name} cannot {method}")
         try:
-            return _OURS[self.name](**(self.model_extra or {}))
+            return RECORDED[self.name](**(self.model_extra or {}))
         except (TypeError, ValueError, DigError) as error:
             told = safe_text(str(error), MOST_SHOWN)
             raise ReplayError(f"a part like {self.name} cannot be made: {told}") from None
