@@ -7,14 +7,14 @@ and takes whatever the session may still write.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from .frozen import frozen
+from .graph import InteractionGraph
+from .records import Record
 
-if TYPE_CHECKING:
-    from .graph import InteractionGraph
-    from .ledger import Sink
-    from .records import Record
+Sink = Callable[[Record], None]
+"""Is given every record before its effect happens; see `Followers` about `let_go`."""
 
 
 @frozen

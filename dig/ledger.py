@@ -11,17 +11,15 @@ from typing import Any
 
 from . import records
 from .errors import RequestError
-from .findings import Detector, Finding
-from .followers import Followers, Sweep
+from .finding import Finding
+from .followers import Followers, Sink, Sweep
 from .messages import Answered, Delivered, Effect, Output, Over, Raised, Wake
 from .postbox import Postbox
+from .protocols import Detector
 from .records import SYSTEM, Record, micros
 from .watch import Watch
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
-
-Sink = Callable[[Record], None]
-"""Is given every record before its effect happens; see `dig.followers` about `let_go`."""
 
 
 class Numbered:

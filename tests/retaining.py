@@ -12,7 +12,7 @@ from unittest.mock import patch
 from dig.codec import decode
 from dig.detectors import standard
 from dig.errors import RequestError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.followers import Sweep
 from dig.records import Record
 from dig.traces.otel.content import Content

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from dig.detectors import standard
-from dig.findings import Detector
+from dig.protocols import Detector
 
 from . import mutants
 from .comparison import find, numbered_trace

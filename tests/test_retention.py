@@ -10,7 +10,8 @@ from dig.behaviour import Behaviour
 from dig.codec import decode
 from dig.detectors import standard
 from dig.errors import RuleError, SettingsError
-from dig.findings import Finding
+from dig.explain import explain
+from dig.finding import Finding
 from dig.graph import InteractionGraph
 from dig.watch import Watch
 from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
@@ -190,7 +191,7 @@ def test_what_is_gone_is_not_told_otherwise(number: int) -> None:
     _, letting_go = found_letting_go(rows, number, keep=5, often=0.4)
     findings, whole = found_in(rows)
     for finding in findings:
-        told, known = finding.explain(letting_go.graph), finding.explain(whole.graph)
+        told, known = (explain(one.graph, finding) for one in (letting_go, whole))
         assert told.text.count("nobody has seen") <= known.text.count("nobody has seen")
         assert len(told.paths) == len(known.paths)
         for path, all_of_it in zip(told.paths, known.paths, strict=True):

@@ -18,11 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
 from dig.errors import SettingsError
-from dig.findings import Budget, Healer
-from dig.ledger import Sink
-from dig.means import MEANS, Means
+from dig.findings import MEANS, Budget, Means
+from dig.followers import Sink
 from dig.messages import Output
-from dig.plain import one_line, safe_text
+from dig.protocols import Healer
 from dig.records import Limits
 from dig.runtime.agents import Policy
 from dig.runtime.bus import Bus
@@ -30,6 +29,7 @@ from dig.runtime.commit import Durable
 from dig.runtime.host import Setup
 from dig.runtime.simulation import Simulation
 from dig.settings import MOST_SECONDS, Thresholds
+from dig.text import one_line, safe_text
 
 from .catalogue import TASKS, kind
 from .count_frequency import TASK as COUNT_FREQUENCY

@@ -14,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dig.detectors import HealAsJudged, Judged, standard, standard_healers
 from dig.errors import DigError, ReplayError
-from dig.findings import Budget
-from dig.means import MEANS, Means
-from dig.plain import safe_text
+from dig.findings import MEANS, Budget, Means
 from dig.runtime.host import Setup
+from dig.text import safe_text
 
 MOST_SHOWN = 200
 
