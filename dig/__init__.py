@@ -4,14 +4,14 @@ The map of the package, from the inside out:
 
 - `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
 - `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
-  `dig.lineage`, `dig.ranges`, `dig.problems`, `dig.views`: parts of the graph.
+  `dig.lineage`, `dig.coverage`, `dig.ranges`, `dig.retention`, `dig.views`, `dig.notebook`: parts
+  of the graph.
 - `dig.behaviour`: whether two runs are the same behaviour. `dig.isomorphism`: part of it.
 - `dig.finding`: what detectors raise. `dig.explain`: why. `dig.findings`: what healing may do.
 - `dig.protocols`: what detectors and healers are. `dig.watch`: a graph with detectors.
 - `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
-  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it.
-  `dig.messages`: what goes in and out, and gates.
-  `dig.followers`: who is given every record.
+  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and
+  out, and gates. `dig.followers`: who is given every record.
 - `dig.redaction`: what nobody may see is masked. `dig.plain`, `dig.text`, `dig.html`: values from
   outside as JSON, as text and as tables.
 - `dig.detectors`: the failure patterns and their healing. `dig.describe`: findings in words.

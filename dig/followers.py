@@ -36,7 +36,7 @@ class Sweep:
 
     def repeat(self, graph: InteractionGraph) -> None:
         """Have another graph, which stands after the same record, let go of the same."""
-        graph.let_go(self.keep, self.pinned, self.given_up)
+        graph.evict(self.keep, self.pinned, self.given_up)
 
 
 class Followers:

@@ -128,7 +128,7 @@ class Ledger:
     def let_go(self, keep: int, pinned: Iterable[str]) -> None:
         """Let go of closed history, and of what is kept about it here."""
         pinned = frozenset((*self.held, *pinned, *self._watch.awaited()))
-        sweep = Sweep(self.graph.t, keep, pinned, self.graph.let_go(keep, pinned))
+        sweep = Sweep(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.post.let_go()
         self.diverted = {event for event in self.diverted if event in self.post}
         self._watch.let_go()

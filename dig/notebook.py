@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from .html import MOST_ROWS, STRIP_WIDTH, Cell, Strip, table
 from .records import FATES
+from .state import GraphState
 from .text import counted, name, one_line
 
-if TYPE_CHECKING:
-    from .graph import InteractionGraph
 
-
-def graph_html(graph: InteractionGraph) -> str:
+def graph_html(graph: GraphState) -> str:
     """A graph: a row for each agent, with when it was active and what it did with its events."""
     if graph.t < 0:
         return table("A graph without records", ())
@@ -45,7 +42,7 @@ def graph_html(graph: InteractionGraph) -> str:
     return table(title, rows, heads)
 
 
-def _lanes(graph: InteractionGraph) -> dict[str, tuple[list[int], Counter[int]]]:
+def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
     """For each agent its activations, and how often it did what with an event."""
     h = graph.history
     names = dict.fromkeys((*graph.run.agents, *h.agent_names))
@@ -57,7 +54,7 @@ def _lanes(graph: InteractionGraph) -> dict[str, tuple[list[int], Counter[int]]]
     return lanes
 
 
-def _stretches(graph: InteractionGraph, turns: Iterable[int]) -> list[tuple[int, int]]:
+def _stretches(graph: GraphState, turns: Iterable[int]) -> list[tuple[int, int]]:
     """When activations were going on, in pixels of a strip; what touches is one stretch."""
     h, whole = graph.history, graph.t + 1
     found: list[tuple[int, int]] = []

@@ -53,7 +53,7 @@ def found_letting_go(
     named = [(row["t"], row["event"]) for row in rows if row["kind"] in NAMING]
     for row in rows:
         if watch.graph.t >= 0 and not watch.graph.awaited and rng.random() < often:
-            watch.graph.let_go(keep, {event for t, event in named if t >= row["t"]})
+            watch.graph.evict(keep, {event for t, event in named if t >= row["t"]})
             watch.let_go()
         found += watch.feed(decode(row))
     return [finding.row() for finding in found], watch

@@ -10,8 +10,7 @@ from typing import Any
 from dig.explain import Story
 from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.problems import Problem
-from dig.state import by_number
+from dig.state import Problem, by_number
 from dig.text import MOST_LISTED, counted, name, names
 
 from .idle import IdleDetector

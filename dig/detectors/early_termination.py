@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dig.coverage import answer, uncovered
 from dig.explain import Story
 from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.lineage import answer, uncovered
 from dig.records import Emit, Record
 from dig.state import by_number
 from dig.text import name, names

@@ -15,8 +15,8 @@ from typing import Any
 
 from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.problems import Problem
 from dig.records import CHANGING, Join, Limits, Record, micros
+from dig.state import Problem
 
 
 class _Interval:

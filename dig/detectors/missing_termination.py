@@ -10,7 +10,7 @@ from typing import Any
 from dig.explain import Story
 from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.problems import Problem
+from dig.state import Problem
 from dig.text import name
 
 from .idle import IdleDetector
