@@ -74,7 +74,7 @@ SCHEDULED = [
     ),
     Mutant(
         "sweeping-latest", "retention.py",
-        "        stays.keep_rows(v for v in latest if v is not None)\n", "",
+        "    stays.keep_rows(v for v in latest if v is not None)\n", "",
         "who worked last on a problem is not known when healing tells it to submit", SIMULATOR,
     ),
     Mutant(

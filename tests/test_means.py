@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dig.errors import ReplayError
-from dig.means import MEANS, Means
+from dig.findings import MEANS, Means
 from dig.records import Emit, HealRow, Record, Redirect
 from dig.runtime import Setup
 from dig.tasks.arrange import arrange, make_simulation, make_task

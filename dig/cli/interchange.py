@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dig.errors import SettingsError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .app import app
 from .exporting import PerAgent, send

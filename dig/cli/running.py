@@ -21,7 +21,7 @@ from .reporting import report_row
 from .viewing import View, viewing
 
 if TYPE_CHECKING:
-    from dig.ledger import Sink
+    from dig.followers import Sink
     from dig.tasks.execute import Execution
     from dig.tasks.runs import TeamRun
     from dig.tasks.task import Task

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from dig.errors import RecordError
-from dig.plain import first_wrong
+from dig.text import first_wrong
 
 NodeType = Literal["agent", "activation", "event", "part", "outcome", "finding"]
 NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)

@@ -19,8 +19,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from dig.errors import DecisionError, SettingsError
 from dig.messages import DeliveryPolicy, Output, Pending
-from dig.plain import first_wrong, plain
+from dig.plain import plain
 from dig.records import Fate, FateName
+from dig.text import first_wrong
 
 from .reviewer import Reading
 

@@ -22,7 +22,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from dig.errors import SettingsError
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor import Monitor
 from dig.records import Outcome, micros

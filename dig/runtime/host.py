@@ -14,12 +14,12 @@ from typing import Any
 
 from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
-from dig.findings import Budget, Detector, Fit, Gate, Healer
-from dig.ledger import Sink
-from dig.means import MEANS, Means, only
-from dig.messages import Effect, Output, Started
+from dig.findings import MEANS, Budget, Fit, Means, only
+from dig.followers import Sink
+from dig.messages import Effect, Gate, Output, Started
 from dig.monitor import Monitor
 from dig.plain import plain
+from dig.protocols import Detector, Healer
 from dig.records import End, Fate, Limits, Outcome
 from dig.sweeping import KEEP
 

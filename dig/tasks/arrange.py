@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dig.detectors import plugins, standard
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Output
 from dig.runtime.agents import Policy
 from dig.runtime.bus import Bus

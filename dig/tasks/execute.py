@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import anyio
 
 from dig.errors import JournalError
-from dig.followers import Followers
-from dig.ledger import Sink
+from dig.followers import Followers, Sink
 from dig.messages import Output
 from dig.monitor import Monitor
 from dig.runtime.bus import Bus, Resumed

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dig.detectors.judged import PREFIX
 from dig.errors import RecordError, SettingsError
-from dig.plain import first_wrong, one_line
+from dig.text import first_wrong, one_line
 from dig.traces.files import open_file
 from dig.traces.json_text import parse
 

@@ -10,8 +10,8 @@ from math import isfinite
 from pathlib import Path
 
 from dig.errors import DigError, SettingsError
-from dig.plain import one_line
 from dig.runtime.result import STALLED, RunResult
+from dig.text import one_line
 
 from .allowance import Allowance
 from .arrange import arrange, make_simulation, make_task

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from dig.detectors import JUDGE, Judged, judged_healers, plugins, standard_healers
 from dig.errors import SettingsError
-from dig.findings import Healer
+from dig.protocols import Healer
 from dig.runtime.agents import Agent, Policy
 from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer

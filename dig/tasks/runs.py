@@ -18,11 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from dig.detectors import COOLDOWN_S
 from dig.errors import SettingsError
-from dig.findings import Budget
-from dig.means import MEANS, Means
-from dig.plain import first_wrong, one_line, safe_text
+from dig.findings import MEANS, Budget, Means
 from dig.records import Limits
 from dig.settings import MOST_SECONDS
+from dig.text import first_wrong, one_line, safe_text
 
 from .catalogue import TASKS
 from .count_frequency import TASK as COUNT_FREQUENCY

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dig.errors import SettingsError
-from dig.plain import names
 from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
+from dig.text import names
 
 from .catalogue import kind
 from .named import call, load

@@ -11,6 +11,7 @@ from pathlib import Path
 from dig.codec import decode, dumps, encode
 from dig.detectors import standard
 from dig.errors import ReplayError, TraceError
+from dig.explain import explain
 from dig.graph import InteractionGraph
 from dig.tasks.arrange import arrange, make_simulation, make_task
 from dig.tasks.runs import TeamRun
@@ -64,7 +65,7 @@ class Reader(Entrance):
                 json.dumps(rows.of(record))
                 assert decode(json.loads(encode(record))) == record
             for finding in found:
-                str(finding.explain(graph))
+                str(explain(graph, finding))
         except TraceError as error:
             assert_short(error)
             found = None

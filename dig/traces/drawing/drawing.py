@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from dig.describe import seconds
 from dig.errors import SettingsError
 from dig.graph import InteractionGraph
-from dig.plain import counted, name, one_line
+from dig.text import counted, name, one_line
 from dig.traces.files import cannot, write_output
-from dig.traces.words import seconds
 
 from . import palette
 from .graph_panel import GraphPanel, lane_name

@@ -14,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError
-from dig.findings import Budget
-from dig.means import MEANS, Means
-from dig.plain import first_wrong, safe_text
+from dig.findings import MEANS, Budget, Means
 from dig.runtime.host import Setup
+from dig.text import first_wrong, safe_text
 
 MOST_SHOWN = 200
 
