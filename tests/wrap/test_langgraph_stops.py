@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
+
+from dig import InteractionGraph
+from dig.findings import Finding, Reroute
+from dig.records import Emit, Record
+from dig.runtime.host import Setup
 
 from .langgraph_asked import thread
 from .langgraph_teams import State
@@ -256,6 +263,59 @@ def test_an_answer_that_goes_back_goes_on_from_where_the_run_has_ended() -> None
     assert watched.leaves_nothing_open()
 
 
+def test_a_run_that_goes_on_is_a_run_of_its_own_for_who_follows_runs() -> None:
+    """The id that the caller gave is that of the first run, and of no other."""
+    begun: list[UUID] = []
+
+    class Follower(BaseCallbackHandler):  # type: ignore[misc]
+        def on_chain_start(self, *args: Any, run_id: UUID, **more: Any) -> None:
+            begun.append(run_id)
+
+    watched = Watched("heal")
+    team, mine = watched(kept(half())), uuid4()
+    team.invoke(QUESTION, thread(run_id=mine, callbacks=[Follower()]))
+    assert watched.healed() == ["reroute"]
+    assert begun[0] == mine and len({*begun}) == len(begun)
+
+
+class Refuses:
+    """Finds fault with every answer, and has it sent back."""
+
+    pattern = "REFUSED"
+
+    def detect(self, monitored: InteractionGraph, record: Record) -> Iterable[Finding]:
+        if isinstance(record, Emit) and record.final:
+            yield Finding(self.pattern, record.t, record.us, {"event": record.event}, {})
+
+    def heal(self, monitored: InteractionGraph, finding: Finding) -> Iterable[Reroute]:
+        yield Reroute(finding.subject["event"], "No.", ("__end__",))
+
+
+@pytest.mark.parametrize("build", [payment, half])
+def test_whoever_finds_fault_with_it_what_is_said_at_a_breakpoint_does_not_go_back(
+    build: Any,
+) -> None:
+    """It is no answer yet, whatever pattern is found in it."""
+    refuses = Refuses()
+    setup = Setup(detectors=lambda: [refuses], healers=lambda: {"REFUSED": refuses})
+    bare, watched = kept(build()), Watched("heal", setup)
+    team, stops = watched(kept(build())), {"interrupt_after": ["b", "risk"]}
+    assert invoke(team, QUESTION, **stops) == invoke(bare, QUESTION, **stops)
+    assert watched.patterns == ["REFUSED"] and watched.incidents() == ["downgraded"]
+    assert waits_for(team) == waits_for(bare) and watched.leaves_nothing_open()
+
+
+@MODES
+def test_where_a_hidden_run_does_not_stop_its_early_answer_is_found(mode: str) -> None:
+    """LangGraph asks about every node, and stops at none that is hidden."""
+    watched = Watched(mode)
+    team = watched(kept(half()))
+    config = thread(tags=["langsmith:hidden"])
+    assert team.invoke(QUESTION, config, interrupt_before="*")["done"] == ["?", "a", "b"]
+    assert watched.patterns == ["ET"] and "reroute" not in watched.healed()
+    assert watched.leaves_nothing_open()
+
+
 # --- LangGraph's own limits -------------------------------------------------------------------
 
 
@@ -287,9 +347,24 @@ def test_a_run_that_is_healed_beyond_its_limit_gives_the_answer_that_it_had() ->
     team = watched(kept(built))
     config = thread(recursion_limit=8)
     assert team.invoke(QUESTION, config)["done"][:5] == ["?", "a", "b", "j", "k"]
-    assert "stopped going on" in watched.incidents()
+    assert "bounce failed" in watched.incidents()
     assert watched.leaves_nothing_open()
     watched.must_be_sound()
+
+
+def test_a_join_that_the_limit_has_kept_from_running_is_not_missing() -> None:
+    """What healing began was cut short in front of a join of its own."""
+    edges: Edges = [("k", "x"), ("k", "y"), (["x", "y"], "z")]
+    built = half(x=told("x"), y=told("y"), z=told("z"))
+    for source, target in edges:
+        built.add_edge(source, target)
+    watched = Watched("heal")
+    team = watched(kept(built))
+    said = team.invoke(QUESTION, thread(recursion_limit=5))["done"]
+    assert said == ["?", "a", "b", "j", "k", "x", "y"]
+    assert waits_for(team) == ("z",)
+    assert watched.patterns == ["ET"] and watched.incidents() == ["bounce failed"]
+    assert watched.leaves_nothing_open()
 
 
 @MODES

@@ -78,7 +78,7 @@ class Request(Run):
         """The graph ran once more, and the steps that the request had left were not enough."""
         self.is_paused = True
         detail = {"why": "the recursion limit of the request is reached; its answer stands"}
-        self.session.incident("stopped going on", detail)
+        self.session.incident("bounce failed", detail)
 
     def _send_back(self, turn: Turn, nodes: Iterable[str]) -> Command[str]:
         """Have nodes run once more, with the answer that came back in front of them."""

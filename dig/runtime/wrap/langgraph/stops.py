@@ -106,8 +106,6 @@ class Stops:
         """The config of a run that goes on from where the last one has ended."""
         config = {**(self._config or {}), "recursion_limit": self._steps_left}
         config.pop("run_id", None)  # the first run has used it
-        conf = {
-            **(config.get(CONF) or {}),
-            CONFIG_KEY_CHECKPOINT_ID: None,
-        }  # where the first one began
+        conf = dict(config.get(CONF) or {})
+        conf[CONFIG_KEY_CHECKPOINT_ID] = None  # it is where the first run began
         return {**config, CONF: conf}
