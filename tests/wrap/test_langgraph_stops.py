@@ -263,6 +263,25 @@ def test_an_answer_that_goes_back_goes_on_from_where_the_run_has_ended() -> None
     assert watched.leaves_nothing_open()
 
 
+@WAYS
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_node_that_healing_runs_may_ask_somebody_and_is_not_run_past_that(
+    ask: Any, durability: str
+) -> None:
+    """The join asks for approval, and the node after it runs when that is given."""
+    built = half(approve=lambda state: {"done": [interrupt("Pay?")]}, pay=told("pay"))
+    built.add_edge("k", "approve")
+    built.add_edge("approve", "pay")
+    watched = Watched("heal")
+    team = watched(kept(built))
+    assert ask(team, QUESTION, durability=durability) == ["?", "a", "b", "j", "k"]
+    assert waits_for(team) == ("approve",)
+    assert watched.patterns == ["ET"] and watched.healed() == ["reroute"]
+    said = ask(team, Command(resume="yes"), durability=durability)
+    assert said == ["?", "a", "b", "j", "k", "yes", "pay"]
+    assert watched.patterns == ["ET"] and watched.leaves_nothing_open()
+
+
 def test_a_run_that_goes_on_is_a_run_of_its_own_for_who_follows_runs() -> None:
     """The id that the caller gave is that of the first run, and of no other."""
     begun: list[UUID] = []
