@@ -1,23 +1,18 @@
 """Watch, explain and heal the collaboration of LLM agents, on a Dynamic Interaction Graph.
 
-The map of the package, from the inside out:
+The map of the package, from the inside out; each package imports from those above it alone:
 
-- `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
-- `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
-  `dig.lineage`, `dig.coverage`, `dig.ranges`, `dig.retention`, `dig.views`, `dig.notebook`: parts
-  of the graph.
-- `dig.behaviour`: whether two runs are the same behaviour. `dig.isomorphism`: part of it.
-- `dig.finding`: what detectors raise. `dig.explain`: why. `dig.findings`: what healing may do.
-- `dig.protocols`: what detectors and healers are. `dig.watch`: a graph with detectors.
-- `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
-  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and
-  out, and gates. `dig.followers`: who is given every record.
-- `dig.redaction`: what nobody may see is masked. `dig.plain`, `dig.text`, `dig.html`: values from
-  outside as JSON, as text and as tables.
-- `dig.detectors`: the failure patterns and their healing. `dig.describe`: findings in words.
-- `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
-- `dig.wrapping`: `dig.wrap`, for teams that exist already.
-- `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.testing`: for tests of a team.
+- `dig.errors`: the tree of exceptions. `dig._util`: text and JSON values; it knows nothing of dig.
+- `dig.graph`: the record vocabulary, and the graph that records lead to.
+- `dig.detectors`: the failure patterns, how findings are explained, and the healing of each.
+- `dig.monitor`: hold, detect, heal, release.
+- `dig.runtime`: agents, and what runs them: the bus, the simulator, language models.
+- `dig.traces`: the journal, replay and fork, imports and exports, OpenTelemetry.
+- `dig.show`: the report page, the live view, figures, the terminal, comparisons.
+- `dig.adapters`: `dig.wrap`, for teams that exist already; a folder a framework.
+- `dig.tasks`: tasks, simulated teams, experiments. `dig.testing`: for tests of a team.
+- `dig.diagnosis`: why a run failed.
+- `dig.faults`: known faults to inject, the truth about them, and the benchmark made of them.
 - `dig.cli`: the command `digmon`.
 
 Only the core is exported here, so that importing it is quick and pulls in no framework.
@@ -27,23 +22,23 @@ from __future__ import annotations
 
 import typing
 
+from dig.detectors.explain import explain
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Budget, Create, Inject, Reroute
+from dig.detectors.protocols import Detector, Healer
+from dig.detectors.watch import Watch
+from dig.graph.behaviour import same_behaviour, signature
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Fate, Limits, Record
+from dig.monitor.messages import Gate, Hold, Output, Pending, Step
+from dig.monitor.monitor import Monitor
+
 from ._version import __version__ as __version__
-from .behaviour import same_behaviour, signature
 from .errors import DigError
-from .explain import explain
-from .finding import Finding
-from .findings import Budget, Create, Inject, Reroute
-from .graph import InteractionGraph
-from .messages import Gate, Hold, Output, Pending, Step
-from .monitor import Monitor
-from .protocols import Detector, Healer
-from .records import Fate, Limits, Record
-from .watch import Watch
 
 if typing.TYPE_CHECKING:
-    from dig.runtime.wrap import notes
-
-    from .wrapping import session_of, unwrap, wrap
+    from dig.adapters import notes
+    from dig.adapters.wrapping import session_of, unwrap, wrap
 
 __all__ = [
     "Budget",
@@ -82,7 +77,7 @@ if not typing.TYPE_CHECKING:
         from importlib import import_module
 
         if name == "notes":
-            return getattr(import_module("dig.runtime.wrap"), name)
+            return getattr(import_module("dig.adapters"), name)
         if name in ("session_of", "unwrap", "wrap"):
-            return getattr(import_module("dig.wrapping"), name)
+            return getattr(import_module("dig.adapters.wrapping"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

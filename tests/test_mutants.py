@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from dig.detectors import standard
-from dig.protocols import Detector
+from dig.detectors.protocols import Detector
 
 from . import mutants
 from .comparison import find, numbered_trace
@@ -43,7 +43,8 @@ def test_the_mutants_are_many_and_each_is_named_once() -> None:
     own = {type(detector).__module__ for detector in standard()}
     broken = {one.file.removesuffix(".py").replace("/", ".") for one in MUTANTS}
     core = {
-        "coverage", "detectors.idle", "history", "lineage", "ranges", "rewrites", "state", "watch",
+        "_util.ranges", "detectors.patterns.idle", "detectors.watch", "graph.coverage",
+        "graph.history", "graph.lineage", "graph.rewrites", "graph.state",
     }  # fmt: skip
     assert broken >= core | {module.removeprefix("dig.") for module in own}
 
@@ -57,8 +58,8 @@ def test_schedules_have_bugs_to_find_in_all_that_holds_heals_and_delivers() -> N
 
 def detectors(one: Mutant) -> list[Detector]:
     """The standard detectors, that of the mutant with its bug."""
-    module = ModuleType("dig.detectors.mutant")
-    module.__package__ = "dig.detectors"
+    module = ModuleType("dig.detectors.patterns.mutant")
+    module.__package__ = "dig.detectors.patterns"
     exec(compile(planted(one), one.name, "exec"), vars(module))
     own: dict[str, type[Detector]] = {
         vars(value)["pattern"]: value
@@ -102,9 +103,9 @@ def test_nothing_is_tried_where_the_suite_fails_anyway(monkeypatch: pytest.Monke
 
 def test_a_mutant_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says which one, and what to do."""
-    odd = Mutant("odd", "watch.py", "no such text", "", "nothing")
+    odd = Mutant("odd", "detectors/watch.py", "no such text", "", "nothing")
     monkeypatch.setattr(mutants, "MUTANTS", [odd])
-    with pytest.raises(Misfit, match=r"odd: its text stands 0 times in dig/watch\.py"):
+    with pytest.raises(Misfit, match=r"odd: its text stands 0 times in dig/detectors/watch\.py"):
         planted(odd)
     with pytest.raises(SystemExit, match=r"odd: .*tests/planted\.py"):
         main([])

@@ -1,12 +1,11 @@
-"""Things that run: agents, the bus in real time, the simulator in virtual time.
+"""Agents, and what runs them: the bus in real time, the simulator in virtual time.
 
-- `agents`: what an agent is, sees and decides. `draws`: random numbers that repeat.
-- `delivery`: delivery policies.
-- `host`: what bus and simulator do alike. `bus`: anyio, real time; `desk`: what it keeps for each
-  agent; `commit`: what waits for the disk. `simulation`: virtual time.
+- `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
+- `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: an agent's seat on
+  it; `group_commit`: effects that wait for the disk. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
-- `moment`: a run as it stands, from which the bus (`Resumed`) and the simulator can go on.
-- `result`: how a run ended.
+- `checkpoint`: a run as it stands, from which bus and simulator can go on.
+- `result`: how a run ended. `llm`: agents that are language models.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
 from .bus import Bus
 from .host import Setup
 from .result import RunResult
-from .simulation import simulate
+from .simulator import simulate
 
 __all__ = [
     "Agent",

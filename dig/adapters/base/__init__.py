@@ -1,0 +1,1 @@
+"""What every adapter is built from: the session, turns, capabilities, payloads."""

@@ -1,0 +1,1 @@
+"""Plain async callables: dicts, lists and objects."""

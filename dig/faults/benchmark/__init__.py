@@ -1,0 +1,1 @@
+"""Sets of faulty runs with known causes: made, read, and answers about them scored."""

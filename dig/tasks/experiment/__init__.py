@@ -1,0 +1,1 @@
+"""Experiments: a grid of runs, its results, tables and charts."""

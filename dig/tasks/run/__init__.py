@@ -1,0 +1,1 @@
+"""One run of a team: its configuration, how it is put together, carried out and measured."""

@@ -1,0 +1,1 @@
+"""Simulated agents: their habits and how they work on a task."""

@@ -1,0 +1,1 @@
+"""The journal: written, read, verified line by line and recovered."""
