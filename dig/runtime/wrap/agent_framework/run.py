@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
 """What a trace says of a run that nobody looks at any more; it is never raised."""
 
-MOST_BACK = 3
-"""How often the answer of one run goes back; each time costs what its agents cost."""
-
 
 class Run:
     """One run, from the call of `Workflow.run` to its end; used inside steps of the session.
@@ -44,7 +41,7 @@ class Run:
         self._team = team
         self._session = team.session
         self._is_over = False
-        self._went_back = 0
+        self._came_back: Any = None  # the answer that did, in words
         self._turn: Turn | None = None  # of the end, while it is not known whether it is accepted
 
     @property
@@ -77,14 +74,19 @@ class Run:
         if turn is None or not turn.came_back(turn.submitted):
             return []
         submitters = self._submitters(turn)
+        self._came_back = self._told()
         turn.pass_on(turn.submitted, submitters)
         turn.end()
-        self._went_back += 1
         self.said = [one for one in self.said if one[0] not in submitters]
         return [self._once_more(name, turn.submitted) for name in submitters]
 
-    def abort(self, error: BaseException) -> None:
-        """The workflow has raised, or nobody wants to know how it ends."""
+    def give_in(self, error: BaseException) -> None:
+        """There are no iterations left to look at an answer that came back: it stands."""
+        self._session.incident("bounce failed", {"why": repr(error)})
+        self.abort(error, self._came_back)
+
+    def abort(self, error: BaseException, answer: Any = None) -> None:
+        """The workflow has raised, or nobody wants to know how it ends; `answer` stands anyway."""
         if self._is_over:
             return
         self._is_over = True
@@ -102,7 +104,10 @@ class Run:
         if self.is_asked:
             self._let_go(self.last_words())
             turn = session.begin(end)
-            turn.fail(error, submits=True)
+            if answer is None:
+                turn.fail(error, submits=True)
+            else:
+                turn.came_back(turn.submit(answer, bounces=False))
 
     def _let_go(self, events: Iterable[str]) -> None:
         """Nobody waits for events any more: all of them first, since some wait for others."""
@@ -118,7 +123,7 @@ class Run:
     def _submitters(self, turn: Turn) -> list[str]:
         """Who is asked again: those who ended without a word, or else those who answered."""
         team = self._team
-        if self.asks or team.is_lost or self._went_back >= MOST_BACK:
+        if self.asks or team.is_lost or not team.has_iterations_left:
             return []
         ended = [event for event in turn.events if event.sender in self.given]
         silent = [event for event in ended if event.type == "notice"]

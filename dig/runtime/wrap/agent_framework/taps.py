@@ -8,7 +8,14 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from agent_framework import AgentExecutor, Executor, Message, Workflow, WorkflowMessage
+from agent_framework import (
+    AgentExecutor,
+    Executor,
+    Message,
+    Workflow,
+    WorkflowConvergenceException,
+    WorkflowMessage,
+)
 
 from dig.runtime.wrap.lines import Lines
 from dig.runtime.wrap.running import current, inside
@@ -73,22 +80,29 @@ class WorkflowTaps:
         run = self._team.run = Run(self._team)
         keeps = self._session.mode == "heal" and not self._context.is_streaming()
         kept: list[Any] = []  # what has been put out, while it may have to be taken back
+        stands: list[Any] | None = None  # the same, of an answer that came back
         try:
             while True:
-                async with aclosing(whole()) as events:
-                    async for event in events:
-                        if event.type == "request_info":
-                            self._step(run.note_question, event.data, otherwise=None)
-                        if keeps and (kept or event.type == "output"):
-                            kept.append(event)
-                        else:
-                            yield event
+                try:
+                    async with aclosing(whole()) as events:
+                        async for event in events:
+                            if event.type == "request_info":
+                                self._step(run.note_question, event.data, otherwise=None)
+                            if keeps and (kept or event.type == "output"):
+                                kept.append(event)
+                            else:
+                                yield event
+                except WorkflowConvergenceException as error:
+                    if stands is None:
+                        raise
+                    self._step(run.give_in, error, otherwise=None)
+                    kept = stands
+                    break
                 messages = await self._submitted(run)
                 if not messages:
                     break
-                again = {message.target_id for message in messages}
+                again, stands = {message.target_id for message in messages}, kept
                 kept = [one for one in kept if one.type != "output" or one.executor_id not in again]
-                self._workflow._runner.reset_iteration_count()
                 for message in messages:
                     await self._send(message)
             for event in kept:

@@ -22,6 +22,12 @@ def is_said(stop: Any) -> bool:
     return {*stop.source.split(", ")} <= SAID
 
 
+def has_turns_left(manager: Any) -> bool:
+    """Whether a chat may go on after the turn that has just ended, which is not counted yet."""
+    most = manager._max_turns
+    return most is None or bool(manager._current_turn + 1 < most)
+
+
 class Ending:
     """Stands in place of a manager's termination condition."""
 

@@ -28,7 +28,7 @@ from dig.runtime.wrap.running import inside
 from dig.runtime.wrap.taps import Taps
 
 from .chat import Chat, IsHandoff
-from .ending import Ending, is_said
+from .ending import Ending, has_turns_left, is_said
 from .taps import Deliver, Messenger, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
@@ -158,7 +158,8 @@ class Group:
         await whole(message, topic_id, **more)
 
     async def _comes_back(self, manager: Any, stop: Any) -> bool:
-        is_back = await self._submits(bounces=self._may_go_on and is_said(stop))
+        may_go_on = self._may_go_on and is_said(stop) and has_turns_left(manager)
+        is_back = await self._submits(bounces=may_go_on)
         if is_back:
             _choose(manager, self._chat.again)
         return is_back

@@ -13,7 +13,7 @@ from dig.runtime.wrap import Turn, as_payload
 from dig.runtime.wrap.running import current
 from dig.runtime.wrap.taps import LOST_TRACK, Teller
 
-from .again import further, joined
+from .again import further, joined, turns_left
 from .asking import Asking, Question
 from .talk import Heard
 
@@ -101,8 +101,10 @@ class Run(Teller):
         """What a model shall be given; ``None``: what it is given already."""
         return self.step(self._annotated, items, otherwise=None)
 
-    async def is_handed_back(self, result: Any) -> bool:
+    async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
+        left = turns_left(result, options)
+        self._may_bounce = self._may_bounce and (left is None or left > 0)
         self.step(self._hand, result, otherwise=None)
         await self.session.released(self._answer)
         return self.step(self._came_back, otherwise=False)

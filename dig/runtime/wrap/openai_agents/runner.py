@@ -56,11 +56,13 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
         if run is None:
             return await self.inner.run(starting_agent, input, **options)
         options = tapped(options, run)
+        if isinstance(input, RunState):
+            options["max_turns"] = input._max_turns  # the SDK, too, looks at nothing else then
         try:
             await run.begun()
             with inside(run.as_turn):
                 result = await self.inner.run(starting_agent, input, **options)
-                while await run.is_handed_back(result):
+                while await run.is_handed_back(result, options):
                     result = await run.once_more(self.inner, result, options)
         except BaseException as error:
             run.fail(error)
