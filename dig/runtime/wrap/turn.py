@@ -134,6 +134,13 @@ class Turn:
         """
         self.session.step(self._receive, event, otherwise=None)
 
+    def waits(self) -> None:
+        """A person is waited for in the activation in progress: so it may take as long as it does.
+
+        The trace says so (incident `waits`), and nothing that looks at the time is raised for it.
+        """
+        self.session.step(self._waits, otherwise=None)
+
     # --- how it ends ---
 
     def end(
@@ -288,6 +295,11 @@ class Turn:
         self._awaited -= 1
         if self._awaited <= 0:
             self._act()
+
+    def _waits(self) -> None:
+        self._act()
+        if self._activation is not None:
+            self.session.incident("waits", {"activation": self._activation})
 
     def _end(self, last: list[Output], usage: Any, error: str | None, retried: bool = False) -> str:
         if not self.is_open:

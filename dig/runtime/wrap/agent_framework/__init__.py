@@ -28,7 +28,10 @@ RUNNER = (
     "_edge_runners", "_edge_runner_map", "_iteration", "_max_iterations", "context",
     "run_until_convergence",
 )  # fmt: skip
-CONTEXT = ("send_message", "drain_messages", "is_streaming", "classify_yielded_output")
+CONTEXT = (
+    "send_message", "drain_messages", "is_streaming", "classify_yielded_output",
+    "get_pending_request_info_events",
+)  # fmt: skip
 EDGES = ("_edge_group", "_can_handle", "_execute_on_target", "send_message")
 EXECUTOR = ("_find_handler", "execute")
 AGENT = ("_run_agent", "_run_agent_streaming", "_cache")

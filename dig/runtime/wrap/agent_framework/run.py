@@ -29,6 +29,7 @@ class Run:
         given: What each executor has worked on last.
         said: What executors have put out, in order.
         asks: What executors ask somebody outside; the run is over then, and goes on with another.
+        lost: What executors have sent to nobody.
     """
 
     def __init__(self, team: Team) -> None:
@@ -38,6 +39,7 @@ class Run:
         self.given: dict[str, WorkflowMessage] = {}
         self.said: list[tuple[str, Any]] = []
         self.asks: list[Any] = []
+        self.lost: list[str] = []
         self._team = team
         self._session = team.session
         self._is_over = False
@@ -54,9 +56,9 @@ class Run:
         state = self._session.monitor.graph.agents[self._team.end]
         return (*state.buffer, *state.incoming)
 
-    def note_question(self, data: Any) -> None:
-        """An executor asks somebody outside."""
-        self.asks.append(shown(data))
+    def note_pending(self, requests: list[Any]) -> None:
+        """Executors wait for these answers from outside, whether they asked in this run or not."""
+        self.asks = [shown(data) for data in requests]
 
     def submit(self) -> None:
         """The workflow has nothing left to do: its end submits what it has come to."""
@@ -135,9 +137,12 @@ class Run:
         return self._team.send_back(event, message)
 
     def _hand_to_end(self) -> None:
-        """What waits for a later run is not waited for in this one."""
+        """What waits for a later run is not waited for in this one, and nothing is called lost."""
         for mail in self._team.put_aside():
             turn = self._session.begin(mail.executor, mail.events)
             for event in mail.events:
                 turn.pass_on(event, (self._team.end,))
             turn.end()
+        for event in self.lost:
+            if not self._session.seats_of(event):
+                self._session.redirect(event, (self._team.end,))

@@ -86,8 +86,6 @@ class WorkflowTaps:
                 try:
                     async with aclosing(whole()) as events:
                         async for event in events:
-                            if event.type == "request_info":
-                                self._step(run.note_question, event.data, otherwise=None)
                             if keeps and (kept or event.type == "output"):
                                 kept.append(event)
                             else:
@@ -116,6 +114,8 @@ class WorkflowTaps:
 
     async def _submitted(self, run: Run) -> list[WorkflowMessage]:
         """The workflow has come to its end; gives what it has to look at once more."""
+        pending = await self._context.get_pending_request_info_events()
+        self._step(run.note_pending, [one.data for one in pending.values()], otherwise=None)
         await self._released(self._step(run.last_words, otherwise=()))
         self._step(run.submit, otherwise=None)
         await self._released((run.answer,))
