@@ -114,21 +114,22 @@ def test_et_an_answer_that_goes_back_counts_against_the_iterations(most: int, tu
     watched.must_be_sound()
 
 
+def short(script: Script) -> Workflow:
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        if is_told():
+            await ctx.send_message("a part", "bob")
+        else:
+            await ctx.send_message("a part", "bbo")
+            await ctx.yield_output("half")
+
+    p = Parts(script, ann=act, bob=passes_on, cyd=ends)
+    built = p.build("ann", max_iterations=3).add_edge(p.ann, p.bob)
+    return built.add_edge(p.bob, p.cyd).build()
+
+
 @pytest.mark.parametrize("drive", [outputs, pieces])
 def test_et_if_the_iterations_end_after_an_answer_went_back_it_stands(drive: Any) -> None:
     """Healing makes no run raise that would have had an answer."""
-
-    def short(script: Script) -> Workflow:
-        async def act(given: Any, number: int, ctx: Any) -> None:
-            if is_told():
-                await ctx.send_message("a part", "bob")
-            else:
-                await ctx.send_message("a part", "bbo")
-                await ctx.yield_output("half")
-
-        p = Parts(script, ann=act, bob=passes_on, cyd=ends)
-        built = p.build("ann", max_iterations=3).add_edge(p.ann, p.bob)
-        return built.add_edge(p.bob, p.cyd).build()
 
     watched = Watched("heal")
     assert play(asked(short, drive), watched).returned == "['half']"

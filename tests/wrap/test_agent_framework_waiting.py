@@ -87,20 +87,21 @@ def test_a_run_that_answers_one_of_two_questions_still_waits_for_the_other(mode:
     must_be_as_bare(both, one_by_one("b", "c"), mode)
 
 
+def lost_and_asking(script: Script) -> Workflow:
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        await ctx.send_message("a part", "bbo")
+        await ctx.send_message("go", "b")
+
+    p = Parts(script, a=act, b=asks("b"), c=ends)
+    built = p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.c)
+    return built.build()
+
+
 @MODES
 def test_what_was_lost_before_a_question_is_not_healed_over_it(mode: Any) -> None:
     """A message to nobody, and a question to a person beside it: the person is asked once."""
 
-    def build(script: Script) -> Workflow:
-        async def act(given: Any, number: int, ctx: Any) -> None:
-            await ctx.send_message("a part", "bbo")
-            await ctx.send_message("go", "b")
-
-        p = Parts(script, a=act, b=asks("b"), c=ends)
-        built = p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.c)
-        return built.build()
-
-    asked, watched = Scenario("lost", build, one_by_one("b")), Watched(mode)
+    asked, watched = Scenario("lost", lost_and_asking, one_by_one("b")), Watched(mode)
     bare, mine = play(asked), play(asked, watched)
     assert mine == bare
     assert watched.patterns == [] and "reroute" not in watched.healed()

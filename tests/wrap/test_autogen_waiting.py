@@ -17,7 +17,7 @@ from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupCh
 
 from dig.records import IncidentRow
 
-from .autogen_teams import DONE, To, agents, ask, assistant, scenario, says, until
+from .autogen_teams import DONE, To, agents, ask, assistant, says, scenario, until
 from .autogen_watch import Watched
 from .harness import Scenario, Script, play
 
