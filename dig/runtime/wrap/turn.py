@@ -135,10 +135,7 @@ class Turn:
         self.session.step(self._receive, event, otherwise=None)
 
     def waits(self) -> None:
-        """A person is waited for in the activation in progress: so it may take as long as it does.
-
-        The trace says so (incident `waits`), and nothing that looks at the time is raised for it.
-        """
+        """Say in the trace (incident `waits`) that the activation in progress waits for a person."""
         self.session.step(self._waits, otherwise=None)
 
     # --- how it ends ---
