@@ -135,7 +135,7 @@ class Turn:
         self.session.step(self._receive, event, otherwise=None)
 
     def waits(self) -> None:
-        """Say in the trace (incident `waits`) that the activation in progress waits for a person."""
+        """Say in the trace (incident `waits`) that this activation waits for a person."""
         self.session.step(self._waits, otherwise=None)
 
     # --- how it ends ---
