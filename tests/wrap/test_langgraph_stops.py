@@ -19,7 +19,8 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 
 from dig import InteractionGraph
-from dig.findings import Finding, Reroute
+from dig.finding import Finding
+from dig.findings import Reroute
 from dig.records import Emit, Record
 from dig.runtime.host import Setup
 
