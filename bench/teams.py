@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 
 from dig.detectors import standard, standard_healers
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Output, Pending
 from dig.runtime import Bus, Decision, NewEvent, Plan, Setup, View, simulate
 from dig.traces.journal import Journal

@@ -4,15 +4,17 @@ The map of the package, from the inside out:
 
 - `dig.records`: what can happen in a run, one type a kind; `dig.codec`: as JSON.
 - `dig.graph`: what it leads to. `dig.rules`, `dig.rewrites`, `dig.state`, `dig.history`,
-  `dig.lineage`, `dig.ranges`, `dig.problems`, `dig.views`: parts of the graph.
+  `dig.lineage`, `dig.coverage`, `dig.ranges`, `dig.retention`, `dig.views`, `dig.notebook`: parts
+  of the graph.
 - `dig.behaviour`: whether two runs are the same behaviour. `dig.isomorphism`: part of it.
-- `dig.findings`: what detectors, healers and gates are. `dig.explain`: why a finding was raised.
-- `dig.watch`: a graph with detectors.
+- `dig.finding`: what detectors raise. `dig.explain`: why. `dig.findings`: what healing may do.
+- `dig.protocols`: what detectors and healers are. `dig.watch`: a graph with detectors.
 - `dig.monitor`: hold, detect, heal, release. `dig.ledger`, `dig.treatment`, `dig.release`,
-  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and out.
-  `dig.followers`: who is given every record.
-- `dig.redaction`: what nobody may see is masked.
-- `dig.detectors`: the failure patterns and their healing.
+  `dig.gates`, `dig.policies`, `dig.postbox`: parts of it. `dig.messages`: what goes in and
+  out, and gates. `dig.followers`: who is given every record.
+- `dig.redaction`: what nobody may see is masked. `dig.plain`, `dig.text`, `dig.html`: values from
+  outside as JSON, as text and as tables.
+- `dig.detectors`: the failure patterns and their healing. `dig.describe`: findings in words.
 - `dig.runtime`: things that run: agents, the bus, the simulator, delivery policies.
 - `dig.wrapping`: `dig.wrap`, for teams that exist already.
 - `dig.traces`: what a run leaves. `dig.tasks`: experiments. `dig.testing`: for tests of a team.
@@ -25,12 +27,16 @@ from __future__ import annotations
 
 import typing
 
+from ._version import __version__ as __version__
 from .behaviour import same_behaviour, signature
 from .errors import DigError
-from .findings import Budget, Create, Detector, Finding, Gate, Healer, Hold, Inject, Reroute
+from .explain import explain
+from .finding import Finding
+from .findings import Budget, Create, Inject, Reroute
 from .graph import InteractionGraph
-from .messages import Output, Pending, Step
+from .messages import Gate, Hold, Output, Pending, Step
 from .monitor import Monitor
+from .protocols import Detector, Healer
 from .records import Fate, Limits, Record
 from .watch import Watch
 
@@ -38,8 +44,6 @@ if typing.TYPE_CHECKING:
     from dig.runtime.wrap import notes
 
     from .wrapping import session_of, unwrap, wrap
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Budget",
@@ -61,6 +65,7 @@ __all__ = [
     "Reroute",
     "Step",
     "Watch",
+    "explain",
     "notes",
     "same_behaviour",
     "session_of",

@@ -22,8 +22,8 @@ from .errors import SettingsError, UndecidedError
 from .graph import InteractionGraph
 from .history import ACCEPTED, BY_SYSTEM, FINAL, FROM_OUTSIDE, NOTICE_TYPE, History
 from .isomorphism import Arc, Diagram, Paint, are_isomorphic, refined
-from .plain import counted
 from .records import FATES, FateName, Record
+from .text import counted
 
 LIMIT_S = 10.0
 WORK_PER_S = 1_000_000

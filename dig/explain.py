@@ -8,16 +8,13 @@ was raised, however late it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .finding import Explanation, Finding, Path
+from .graph import InteractionGraph
 from .history import CONSUME
-from .plain import cut, name, one_line
 from .records import FATES, FateName
-
-if TYPE_CHECKING:
-    from .findings import Finding
-    from .graph import InteractionGraph
+from .text import anything, cut, name
 
 MOST_PATHS = 3
 MOST_STEPS = 9
@@ -26,71 +23,23 @@ GONE = "the session has let go of what became of"
 _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
 
 
-@dataclass(frozen=True)
-class Path:
-    """A way through the graph.
-
-    Attributes:
-        nodes: The ids of its events and activations, in order of time.
-        text: The same for people, cut in the middle if it is long.
-    """
-
-    nodes: tuple[str, ...]
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a finding was raised; as text, the sentences with the paths below them.
-
-    Attributes:
-        text: One or two plain sentences.
-        paths: What proves them.
-    """
-
-    text: str
-    paths: tuple[Path, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join([self.text, *(f"  path: {path}" for path in self.paths)])
-
-
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What a finding means in one or two sentences, with the paths that prove it.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding; one that says nothing by itself is explained by the paths to
+            whatever it names.
+    """
+    return (finding.why or _paths)(graph, finding)
+
+
+def _paths(graph: InteractionGraph, finding: Finding) -> Explanation:
     """Explain a finding of an unknown kind by the paths to whatever it names."""
     story = Story(graph, finding)
     named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
     known = [one for one in named if graph.history.is_taken(one)]
     return Explanation(anything(finding.subject, finding.evidence), story.to_all(known))
-
-
-def anything(subject: object, evidence: object) -> str:
-    """A subject and evidence of any shape, on one line."""
-    if isinstance(subject, Mapping):
-        subject = cut([f"{name(key)} {_value(part, 1)}" for key, part in subject.items()])
-    about = f"about {one_line(subject)}" if subject else "about the run"
-    return f"{about}; {value_text(evidence)}" if evidence else about
-
-
-def value_text(value: object) -> str:
-    """Plain JSON of any shape in words, cut where there is much."""
-    return _value(value, 0)
-
-
-def _value(value: object, depth: int) -> str:
-    """What lies deep is shown as Python shows it."""
-    if isinstance(value, str) or depth == 3:
-        return name(value)
-    if isinstance(value, Mapping):
-        parts = [f"{name(key)}: {_value(part, depth + 1)}" for key, part in value.items()]
-        shown = cut(parts, "; ")
-    elif isinstance(value, list | tuple):
-        shown = cut([_value(part, depth + 1) for part in value]) or "nothing"
-    else:
-        return name(value)
-    return f"({shown})" if depth > 1 else shown
 
 
 def _ids(value: Any) -> list[str]:

@@ -7,14 +7,14 @@ and takes whatever the session may still write.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from .frozen import frozen
+from .graph import InteractionGraph
+from .records import Record
 
-if TYPE_CHECKING:
-    from .graph import InteractionGraph
-    from .ledger import Sink
-    from .records import Record
+Sink = Callable[[Record], None]
+"""Is given every record before its effect happens; see `Followers` about `let_go`."""
 
 
 @frozen
@@ -36,7 +36,7 @@ class Sweep:
 
     def repeat(self, graph: InteractionGraph) -> None:
         """Have another graph, which stands after the same record, let go of the same."""
-        graph.let_go(self.keep, self.pinned, self.given_up)
+        graph.evict(self.keep, self.pinned, self.given_up)
 
 
 class Followers:

@@ -7,8 +7,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from .findings import Gate, Hold, Intervention
-from .messages import Asked
+from .findings import Intervention
+from .messages import Asked, Gate, Hold
 from .records import SYSTEM, micros
 
 if TYPE_CHECKING:

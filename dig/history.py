@@ -134,6 +134,20 @@ class History:
         code = self.codes[hash(name) % SHARDS].get(name)
         return code >> 1 if code is not None and code & 1 else None
 
+    def event_number(self, name: str) -> int:
+        """The number of the event with this id; there must be one."""
+        n = self.event(name)
+        if n is None:
+            raise KeyError(name)
+        return n
+
+    def activation_number(self, name: str) -> int:
+        """The number of the activation with this id; there must be one."""
+        v = self.activation(name)
+        if v is None:
+            raise KeyError(name)
+        return v
+
     @property
     def rows(self) -> int:
         """How many events and activations there are."""

@@ -11,17 +11,15 @@ from typing import Any
 
 from . import records
 from .errors import RequestError
-from .findings import Detector, Finding
-from .followers import Followers, Sweep
+from .finding import Finding
+from .followers import Followers, Sink, Sweep
 from .messages import Answered, Delivered, Effect, Output, Over, Raised, Wake
 from .postbox import Postbox
+from .protocols import Detector
 from .records import SYSTEM, Record, micros
 from .watch import Watch
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
-
-Sink = Callable[[Record], None]
-"""Is given every record before its effect happens; see `dig.followers` about `let_go`."""
 
 
 class Numbered:
@@ -130,7 +128,7 @@ class Ledger:
     def let_go(self, keep: int, pinned: Iterable[str]) -> None:
         """Let go of closed history, and of what is kept about it here."""
         pinned = frozenset((*self.held, *pinned, *self._watch.awaited()))
-        sweep = Sweep(self.graph.t, keep, pinned, self.graph.let_go(keep, pinned))
+        sweep = Sweep(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.post.let_go()
         self.diverted = {event for event in self.diverted if event in self.post}
         self._watch.let_go()

@@ -1,4 +1,4 @@
-"""Lineage: roots, sources, causal ancestry, and the work that was lost on the way to an answer.
+"""Lineage: roots, sources, causal ancestry, and what stands behind an answer.
 
 Live events carry their roots and sources (`dig.ranges`). For closed ones, which are hardly ever
 asked for, they are found again by walking back through the history.
@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from .history import FROM_OUTSIDE
+from .history import FROM_OUTSIDE, History
 from .ranges import RangeSet, union
-
-if TYPE_CHECKING:
-    from .graph import InteractionGraph
-    from .history import History
-    from .rewrites import Rewrites
 
 
 def ancestors(history: History, v: int) -> set[int]:
@@ -79,7 +73,7 @@ class Answer:
     """
 
     def __init__(self, submitter: int, counts_memory: bool) -> None:
-        """Begin with nothing; `answer` walks back."""
+        """Begin with nothing; `dig.coverage` walks back."""
         self.submitter = submitter
         self.counts_memory = counts_memory
         self.activations: set[int] = set()
@@ -114,62 +108,3 @@ class Answer:
             theirs |= getattr(self, one)
             setattr(self, one, theirs)
         self.parts -= self.consumed
-
-
-def answer(graph: Rewrites, event: int) -> Answer:
-    """What stands behind the final event with this number.
-
-    An agent whose answer came back builds its next one upon it: what was behind the latest
-    answer of a run is not walked through again.
-    """
-    history, known = graph.history, graph.latest_answer
-    v = history.generator[event]
-    if known is not None and known.submitter == v:
-        return known
-    counts_memory = graph.run.memory or not history.inputs(v)
-    found = Answer(v, counts_memory)
-    stack = [v, *history.ended_before(v)] if counts_memory else [v]
-    while stack:
-        w = stack.pop()
-        if w in found.activations or history.settled[w]:
-            continue
-        if known is not None and w == known.submitter and _holds(history, known, found):
-            found.take_over(known)
-            known = None
-        else:
-            stack += found.add(history, w)
-    graph.latest_answer = found
-    return found
-
-
-def _holds(history: History, known: Answer, found: Answer) -> bool:
-    """Whether all behind a known answer is behind one that has its submitter behind it."""
-    if not known.counts_memory:
-        return True
-    agents = (history.agent_of[known.submitter], history.agent_of[found.submitter])
-    return found.counts_memory and agents[0] == agents[1]
-
-
-def uncovered(graph: InteractionGraph, event: int, behind: Answer) -> list[int]:
-    """The needed work that a final event lost on the way, in order of generation.
-
-    Args:
-        graph: The graph at the record that generated the final event.
-        event: The final event's number.
-        behind: What stands behind it (`answer`).
-
-    Returns:
-        Numbers of work events: problems from outside, and outputs of problem-generating
-        activations behind the event, that nothing behind it consumed and that are not open
-        (paper, section 4.4; the AND-join reading of a path from each part to the answer).
-    """
-    history = graph.history
-    needed = set(behind.parts)
-    if not graph.run.session:
-        needed.update(e for e in history.source_events if history.is_work(e))
-        needed -= behind.consumed
-    lost = sorted(e for e in needed if not graph.is_open(e))
-    if graph.run.session and lost:
-        asked = graph.problems.asked(behind)
-        lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]
-    return lost

@@ -1,4 +1,4 @@
-"""What goes into the monitor and what comes out of it: outputs, pending events, effects.
+"""What goes into the monitor and what comes out of it: outputs, pending events, gates, effects.
 
 A host (the bus, the simulator, a wrapper, your own loop) calls the monitor and carries out the
 effects that it returns, in order.
@@ -6,16 +6,16 @@ effects that it returns, in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from .errors import DecisionError
-from .findings import Finding, Gate
+from .finding import Finding
+from .findings import Intervention
 from .frozen import frozen
+from .graph import InteractionGraph
 from .records import FATES, Fate, HealRow
-
-if TYPE_CHECKING:
-    from .graph import InteractionGraph
 
 
 @frozen
@@ -124,6 +124,39 @@ class DeliveryPolicy(Protocol):
 
     def step(self, now: Situation) -> Step:
         """Say whom the event goes to at this moment, and what to ask later."""
+        ...
+
+
+# --- gates ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A gate's wish to keep an event held: for how long, and what happens when time is up.
+
+    Attributes:
+        seconds: How long the gate may take.
+        otherwise: What is done to the event if it takes longer; nothing: it is just released.
+    """
+
+    seconds: float
+    otherwise: tuple[Intervention, ...] = ()
+
+
+class Gate(Protocol):
+    """Keeps some events held for longer: a person's approval, a check that takes its time."""
+
+    name: str
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        """Whether this gate wants to decide about an event that is about to be released."""
+        ...
+
+    async def decide(self, event: Pending) -> Iterable[Intervention]:
+        """Decide; what it returns is done to the event before its release.
+
+        `Reroute` to nobody withholds the event: it is orphaned, which detectors may tell.
+        """
         ...
 
 

@@ -17,11 +17,13 @@ from typing import Any
 from . import records
 from .entrance import Entrance
 from .errors import RequestError
-from .findings import Budget, Detector, Fit, Gate, Healer, Intervention
+from .findings import Budget, Fit, Intervention
+from .followers import Sink
 from .gates import Gates
-from .ledger import Ledger, Numbered, Sink
-from .messages import Effect, Output, Started, are_names, check_decision
+from .ledger import Ledger, Numbered
+from .messages import Effect, Gate, Output, Started, are_names, check_decision
 from .policies import Policies
+from .protocols import Detector, Healer
 from .records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .release import Release
 from .sweeping import Sweeper

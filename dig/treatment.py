@@ -11,20 +11,10 @@ from collections.abc import Iterable, Mapping
 from json import dumps
 from typing import TYPE_CHECKING
 
-from .findings import (
-    Budget,
-    Create,
-    Finding,
-    Fit,
-    Healer,
-    Inject,
-    Intervention,
-    Preventer,
-    Refuse,
-    Reroute,
-    nothing,
-)
+from .finding import Finding
+from .findings import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
 from .messages import Healed, are_names
+from .protocols import Healer, Preventer, nothing
 from .records import HealRow, micros
 
 if TYPE_CHECKING:

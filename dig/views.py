@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from .history import CONSUME, FINAL
 from .records import FATES
+from .state import GraphState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import networkx as nx
-
-    from .graph import InteractionGraph
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class GraphView:
         productive: Show the cleaned graph: productive edges and the nodes that they touch.
     """
 
-    graph: InteractionGraph
+    graph: GraphState
     until: int | None = None
     productive: bool = False
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .findings import ClockDetector, Detector, Finding, nothing
+from .finding import Finding
 from .graph import InteractionGraph
 from .plain import plain
+from .protocols import ClockDetector, Detector, nothing
 from .records import ASIDE, Finish, Record
 
 MOST_FAULTS = 3

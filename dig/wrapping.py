@@ -28,9 +28,8 @@ from dig.runtime.wrap.steps import logger
 from dig.traces.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .errors import JournalError, RuleError, SettingsError
-from .findings import Finding
-from .followers import Followers
-from .ledger import Sink
+from .finding import Finding
+from .followers import Followers, Sink
 from .records import Limits, Record
 from .sweeping import KEEP
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from dig import Create, Finding, InteractionGraph, Watch
+from dig import Create, Finding, InteractionGraph, Watch, explain
 from dig.detectors import standard, standard_healers
 from dig.records import End, Record
 from dig.runtime import Bus, Decision, NewEvent, Plan, Setup, View, simulate
@@ -81,7 +81,7 @@ def main() -> list[list[dict[str, Any]]]:
     watch = Watch([Silent()])
     stored = [finding for record in records for finding in watch.feed(record)]
     for finding in stored:
-        print(finding.pattern, finding.explain(watch.graph))
+        print(finding.pattern, explain(watch.graph, finding))
     return [[f.row() for f in found] for found in (live.findings, virtual.findings, stored)]
 
 

@@ -12,6 +12,7 @@ import argparse
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.newsgroups import data_from_environment
 from dig.tasks.runs import TeamRun
 
@@ -44,8 +45,8 @@ def cell(task: str, size: int, seeds: int, data: str | None = None) -> Cell:
     scores, seconds = [], []
     for seed in range(1, seeds + 1):
         run = TeamRun(task=task, size=size, agents=1, method="mas", seed=seed, data=data)
-        made = run.make_task()
-        result = run.simulation(made, lambda record: None).run()
+        made = make_task(run)
+        result = make_simulation(run, made, lambda record: None).run()
         score = made.score(result.answer)
         seconds.append(result.seconds)
         if score is not None and score.rmse is not None:

@@ -13,6 +13,7 @@ from collections import Counter
 from statistics import median
 
 from dig.runtime.result import RunResult
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.runs import TeamRun
 from dig.tasks.task import Score
 
@@ -23,8 +24,8 @@ PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
 def outcome(method: str, seed: int) -> tuple[RunResult, Score | None]:
     """How one run ended, and what its answer was worth."""
     run = TeamRun(agents=20, size=100_000, method=method, seed=seed)
-    task = run.make_task()
-    result = run.simulation(task, lambda record: None).run()
+    task = make_task(run)
+    result = make_simulation(run, task, lambda record: None).run()
     return result, task.score(result.answer)
 
 

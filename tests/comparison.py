@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from dig.codec import decode
 from dig.detectors import standard
-from dig.findings import Detector, Finding
+from dig.finding import Finding
+from dig.protocols import Detector
 from dig.watch import Watch
 
 from .features import features

@@ -23,8 +23,9 @@ from typing import Any
 
 from dig import InteractionGraph, Pending, Record
 from dig.detectors import standard, standard_healers
-from dig.findings import ClockDetector, Detector, Finding, Healer
+from dig.finding import Finding
 from dig.messages import DeliveryPolicy, Situation, Started
+from dig.protocols import ClockDetector, Detector, Healer
 from dig.records import micros
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.draws import Draws

@@ -13,8 +13,9 @@ import anyio
 from dig import Fate, Finding, Hold, InteractionGraph, Limits, Monitor, Output, Pending, Record
 from dig import records as kinds
 from dig.detectors import Deadlock, EarlyTermination, HealDeadlock, HealEarlyTermination
-from dig.findings import Detector, Healer, Intervention
+from dig.findings import Intervention
 from dig.messages import Effect, Started
+from dig.protocols import Detector, Healer
 from dig.runtime import Decision, EventFate, NewEvent, Plan, View
 from dig.watch import Watch
 

@@ -19,6 +19,7 @@ from dig import Record, records
 from dig.runtime import Plan, View
 from dig.runtime.commit import Durability
 from dig.runtime.simulation import Simulation
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.profile import Profile
 from dig.tasks.runs import TeamRun
 from dig.traces.journal import Journal
@@ -39,13 +40,13 @@ class Stop(Exception):
 
 def run(spec: TeamRun, journal: Journal, sink: Callable[[Record], None]) -> Simulation:
     """A run in virtual time that is journalled."""
-    task = spec.make_task()
+    task = make_task(spec)
 
     def both(record: Record) -> None:
         journal(record)
         sink(record)
 
-    return spec.simulation(task, both, journal)
+    return make_simulation(spec, task, both, journal)
 
 
 def whole(spec: TeamRun, folder: Path) -> bytes:

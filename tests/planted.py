@@ -250,9 +250,9 @@ MUTANTS = [
         "coverage is looked at although it is off",
     ),
     Mutant(
-        "answer-note-alone", "lineage.py",
-        "counts_memory = graph.run.memory or not history.inputs(v)",
-        "counts_memory = graph.run.memory",
+        "answer-note-alone", "coverage.py",
+        "counts_memory = state.run.memory or not history.inputs(v)",
+        "counts_memory = state.run.memory",
         "an answer on a note alone rests on nothing",
     ),
     Mutant(
@@ -266,8 +266,8 @@ MUTANTS = [
         "notices among the parts are needed",
     ),
     Mutant(
-        "coverage-open", "lineage.py",
-        "lost = sorted(e for e in needed if not graph.is_open(e))", "lost = sorted(needed)",
+        "coverage-open", "coverage.py",
+        "lost = sorted(e for e in needed if not state.is_open(e))", "lost = sorted(needed)",
         "open work is listed as lost too",
     ),
     Mutant(
@@ -276,17 +276,17 @@ MUTANTS = [
         "a part that was used by one activation and made by an earlier known one is lost",
     ),
     Mutant(
-        "coverage-other-problems", "lineage.py",
+        "coverage-other-problems", "coverage.py",
         "lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]", "pass",
         "in a session lost work on other problems counts too",
     ),
     Mutant(
-        "answer-settled", "lineage.py",
+        "answer-settled", "coverage.py",
         "if w in found.activations or history.settled[w]:", "if w in found.activations:",
         "what is settled stands behind a later answer too",
     ),
     Mutant(
-        "answer-of-another", "lineage.py",
+        "answer-of-another", "coverage.py",
         "return found.counts_memory and agents[0] == agents[1]", "return True",
         "what one agent remembers stands behind the answer of another",
     ),
@@ -324,75 +324,75 @@ MUTANTS = [
     ),
     # -- problems ---
     Mutant(
-        "asked-answered", "problems.py",
+        "asked-answered", "state.py",
         "for source in own if not self._answered[source])", "for source in own)",
         "what was answered is asked again",
     ),
     Mutant(
-        "settled-not", "problems.py",
+        "settled-not", "state.py",
         "self._history.settled[v] = 1", "pass",
         "nothing is ever settled",
     ),
     Mutant(
-        "bounced-pending", "problems.py",
+        "bounced-pending", "state.py",
         "problem.submitted.pop(event.id, None)", "pass",
         "an answer that was bounced or accepted stays under way",
     ),
     Mutant(
-        "parted-marks", "problems.py",
+        "parted-marks", "state.py",
         "        other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}\n",
         "",
         "a problem that is parted from others begins its windows anew",
     ),
     Mutant(
-        "parted-untouched", "problems.py",
+        "parted-untouched", "state.py",
         "                self._enter(other)\n                self.touched[other] = None\n",
         "                self._enter(other)\n",
         "a problem that is parted from others is not looked at",
     ),
     Mutant(
-        "parted-not", "problems.py",
+        "parted-not", "state.py",
         "            if others:\n", "            if False:\n",
         "what concerns one of several problems concerns all that were like it",
     ),
     Mutant(
-        "merged-unlike", "problems.py",
+        "merged-unlike", "state.py",
         "if other.is_like(problem)), None)", "if True), None)",
         "problems that an activation concerns become one, like or not",
     ),
     Mutant(
-        "merged-other-running", "problems.py",
+        "merged-other-running", "state.py",
         "            and self.running.keys() == other.running.keys()\n", "",
         "problems are alike on which different activations are at work",
     ),
     Mutant(
-        "merged-other-submitted", "problems.py",
+        "merged-other-submitted", "state.py",
         "            and self.submitted.keys() == other.submitted.keys()\n", "",
         "problems are alike that have different answers under way",
     ),
     Mutant(
-        "merged-other-open", "problems.py",
+        "merged-other-open", "state.py",
         "            and self.open.keys() == other.open.keys()\n", "",
         "problems are alike that have different open work",
     ),
     Mutant(
-        "merged-without-progress", "problems.py",
+        "merged-without-progress", "state.py",
         "if activation.is_progress and len(activation.problems) > 1:",
         "if len(activation.problems) > 1:",
         "problems become one although their windows began at different times",
     ),
     Mutant(
-        "merged-twice", "problems.py",
+        "merged-twice", "state.py",
         "            problem.is_over = True\n            for one in", "            for one in",
         "a problem that became part of another is still looked at",
     ),
     Mutant(
-        "notice-poses", "problems.py",
+        "notice-poses", "state.py",
         "problem.is_posed |= is_work", "problem.is_posed = True",
         "a notice from outside is a problem",
     ),
     Mutant(
-        "notice-poses-in-session", "problems.py",
+        "notice-poses-in-session", "state.py",
         "problem = Problem(sources, is_work)", "problem = Problem(sources, True)",
         "in a session a notice from outside is a problem",
     ),
@@ -432,8 +432,8 @@ MUTANTS = [
     ),
     Mutant(
         "cause-not-kept", "rewrites.py",
-        "elif event.cause is None:\n                event.cause = cause",
-        "else:\n                event.cause = cause or event.cause",
+        "elif event.cause is None:\n            event.cause = cause",
+        "else:\n            event.cause = cause or event.cause",
         "an orphan takes the cause of the latest record",
     ),
     Mutant(
@@ -443,23 +443,23 @@ MUTANTS = [
     ),
     Mutant(
         "ghosts-in-flight", "rewrites.py",
-        "            event.flight.pop(agent.name, None)\n", "",
+        "        event.flight.pop(agent.name, None)\n", "",
         "what was on its way to an agent that left is still on its way",
     ),
     Mutant(
         "redirect-adds", "rewrites.py",
-        "        self._land(event)\n        self._send(event, record.to)",
-        "        self._send(event, record.to)",
+        "    _land(state, event)\n    _send(state, event, record.to)",
+        "    _send(state, event, record.to)",
         "a redirect adds recipients instead of replacing them",
     ),
     Mutant(
         "expired-as-unsent", "rewrites.py",
-        'self._place(event, "expired")', 'self._place(event, "no_recipient")',
+        '_place(state, event, "expired")', '_place(state, event, "no_recipient")',
         "what has expired is told to have had no recipient",
     ),
     Mutant(
         "reroutes-of-consumed", "rewrites.py",
-        "            event.reroutes = []\n", "",
+        "        event.reroutes = []\n", "",
         "reroutes of what was consumed elsewhere are still counted",
     ),
     Mutant(
@@ -476,7 +476,7 @@ MUTANTS = [
     ),
     Mutant(
         "cut-off-is-an-end", "rewrites.py",
-        "self.problems.cut_off(self._activations", "self.problems.ended(self._activations",
+        "state.problems.cut_off(state.running", "state.problems.ended(state.running",
         "an activation that a leave cuts off counts as one that ended",
     ),
     Mutant(
@@ -577,7 +577,7 @@ MUTANTS = [
     ),
     Mutant(
         "retention-submitters", "retention.py",
-        "        stays.keep_activations(h.generator[n] for n in answers)\n", "",
+        "    stays.keep_activations(h.generator[n] for n in answers)\n", "",
         "what the submitter of a bounced answer consumed is gone",
     ),
     Mutant(
@@ -587,16 +587,16 @@ MUTANTS = [
     ),
     Mutant(
         "retention-lost-too-soon", "retention.py",
-        "event.us_lost + window <= self.now", "event.us_lost <= self.now",
+        "event.us_lost + window <= state.now", "event.us_lost <= state.now",
         "what was lost is gone before its window has passed",
     ),
     Mutant(
         "retention-still-known", "retention.py",
-        "            self.history.flags[n] |= LET_GO", "            pass",
+        "        state.history.flags[n] |= LET_GO", "        pass",
         "what a session has let go of can be named for as long as it is shown",
     ),
     Mutant(
-        "retention-given-up-too-soon", "problems.py",
+        "retention-given-up-too-soon", "state.py",
         "return not self.concerning() and not any(", "return not self.concerning() or any(",
         "a problem is given up before it is said that nobody submits an answer",
     ),

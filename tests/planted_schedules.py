@@ -74,7 +74,7 @@ SCHEDULED = [
     ),
     Mutant(
         "sweeping-latest", "retention.py",
-        "        stays.keep_rows(v for v in latest if v is not None)\n", "",
+        "    stays.keep_rows(v for v in latest if v is not None)\n", "",
         "who worked last on a problem is not known when healing tells it to submit", SIMULATOR,
     ),
     Mutant(
@@ -320,7 +320,7 @@ SCHEDULED = [
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(
-        "bus-alarm-not-moved", "runtime/alarm.py",
+        "bus-alarm-not-moved", BUS,
         "due < self._due", "due > self._due",
         "an alarm is not set earlier when something is due earlier", SHELL,
     ),

@@ -23,7 +23,7 @@ from pathlib import Path
 from dig.codec import encode
 from dig.runtime import simulate
 from dig.settings import Thresholds
-from dig.tasks.runs import TeamRun
+from dig.tasks.arrange import make_run, make_simulation, make_task
 
 from .chaos import chaos_run
 from .helpers import Recorder
@@ -43,8 +43,8 @@ def records(seed: int) -> Recorder:
     n = seed // 2
     task, size = TASKS[n % 2]
     method = METHODS[n % 3]
-    team = TeamRun.of(task, Thresholds(), size=size, agents=3 + n % 4, seed=seed, method=method)
-    team.simulation(team.make_task(), sink).run()
+    team = make_run(task, Thresholds(), size=size, agents=3 + n % 4, seed=seed, method=method)
+    make_simulation(team, make_task(team), sink).run()
     return sink
 
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from dig.codec import decode
 from dig.detectors import standard
 from dig.errors import RequestError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.followers import Sweep
 from dig.records import Record
 from dig.traces.otel.content import Content
@@ -53,7 +53,7 @@ def found_letting_go(
     named = [(row["t"], row["event"]) for row in rows if row["kind"] in NAMING]
     for row in rows:
         if watch.graph.t >= 0 and not watch.graph.awaited and rng.random() < often:
-            watch.graph.let_go(keep, {event for t, event in named if t >= row["t"]})
+            watch.graph.evict(keep, {event for t, event in named if t >= row["t"]})
             watch.let_go()
         found += watch.feed(decode(row))
     return [finding.row() for finding in found], watch

@@ -34,8 +34,7 @@ import anyio
 from dig import InteractionGraph, Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
-from dig.followers import Followers
-from dig.ledger import Sink
+from dig.followers import Followers, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
 from dig.runtime.draws import Draws
 from dig.traces.journal import Journal

@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LINKS = ("detectors", "faults", "runtime", "tasks", "traces")
 
-# The budget is 300 lines a file and 40 a function; these are where it is no longer a matter of
-# taste.
-LONGEST_FILE = 350
+# Most files have 100 to 400 lines and most functions at most 40; these are where it is no longer a
+# matter of taste.
+LONGEST_FILE = 600
 LONGEST_FUNCTION = 60
 
 # Whoever is without clock, ids, randomness, threads and await is handed them by the caller.

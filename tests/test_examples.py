@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from dig.settings import Thresholds
+from dig.tasks.arrange import make_run
 from dig.tasks.execute import execute
-from dig.tasks.runs import TeamRun
 from dig.tasks.task import Score
 from dig.traces.verify import verify
 
@@ -103,7 +103,7 @@ def test_a_task_of_ones_own_is_solved_by_a_team_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    run = TeamRun.of("own_task:Summing", Thresholds.load(), size=40)
+    run = make_run("own_task:Summing", Thresholds.load(), size=40)
     execution = execute(run, tmp_path, speed=1.0)
     assert execution.score == Score(True, 0.0)
     assert execution.result.findings == ()

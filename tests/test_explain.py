@@ -11,8 +11,8 @@ import pytest
 
 from dig.codec import decode
 from dig.detectors import standard
-from dig.explain import Explanation
-from dig.findings import Finding
+from dig.explain import explain
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
 from dig.watch import Watch
 
@@ -29,7 +29,7 @@ def watched(rows: list[Row]) -> tuple[InteractionGraph, list[tuple[Finding, Expl
     found = []
     for one in rows:
         record = decode(one)
-        found += [(finding, finding.explain(watch.graph)) for finding in watch.feed(record)]
+        found += [(finding, explain(watch.graph, finding)) for finding in watch.feed(record)]
     return watch.graph, found
 
 
@@ -49,7 +49,7 @@ def test_an_explanation_does_not_change_as_the_graph_grows(
 ) -> None:
     """What came after a finding is no reason for it."""
     for graph, finding, then in explained:
-        assert finding.explain(graph) == then
+        assert explain(graph, finding) == then
 
 
 def test_a_path_leads_along_edges_that_were_there(
@@ -161,7 +161,7 @@ def test_a_finding_of_ones_own_is_explained_by_what_it_names() -> None:
         )
     )
     found = Finding("MINE", graph.t, graph.now, {"agent": "b"}, {"events": ["x"], "times": 3})
-    assert str(found.explain(graph)) == (
+    assert str(explain(graph, found)) == (
         "about agent b; events: x; times: 3\n  path: e -> v of a -> x -> w of b"
     )
 
@@ -170,7 +170,7 @@ def test_an_explanation_of_ones_own_is_used() -> None:
     """`why` explains a finding better than its evidence can."""
     why = Explanation("because")
     found = Finding("MINE", 0, 0, {}, {}, why=lambda graph, finding: why)
-    assert found.explain(InteractionGraph()) is why
+    assert explain(InteractionGraph(), found) is why
 
 
 def test_waiting_work_is_explained_by_who_waits_with_it() -> None:

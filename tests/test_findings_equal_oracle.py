@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dig.codec import decode
 from dig.detectors import standard
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.watch import Watch
 
 from .comparison import Comparison, compare, find, numbered_trace

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.codec import decode
+from dig.coverage import answer
 from dig.errors import RecordError, RuleError
 from dig.graph import InteractionGraph
-from dig.lineage import answer
 from dig.state import Event
 
 from .histories import arrive, deliver, emit, end, final, row, start, trace, turn

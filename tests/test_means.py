@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dig.errors import ReplayError
-from dig.means import MEANS, Means
+from dig.findings import MEANS, Means
 from dig.records import Emit, HealRow, Record, Redirect
 from dig.runtime import Setup
+from dig.tasks.arrange import arrange, make_simulation, make_task
 from dig.tasks.execute import execute
 from dig.tasks.fork import fork
 from dig.tasks.profile import Profile
@@ -24,7 +25,7 @@ CLUMSY = TeamRun(profile=Profile(misaddress=0.05, submit_early=0.4, wait=0.1, di
 
 def happened(run: TeamRun) -> list[Record]:
     seen: list[Record] = []
-    run.simulation(run.make_task(), seen.append).run()
+    make_simulation(run, make_task(run), seen.append).run()
     return seen
 
 
@@ -83,7 +84,7 @@ def test_a_run_with_some_means_comes_out_again_and_can_be_forked(tmp_path: Path)
 def test_a_run_is_not_driven_again_with_other_means(tmp_path: Path) -> None:
     run = replace(CLUMSY, seed=3, means=("note",))
     path = execute(run, tmp_path).directory
-    other = replace(run, means=MEANS).arranged(run.make_task()).setup
+    other = arrange(replace(run, means=MEANS), make_task(run)).setup
     with pytest.raises(ReplayError):
         rerun(path, other)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from dig import Finding, InteractionGraph
 from dig.codec import decode
-from dig.notebook import MOST_ROWS, STRIP_WIDTH
+from dig.html import MOST_ROWS, STRIP_WIDTH
 from dig.runtime.result import Tally
 from tests.histories import arrive, trace, turn
 from tests.oracle import Row

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import PayloadError
-from dig.plain import MOST_DEPTH, MOST_DIGITS, plain, safe_text
+from dig.plain import MOST_DEPTH, MOST_DIGITS, plain
+from dig.text import safe_text
 
 scalars = (
     st.none()

@@ -10,7 +10,8 @@ from dig.behaviour import Behaviour
 from dig.codec import decode
 from dig.detectors import standard
 from dig.errors import RuleError, SettingsError
-from dig.findings import Finding
+from dig.explain import explain
+from dig.finding import Finding
 from dig.graph import InteractionGraph
 from dig.watch import Watch
 from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
@@ -55,7 +56,7 @@ def test_findings_are_the_same_however_much_is_kept(number: int, keep: int, ofte
 def test_an_answered_request_is_gone() -> None:
     """With its answer and the activation between them; the counts still have them."""
     graph = graph_of(trace(*answered("p"), *arrive(1, "q", None, "b"), session=True))
-    graph.let_go(0)
+    graph.evict(0)
     assert list(graph.history.event_ids) == ["q"] and len(graph.history.activation_ids) == 0
     assert (graph.event_count, graph.activation_count) == (3, 1)
     assert graph.knows("q") and not graph.knows("p")
@@ -65,7 +66,7 @@ def test_the_latest_records_stay() -> None:
     """So many as are asked for."""
     rows = trace(*answered("p"), *answered("q"), session=True)
     graph = graph_of(rows)
-    graph.let_go(len(answered("q")))
+    graph.evict(len(answered("q")))
     assert list(graph.history.event_ids) == ["q", "eq"]
     assert graph.to_networkx().number_of_edges() == 2
 
@@ -77,7 +78,7 @@ def test_a_request_that_was_worked_on_stays_until_it_is_answered() -> None:
         arrive(0, "e", "v", "b"), turn(0, "w", "b", e="consume"), session=True,
     )  # fmt: skip
     graph = graph_of(rows)
-    graph.let_go(0)
+    graph.evict(0)
     assert graph.ancestors("w") == {"v"} and graph.roots("w") == {"v"}
 
 
@@ -90,7 +91,7 @@ def test_who_is_behind_what_lies_in_a_buffer_is_still_known() -> None:
         session=True,
     )  # fmt: skip
     graph = graph_of(rows)
-    graph.let_go(0)
+    graph.evict(0)
     event = graph.event("f")
     assert (event.by, graph.history.sender(event.n)) == ("w", "b")
     assert graph.roots("f") == {"v"} and graph.roots("w") == {"v"}
@@ -102,7 +103,7 @@ def test_who_is_behind_what_lies_in_a_buffer_is_still_known() -> None:
 def test_what_is_gone_cannot_be_named() -> None:
     """A record that names it is refused, as one that names nothing."""
     graph = graph_of(trace(*answered("p"), session=True))
-    graph.let_go(0)
+    graph.evict(0)
     row = {"t": graph.t + 1, "ts": 0, "kind": "redirect", "event": "p", "to": ["a"]}
     with pytest.raises(RuleError, match="there is no event 'p'"):
         graph.apply(decode(row))
@@ -117,7 +118,7 @@ def test_what_is_only_shown_any_more_cannot_be_named() -> None:
     findings, watch = found_in(rows)
     graph = watch.graph
     assert len(findings) == 2 and graph.orphans() == {"p": "no_recipient"}
-    graph.let_go(2)
+    graph.evict(2)
     assert graph.orphans() == {} and {*graph.to_networkx().nodes} >= {"p", "v"}
     assert not graph.knows("p")
     sent_on = {"t": graph.t + 1, "ts": 9, "kind": "redirect", "event": "p", "to": ["b"]}
@@ -134,12 +135,12 @@ def test_a_request_that_nobody_can_answer_is_given_up_when_all_was_told() -> Non
         watch.feed(decode(row))
     graph, found = watch.graph, list[str]()
     for ts in (1, 3, 5):
-        graph.let_go(0)
+        graph.evict(0)
         assert graph.orphans() == {"p": "no_recipient"}
         row = {"t": graph.t + 1, "ts": ts, "kind": "join", "agent": f"new {ts}"}
         found += [finding.pattern for finding in watch.feed(decode(row))]
     assert found == ["OE", "MC"]
-    graph.let_go(0)
+    graph.evict(0)
     assert not graph.knows("p") and graph.orphans() == {} and not graph.problems.waiting
 
 
@@ -147,7 +148,7 @@ def test_what_somebody_means_to_send_on_stays() -> None:
     """With all that is to be said about it then, though it is closed."""
     rows = trace(*answered("p"), arrive(9, "q", None, "b"), session=True)
     graph = graph_of(rows)
-    graph.let_go(0, {"p"})
+    graph.evict(0, {"p"})
     row = {"t": graph.t + 1, "ts": 9, "kind": "redirect", "event": "p", "to": ["c"]}
     graph.apply(decode(row))
     assert list(graph.event("p").flight) == ["c"] and graph.event("p").consumed
@@ -162,10 +163,10 @@ def test_what_stays_of_a_closed_event_has_its_roots_and_sources() -> None:
         session=True,
     )  # fmt: skip
     graph = graph_of(rows)
-    graph.let_go(0, {"p", "f"})
+    graph.evict(0, {"p", "f"})
     assert not graph.knows("e") and not graph.event("f").copies
     assert graph.roots("f") == {"v"} and graph.sources("f") == {"p"}
-    graph.let_go(0, {"f"})
+    graph.evict(0, {"f"})
     assert graph.roots("f") == {"v"} and not graph.sources("f")
 
 
@@ -177,7 +178,7 @@ def test_an_answer_that_is_not_accepted_yet_answers_what_it_did_before() -> None
         turn(0, "x", "a", "f", e="consume"), final(0, "f", "x"), session=True,
     )  # fmt: skip
     graph = graph_of(rows)
-    graph.let_go(0)
+    graph.evict(0)
     row = {"t": graph.t + 1, "ts": 0, "kind": "deliver", "event": "f", "to": None}
     graph.apply(decode(row))
     assert list(graph.problems.waiting) == [0] and graph.history.event_ids[0] == "p"
@@ -190,7 +191,7 @@ def test_what_is_gone_is_not_told_otherwise(number: int) -> None:
     _, letting_go = found_letting_go(rows, number, keep=5, often=0.4)
     findings, whole = found_in(rows)
     for finding in findings:
-        told, known = finding.explain(letting_go.graph), finding.explain(whole.graph)
+        told, known = (explain(one.graph, finding) for one in (letting_go, whole))
         assert told.text.count("nobody has seen") <= known.text.count("nobody has seen")
         assert len(told.paths) == len(known.paths)
         for path, all_of_it in zip(told.paths, known.paths, strict=True):
@@ -201,7 +202,7 @@ def test_a_graph_that_has_let_go_of_something_is_not_compared() -> None:
     """Its behaviour would be that of another run."""
     graph = graph_of(trace(*answered("p"), session=True))
     assert len(Behaviour.of(graph).steps) == 4
-    graph.let_go(0)
+    graph.evict(0)
     with pytest.raises(SettingsError, match="has let go of 2 events: compare its trace"):
         Behaviour.of(graph)
 
@@ -211,6 +212,6 @@ def test_an_index_for_explanations_is_made_anew() -> None:
     rows = trace(*answered("p"), arrive(0, "q", None, "b"), start(0, "w", "b", "q"), session=True)
     graph = graph_of(rows)
     assert [*graph.history.sightings(0)] == [0]
-    graph.let_go(0)
+    graph.evict(0)
     assert [*graph.history.sightings(0)] == [0] and graph.history.event_ids[0] == "q"
     assert list(graph.activations) == ["w"] and graph.activations["w"].n == 0

@@ -10,7 +10,7 @@ import pytest
 from dig import Hold, InteractionGraph, Pending, Record
 from dig.detectors import HealEarlyTermination, HealOrphanedEvent, OrphanedEvent, standard
 from dig.errors import RequestError, SettingsError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.messages import Raised
 from dig.records import Limits
 from dig.runtime import Setup

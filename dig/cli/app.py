@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dig.errors import DigError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, or if the process is asked to end (SIGTERM)."""
@@ -43,7 +43,7 @@ def main() -> NoReturn:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dig import __version__
+        from dig._version import __version__
 
         print(f"digmon {__version__}")
         raise typer.Exit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig.errors import SettingsError
-from dig.plain import counted
+from dig.text import counted
 
 from .app import INTERRUPTED, app
 from .options import AsJson, warn

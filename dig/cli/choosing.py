@@ -70,12 +70,12 @@ class Choosing:
             SettingsError: Something makes no sense; the message says what.
         """
         from dig.settings import Thresholds
+        from dig.tasks.arrange import make_run
         from dig.tasks.judge import Judging
-        from dig.tasks.runs import TeamRun
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
-        return TeamRun.of(
+        return make_run(
             task,
             Thresholds.load(self.given or (), self.config),
             size=self.size,

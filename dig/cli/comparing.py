@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dig.errors import SettingsError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, Trace

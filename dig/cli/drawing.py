@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .app import app
 from .options import At, Cleaned, Trace

@@ -52,7 +52,7 @@ def fault_rows(execution: Execution) -> list[Row]:
     injections: list[Mapping[str, Any]] | None = execution.disturbed.get("injections")
     if injections is None:
         return []
-    from dig.plain import counted
+    from dig.text import counted
 
     if not injections:
         return [("faults", "none had an occasion to act")]

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dig.errors import JournalError, SettingsError
-from dig.plain import safe_text
+from dig.errors import SettingsError
+from dig.text import safe_text
 
 from .app import app
 from .exporting import PerAgent, send
@@ -62,7 +62,7 @@ def export(
 
     Exit status 1 if something could not be delivered.
     """
-    from dig.traces.files import write_output
+    from dig.traces.files import cannot, write_output
     from dig.traces.formats import Export, writer
 
     if format == "otlp" and out is None:
@@ -79,4 +79,4 @@ def export(
     try:
         write_output(out, text.encode())
     except OSError as error:
-        raise JournalError(f"cannot write {out}: {error.strerror or error}") from None
+        raise cannot("write", out, error) from None

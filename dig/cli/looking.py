@@ -9,7 +9,7 @@ from functools import partial
 import typer
 
 from dig.errors import TraceError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, At, Cleaned, Further, Given, Salvage, Trace, further, recovered
@@ -27,11 +27,11 @@ def check(
 
     Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
     """
+    from dig.describe import explained
     from dig.detectors import plugins, standard
     from dig.settings import Thresholds
     from dig.traces.reader import check_trace
     from dig.traces.recovery import is_cut_off
-    from dig.traces.words import explained
     from dig.watch import Watch
 
     def report(detector: str, what: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dig.errors import JournalError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 if TYPE_CHECKING:
     from dig.traces.recovery import SetAside

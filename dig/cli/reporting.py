@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dig.errors import DigError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, Salvage, Trace, recovered, warn

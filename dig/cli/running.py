@@ -21,7 +21,7 @@ from .reporting import report_row
 from .viewing import View, viewing
 
 if TYPE_CHECKING:
-    from dig.ledger import Sink
+    from dig.followers import Sink
     from dig.tasks.execute import Execution
     from dig.tasks.runs import TeamRun
     from dig.tasks.task import Task
@@ -49,12 +49,13 @@ def run(
 
     Exit status 0 if an answer was accepted, 1 if none was.
     """
+    from dig.tasks.arrange import make_task
     from dig.tasks.execute import execute
 
     clock, kept = pacing.clock, keeping.promised()
     asked = asking.of_run(virtual=pacing.virtual, speed=pacing.speed)
     spec = choosing.of_task(task, asked)
-    problem, disturb = spec.make_task(), disturbing(fault)
+    problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or pacing.virtual or view)
     with viewing(view) as show:
         with (
@@ -110,10 +111,11 @@ def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterato
         return
     from rich.console import Console
 
-    from dig.tasks.teams import SIMULATED
+    from dig.tasks.arrange import members
+    from dig.tasks.runs import SIMULATED
     from dig.traces.terminal.live import LiveView
 
     title = run.name + (" (simulated agents)" if run.agents_are == SIMULATED else "")
-    names = run.members(task)
+    names = members(run, task)
     with LiveView(Console(stderr=True), title=title, agents=names, speed=speed) as view:
         yield view

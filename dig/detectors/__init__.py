@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dig.findings import Detector, Healer
+from dig.protocols import Detector, Healer
 
 from . import (
     cross_lineage,

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from dig.explain import Explanation, Path, Story
-from dig.findings import Finding
+from dig.explain import Story
+from dig.finding import Explanation, Finding, Path
 from dig.graph import InteractionGraph
-from dig.plain import cut, name, names
 from dig.ranges import RangeSet
 from dig.records import Deliver, End, Record
 from dig.state import by_number
+from dig.text import cut, name, names
 
 
 class CrossLineageAggregation:

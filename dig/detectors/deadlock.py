@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dig.explain import Explanation, Story
-from dig.findings import Finding
+from dig.explain import Story
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.plain import MOST_LISTED, counted, name, names
-from dig.problems import Problem
-from dig.state import by_number
+from dig.state import Problem, by_number
+from dig.text import MOST_LISTED, counted, name, names
 
 from .idle import IdleDetector
 

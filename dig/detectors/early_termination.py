@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dig.explain import Explanation, Story
-from dig.findings import Finding
+from dig.coverage import answer, uncovered
+from dig.explain import Story
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.lineage import answer, uncovered
-from dig.plain import name, names
 from dig.records import Emit, Record
 from dig.state import by_number
+from dig.text import name, names
 
 
 class EarlyTermination:

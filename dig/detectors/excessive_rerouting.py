@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dig.explain import Explanation, Story
-from dig.findings import Finding
+from dig.explain import Story
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.plain import counted, name, names
 from dig.records import End, Record
 from dig.state import by_number
+from dig.text import counted, name, names
 
 
 class ExcessiveRerouting:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from json import dumps, loads
 from typing import Any
 
-from dig.findings import Create, Finding, Inject, Intervention, Reroute
+from dig.finding import Finding
+from dig.findings import Create, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
 
 from .notes import MOST_LISTED, MOST_QUOTED, ancestries, ancestry, described, listed, made, quoted

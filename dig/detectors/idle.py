@@ -13,11 +13,10 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
 
-from dig.explain import Explanation
-from dig.findings import Finding
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.problems import Problem
 from dig.records import CHANGING, Join, Limits, Record, micros
+from dig.state import Problem
 
 
 class _Interval:

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dig.findings import Create, Finding, Inject, Intervention, Refuse, Reroute
+from dig.finding import Finding
+from dig.findings import Create, Inject, Intervention, Refuse, Reroute
 from dig.graph import InteractionGraph
-from dig.plain import safe_text
 from dig.records import NOTICE, Emit, Record
 from dig.state import Event
+from dig.text import safe_text
 
 JUDGE = "judge"
 PREFIX = f"{JUDGE}:"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dig.explain import Explanation, Story
-from dig.findings import Finding
+from dig.explain import Story
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.plain import name
-from dig.problems import Problem
+from dig.state import Problem
+from dig.text import name
 
 from .idle import IdleDetector
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from dig.graph import InteractionGraph
-from dig.plain import one_line
+from dig.text import one_line
 
 MOST_LISTED = 12
 MOST_QUOTED = 3

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dig.explain import Explanation, Story
-from dig.findings import Finding
+from dig.explain import Story
+from dig.finding import Explanation, Finding
 from dig.graph import InteractionGraph
-from dig.plain import name
 from dig.records import Emit, End, Expire, Leave, Record, Redirect, micros
 from dig.state import Event, by_number
+from dig.text import name
 
 
 class OrphanedEvent:

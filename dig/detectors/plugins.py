@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.findings import Detector, Healer
+from dig.protocols import Detector, Healer
 
 DETECTORS = "dig.detectors"
 HEALERS = "dig.healers"

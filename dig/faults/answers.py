@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from dig.plain import one_line
+from dig.text import one_line
 
 from .catalogue import KINDS
 from .reading import read_model

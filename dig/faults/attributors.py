@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from dig.errors import DigError, SettingsError
-from dig.plain import one_line
 from dig.records import Emit, End, FindingRow, Record, Run, Start
 from dig.tasks.named import load
+from dig.text import one_line
 
 from .answers import Answer, Answers, RootCause, Step
 from .catalogue import KINDS

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from dig.errors import SettingsError
-from dig.plain import one_line
+from dig.text import one_line
 
 from .injector import COMMON, Injector, Parameter
 from .kinds.address_nobody import AddressNobody

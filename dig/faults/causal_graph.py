@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from dig.errors import RecordError
+from dig.text import first_wrong
 
 NodeType = Literal["agent", "activation", "event", "part", "outcome", "finding"]
 NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
@@ -194,5 +195,4 @@ def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
         try:
             yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise RecordError(f"{key}[{place}].{first['loc'][0]}: {first['msg']}") from None
+            raise RecordError(f"{key}[{place}].{': '.join(first_wrong(error))}") from None

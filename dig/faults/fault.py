@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.plain import one_line
 from dig.settings import MOST_SECONDS
+from dig.text import one_line
 
 from .catalogue import Kind, kind_of
 from .injector import Parameter

@@ -11,9 +11,9 @@ from functools import partial, wraps
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.plain import names
 from dig.runtime.wrap.shapes import Function, Place, places_of
 from dig.settings import MOST_SECONDS
+from dig.text import names
 
 from .acting import Acting, Run
 from .calls import Call, Go

@@ -15,10 +15,10 @@ import anyio
 from dig.errors import SettingsError
 from dig.messages import Effect
 from dig.monitor import Monitor
-from dig.plain import names, one_line
 from dig.runtime.bus import Bus
 from dig.runtime.simulation import Happening
 from dig.tasks.methods import Arrangement
+from dig.text import names, one_line
 
 from .acting import Acting, FaultyAgent, FaultyPolicy, Run
 from .fault import Fault

@@ -30,10 +30,10 @@ from pydantic import (
 )
 
 from dig.errors import RecordError, SettingsError
-from dig.plain import one_line
 from dig.records import Record
 from dig.tasks.experiment_results import MOST, Amount, Count
 from dig.tasks.runs import Recipients, TeamRun
+from dig.text import one_line
 from dig.traces.reader import TRACE
 
 from .causal_graph import CausalGraph

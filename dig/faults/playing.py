@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dig.codec import encode
 from dig.records import Emit, Record
 from dig.runtime.result import RunResult
+from dig.tasks.arrange import arrange, make_simulation, make_task
 from dig.tasks.runs import TeamRun
 from dig.tasks.task import Score
 
@@ -50,12 +51,12 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     Raises:
         SettingsError: There is no such task or team, or a target is not in it.
     """
-    task = run.make_task()
-    arranged = run.arranged(task)
+    task = make_task(run)
+    arranged = arrange(run, task)
     injected = Injected.into(arranged, faults)
     records: list[Record] = []
     arranged = replace(arranged, team=injected.team)
-    simulation = run.simulation(task, records.append, arranged=arranged)
+    simulation = make_simulation(run, task, records.append, arranged=arranged)
     for at_s, happening in injected.happenings():
         simulation.plan(at_s, happening)
     result = simulation.run()

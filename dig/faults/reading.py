@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from dig.errors import RecordError, RuleError, SettingsError
 from dig.graph import InteractionGraph
-from dig.plain import cut, one_line
 from dig.records import Record
+from dig.text import cut, one_line
 from dig.traces.files import open_file, read_file
 from dig.traces.json_text import parse
 from dig.traces.reader import read_records

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.plain import counted, cut, name
 from dig.tasks.tables import Table, Value
 from dig.tasks.tables_intervals import Mean
+from dig.text import counted, cut, name
 
 from .answers import Answer, Answers
 from .concerning import concerned

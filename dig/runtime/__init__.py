@@ -3,9 +3,9 @@
 - `agents`: what an agent is, sees and decides. `draws`: random numbers that repeat.
 - `delivery`: delivery policies.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `desk`: what it keeps for each
-  agent; `alarm`: who keeps time; `commit`: what waits for the disk. `simulation`: virtual time.
-- `reviewer`: who reads along while all others wait; `pause`: the bus's side of it.
-- `moment`: a run as it stands, from which both can go on; `resumed`: the bus that does.
+  agent; `commit`: what waits for the disk. `simulation`: virtual time.
+- `reviewer`: a member of the team that reads along while all others wait.
+- `moment`: a run as it stands, from which the bus (`Resumed`) and the simulator can go on.
 - `result`: how a run ended.
 """
 

@@ -21,6 +21,7 @@ from dig.errors import DecisionError, SettingsError
 from dig.messages import DeliveryPolicy, Output, Pending
 from dig.plain import plain
 from dig.records import Fate, FateName
+from dig.text import first_wrong
 
 from .reviewer import Reading
 
@@ -240,9 +241,8 @@ def as_decision(value: object) -> Decision:
     try:
         return Decision.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise DecisionError(f"the agent's decision is wrong at {place}: {first['msg']}") from None
+        place, why = first_wrong(error)
+        raise DecisionError(f"the agent's decision is wrong at {place}: {why}") from None
 
 
 def shown(event: Pending) -> Pending:

@@ -4,32 +4,36 @@ One task group owns everything. An agent is a task with a mailbox that wakes it;
 sleeps until the monitor's next deadline and is woken when that moves. A request to the monitor
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
 get between a decision and its delivery.
+
+`Resumed` is a bus that goes on from a moment of a recorded run. `Alarm` and `Pause` are parts of
+the bus: the task that keeps time, and the wait of the team while its reviewer reads.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from dig.errors import SettingsError
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor import Monitor
-from dig.records import Outcome
+from dig.records import Outcome, micros
 
 from .agents import Agent, AgentFunction, View, as_agent
-from .alarm import Alarm
 from .commit import Commits, Durable
 from .desk import Around, Desk, Onlookers, Question, attempt, settle
 from .host import Host, Setup
-from .pause import Pause
+from .moment import Moment, Outside, ToEnd, ToStart, restore
 from .result import STALLED, RunResult
+from .reviewer import Reviewer
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
@@ -127,7 +131,10 @@ class Bus:
         self._host = self._engage()
         self._commits = Commits(self._durable, self._carry_out, self._fail)
         self._alarm = Alarm(self._host.monitor, self._clock, self._setup.speed, self._tick)
-        self._pause = Pause(self._setup.reviewer, self, self._host.monitor, self._team, self._desks)
+        self._pause = Pause(
+            self._setup.reviewer, self._host.monitor, self._desks,
+            join=lambda name: self.join(name, self._team[name]), leave=self.leave,
+        )  # fmt: skip
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -342,3 +349,179 @@ class Bus:
 
     def _clock(self) -> float:
         return (anyio.current_time() - self._began) * self._setup.speed
+
+
+class Resumed(Bus):
+    """Goes on from a moment with a team in real time.
+
+    What comes from outside comes as it was recorded. An activation in progress ends as it was
+    recorded, too, if that is known: its agent was called before the moment.
+    """
+
+    def __init__(
+        self,
+        moment: Moment,
+        team: Mapping[str, Agent | AgentFunction],
+        *,
+        durable: Durable | None = None,
+    ) -> None:
+        """Set the stage; nothing happens before `open`.
+
+        Raises:
+            SettingsError: Somebody is missing in the team.
+            ReplayError: An agent cannot be brought back to the moment.
+        """
+        restore(team, moment)
+        super().__init__(team, moment.setup, durable=durable)
+        self._moment = moment
+
+    def _engage(self) -> Host:
+        self._began -= self._moment.us / 1_000_000 / self._setup.speed
+        self._moment.clock.source = self._clock
+        return self._moment.host
+
+    def _begin(self) -> None:
+        self._match_desks()
+        for item in self._moment.agenda:
+            desk = self._desks.get(item.agent if isinstance(item, ToStart) else item.started.agent)
+            if desk is not None:
+                self._tasks.start_soon(self._take_up, desk, item)
+        self._tasks.start_soon(self._repeat_outside)
+        self._commits.carry_out(self._moment.effects)
+        self._pause.look()
+
+    def _match_desks(self) -> None:
+        """Hire who is there, dismiss who is not."""
+        present = self._host.monitor.graph.agents
+        for name, agent in self._team.items():
+            if name in present and name not in self._desks:
+                self._hire(name, agent)
+        for name in [name for name in self._desks if name not in present]:
+            self._desks.pop(name).scope.cancel()
+
+    async def _take_up(self, desk: Desk, item: ToStart | ToEnd) -> None:
+        """Go on with what was going on."""
+        if isinstance(item, ToStart):
+            await self._sleep_until(item.until_us or 0)
+            desk.mail.set()
+        elif item.end is None:
+            await self._act(desk, item.started, item.view)
+        else:
+            await self._sleep_until(item.end.us)
+            end = partial(self._host.repeat, item.started, item.end, item.outputs)
+            await self._close(desk, item.started, end)
+
+    async def _repeat_outside(self) -> None:
+        for outside in self._moment.outside:
+            await self._sleep_until(outside.us)
+            self._repeat(outside)
+            self._match_desks()
+
+    def _repeat(self, outside: Outside) -> None:
+        self._request(lambda: self._host.heed(outside.request(self._host.monitor)))
+
+    async def _sleep_until(self, us: int) -> None:
+        await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)
+
+
+class Alarm:
+    """One task that sleeps until the monitor's next deadline, or until that moves."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        clock: Callable[[], float],
+        speed: float,
+        tick: Callable[[], None],
+    ) -> None:
+        """Begin without a deadline.
+
+        Args:
+            monitor: Knows the deadlines.
+            clock: The run's clock, in seconds.
+            speed: How many times faster than real time that clock goes.
+            tick: Ticks the monitor and carries out what follows.
+        """
+        self._monitor = monitor
+        self._clock = clock
+        self._speed = speed
+        self._tick = tick
+        self._due: float | None = None
+        self._moved = anyio.Event()
+
+    async def keep(self) -> None:
+        """Tick at each deadline, for ever; this is a task of the bus."""
+        while True:
+            self._moved = anyio.Event()
+            due = self._due = self._monitor.next_deadline()
+            if due is None:
+                await self._moved.wait()
+                continue
+            with anyio.move_on_after((due - self._clock()) / self._speed):
+                await self._moved.wait()
+            if micros(due) <= micros(self._clock()):  # as the monitor compares
+                self._tick()
+                await anyio.lowlevel.checkpoint()
+
+    def set(self) -> None:
+        """Wake up, if there is something to do before the alarm that is set.
+
+        A deadline that moves on, as most do with every record, lets the old alarm go off for
+        nothing; that costs less than waking somebody each time.
+        """
+        due = self._monitor.next_deadline()
+        if due is not None and (self._due is None or due < self._due):
+            self._moved.set()
+
+
+class Pause:
+    """Keeps the team from starting anything while its reviewer reads."""
+
+    def __init__(
+        self,
+        reviewer: Reviewer | None,
+        monitor: Monitor,
+        desks: Mapping[str, Desk],
+        join: Callable[[str], None],
+        leave: Callable[[str], None],
+    ) -> None:
+        """Begin without a waiting agent.
+
+        Args:
+            reviewer: The member of the team that reads along; ``None``: no agent ever waits.
+            monitor: Knows what has happened in the run.
+            desks: By the name of an agent that is present: its mailbox.
+            join: Has the agent of this name come.
+            leave: Has the agent of this name go.
+        """
+        self._reviewer = reviewer
+        self._monitor = monitor
+        self._desks = desks
+        self._join = join
+        self._leave = leave
+        self._over = anyio.Event()
+
+    async def wait(self, agent: str) -> None:
+        """Wait until an agent may be started."""
+        reviewer = self._reviewer
+        if reviewer is not None and agent != reviewer.name:
+            while reviewer.is_reading(self._monitor.graph):
+                await self._over.wait()
+
+    def look(self) -> None:
+        """After an activation has ended: have the reviewer come, or go, if it is time."""
+        if self._reviewer is not None and not self._monitor.is_over:
+            # A journal that fails has ended the run already, and the bus tells of it.
+            with suppress(Exception):
+                self._step(self._reviewer)
+
+    def _step(self, reviewer: Reviewer) -> None:
+        step = reviewer.next_step(self._monitor.graph)
+        if step == "come":
+            self._join(reviewer.name)
+        if step in ("come", "start"):
+            self._desks[reviewer.name].mail.set()
+        elif step == "go":
+            self._leave(reviewer.name)
+            self._over.set()
+            self._over = anyio.Event()

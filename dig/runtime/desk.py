@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import anyio
 
 from dig.errors import DigError, StopRunError
-from dig.followers import Followers
-from dig.ledger import Sink
+from dig.followers import Followers, Sink
 from dig.messages import Answered, Started
 
 from .agents import Agent, Decision, View

@@ -12,13 +12,14 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
+from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
-from dig.findings import Budget, Detector, Fit, Gate, Healer
-from dig.ledger import Sink
-from dig.means import MEANS, Means, only
-from dig.messages import Effect, Output, Started
+from dig.findings import MEANS, Budget, Fit, Means, only
+from dig.followers import Sink
+from dig.messages import Effect, Gate, Output, Started
 from dig.monitor import Monitor
 from dig.plain import plain
+from dig.protocols import Detector, Healer
 from dig.records import End, Fate, Limits, Outcome
 from dig.sweeping import KEEP
 
@@ -140,10 +141,9 @@ class Setup:
 
 
 def _part(part: object) -> dict[str, Any]:
-    """A part that was handed in: its class, and the numbers and texts that it was made with."""
-    kind = type(part)
-    described: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-    for name in signature(kind).parameters:
+    """A part that was handed in: its name, and the numbers and texts that it was made with."""
+    described: dict[str, Any] = {"class": recorded_name(part)}
+    for name in signature(type(part)).parameters:
         value = getattr(part, name, getattr(part, f"_{name}", None))
         if isinstance(value, bool | int | float | str):
             described[name] = value

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dig.explain import value_text
-from dig.findings import Finding
+from dig.finding import Finding, findings_html
 from dig.graph import InteractionGraph
+from dig.html import table
 from dig.messages import Answered, Effect, Healed, Raised
-from dig.notebook import findings_html, table
-from dig.plain import counted, one_line
 from dig.records import Finish
+from dig.text import counted, one_line, value_text
 
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is let go of; the trace has them all."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from dig.errors import DigError, SettingsError
 from dig.findings import Intervention
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Asked, Effect, Output, Over, Pending, Started, Wake
 from dig.monitor import Monitor
 from dig.records import Outcome, micros

@@ -7,8 +7,9 @@
 - `profile`: their habits, good and bad, each with its probability.
 - `parts`: what they exchange: subproblems, raw data, partial counts and which ranges these cover.
 - `reading`: how they read. `counting`: numbers. `classifying`: posts.
-- `teams`: who works on a task. `methods`: what is done about failures.
-- `runs`: one run, put together of these and thresholds. `execute`: carries it out.
+- `runs`: the configuration of a run: the names of all that it is made of, and thresholds.
+- `teams`: who works on a task. `methods`: what is done about failures. `arrange`: makes a run of
+  these. `execute`: carries it out.
 - `measures`: what is measured of it.
 - `judge`: what a judge says; `judge_simulated` and `judge_model`: who judges.
 - `experiment`: grids of runs. `experiment_runs`: carries them out; `experiment_file`: one's own;

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dig.means import MEANS, Means
+from dig.findings import MEANS, Means
 
 from .experiment import Cell, Grid
 from .experiment_results import PATTERNS, Row

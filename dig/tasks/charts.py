@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig.errors import SettingsError
-from dig.plain import counted, one_line
+from dig.text import counted, one_line
 
 from .experiment import Grid
 from .experiment_results import PATTERNS, Row

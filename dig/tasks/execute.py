@@ -14,24 +14,23 @@ from typing import Any, Protocol
 import anyio
 
 from dig.errors import JournalError
-from dig.followers import Followers
-from dig.ledger import Sink
+from dig.followers import Followers, Sink
 from dig.messages import Output
 from dig.monitor import Monitor
-from dig.runtime.bus import Bus
+from dig.runtime.bus import Bus, Resumed
 from dig.runtime.moment import Moment
 from dig.runtime.result import RunResult
-from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Happening, Simulation
 from dig.traces.exchanges import exchanges
 from dig.traces.journal import KEEPING, Journal, Keeping, RunDirectory
 
+from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
 from .disturbance import Disturbance, Undisturbed
 from .measures import Counts, measures
 from .methods import Arrangement
-from .runs import TeamRun
+from .runs import SIMULATED, TeamRun
 from .task import Score, Task
-from .teams import SIMULATED, check_virtual, models
+from .teams import check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -118,8 +117,8 @@ def execute(
         JournalError: The directory cannot be made, or a file in it not be written.
         SettingsError: There is no such task or team, or it makes no sense.
     """
-    task = task or run.make_task()
-    arranged = run.arranged(task, speed or 1.0)
+    task = task or make_task(run)
+    arranged = arrange(run, task, speed or 1.0)
     if speed is None:
         check_virtual(arranged.team)
     disturbance = disturb(arranged)
@@ -134,13 +133,13 @@ def execute(
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
-            simulation = run.simulation(task, sink, journal, arranged)
+            simulation = make_simulation(run, task, sink, journal, arranged)
             result = _in_virtual_time(simulation, exporter, disturbance.happenings())
         else:
-            bus = run.bus(task, sink, speed, journal, arranged)
+            bus = make_bus(run, task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            problem, asked = run.problem(task), models(arranged.team)
+            problem, asked = make_problem(run, task), models(arranged.team)
             with exchanges(asked, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
     execution = Execution(

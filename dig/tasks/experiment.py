@@ -13,12 +13,12 @@ from typing import Any
 from dig.errors import SettingsError
 from dig.settings import Thresholds
 
+from .arrange import make_run
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .judge import LIKE_TEAM, Judging
 from .methods import METHODS
 from .profile import Profile
-from .runs import Recipients, TeamRun
-from .teams import SIMULATED
+from .runs import SIMULATED, Recipients, TeamRun
 
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")
@@ -162,7 +162,7 @@ class Grid:
                             yield Cell(level=one.level(index), run=run)
 
     def _run(self, one: TaskGrid, size: int, seed: int, agents: int, method: str) -> TeamRun:
-        return TeamRun.of(
+        return make_run(
             one.task,
             self.thresholds,
             size=size,

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dig.detectors.judged import PREFIX
 from dig.errors import RecordError, SettingsError
-from dig.plain import one_line
+from dig.text import first_wrong, one_line
 from dig.traces.files import open_file
 from dig.traces.json_text import parse
 
@@ -119,8 +119,8 @@ def _row(path: Path, number: int, line: str) -> Row:
         parse(line)  # what is stricter than pydantic: no key twice, bounded depth
         return _ROW.validate_json(line, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        why = f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
+        place, what = first_wrong(error)
+        why = f"{place or 'the line'}: {what}"
     except (json.JSONDecodeError, RecordError) as error:
         why = str(error)
     raise SettingsError(

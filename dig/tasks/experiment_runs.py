@@ -10,10 +10,11 @@ from math import isfinite
 from pathlib import Path
 
 from dig.errors import DigError, SettingsError
-from dig.plain import one_line
 from dig.runtime.result import STALLED, RunResult
+from dig.text import one_line
 
 from .allowance import Allowance
+from .arrange import arrange, make_simulation, make_task
 from .execute import INTERRUPTED, execute
 from .experiment import Cell, Grid
 from .experiment_results import Row, append_rows, read_rows
@@ -106,8 +107,8 @@ def carry_out_cells(
     progress: Progress = lambda done, total: None,
 ) -> Outcome:
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
-    for task in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
-        task.arranged(task.make_task())  # what cannot be had is said before anything is done
+    for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
+        arrange(run, make_task(run))  # what cannot be had is said before anything is done
     results = _made(out) / RESULTS
     names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
@@ -154,7 +155,7 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
         run = cell.run
         key = (run.task, run.size, run.seed, run.data)
         try:
-            task = made[key] = made.get(key) or run.make_task()
+            task = made[key] = made.get(key) or make_task(run)
             row = _measured(cell, task, how)
         except Exception as error:  # one run must not end an experiment
             why = str(error) if isinstance(error, DigError) else repr(error)
@@ -172,7 +173,7 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     """
     counts, run = Counts(), how.allowance.limited(cell.run)
     if how.speed is None and how.traces is None:
-        result = run.simulation(task, counts).run()
+        result = make_simulation(run, task, counts).run()
     else:
         traces = how.traces or Path()
         result = execute(run, traces, how.speed, follow=counts, task=task).result

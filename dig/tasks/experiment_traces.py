@@ -18,6 +18,7 @@ from pathlib import Path
 from dig.errors import SettingsError
 from dig.traces.journal import Journal
 
+from .arrange import arrange, make_simulation, make_task
 from .experiment import Cell, Grid
 from .experiment_report import write
 from .experiment_results import PATTERNS, Row
@@ -100,10 +101,10 @@ def _file(row: Row) -> str:
 
 def _record(cell: Cell, out: Path) -> None:
     """Run it once more, which gives the same run, and write its trace down."""
-    task = cell.run.make_task()
-    header = cell.run.arranged(task).setup.described()
+    task = make_task(cell.run)
+    header = arrange(cell.run, task).setup.described()
     with closing(Journal(out / f"{cell.run.name}.dig.jsonl", header=header)) as journal:
-        cell.run.simulation(task, journal).run()
+        make_simulation(cell.run, task, journal).run()
 
 
 def _index(rows: Sequence[Row], out: Path) -> str:

@@ -19,12 +19,13 @@ from dig.traces.reader import trace_path
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
 
+from .arrange import arrange, make_task
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
 from .measures import Counts
 from .named import call, load
-from .runs import TeamRun
+from .runs import OWN, SIMULATED, TeamRun
 from .task import Score
-from .teams import OWN, SIMULATED, Team, works_in_virtual_time
+from .teams import Team, works_in_virtual_time
 
 _OF_ITS_OWN = ("execution", "began", "durability", "dig", "python", "platform")
 
@@ -136,8 +137,8 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
         spec = TeamRun.read_simulated(side, detectors)
     except SettingsError as error:
         raise SettingsError(f"{error}; or say who goes on (--team)") from None
-    task = spec.make_task()
-    arranged = spec.arranged(task)
+    task = make_task(spec)
+    arranged = arrange(spec, task)
     return Crew(arranged.team, arranged.setup, task.score, SIMULATED)
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from dig.detectors import standard, standard_healers
 from dig.detectors.judged import KNOWN, MOST_CHARACTERS, MOST_REPORTS
 from dig.errors import SettingsError
-from dig.findings import Create, Finding, Inject, Intervention, Reroute
+from dig.finding import Finding
+from dig.findings import Create, Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
 from dig.records import micros
 from dig.runtime.agents import Plan, View

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig.detectors import JUDGE
-from dig.plain import safe_text
 from dig.records import Record, Start
 from dig.runtime.result import RunResult
+from dig.text import safe_text
 from dig.traces.overview.cost import Costs, tokens
 from dig.traces.words import Row
 
+from .runs import OWN, SIMULATED
 from .task import Score
-from .teams import OWN, SIMULATED
 
 
 class Counts(Costs):

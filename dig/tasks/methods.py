@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from dig.detectors import JUDGE, Judged, judged_healers
+from dig.detectors import JUDGE, Judged, judged_healers, plugins, standard_healers
 from dig.errors import SettingsError
+from dig.protocols import Healer
 from dig.runtime.agents import Agent, Policy
 from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 
 from .judge import LIKE_TEAM, SIMULATED
 from .judge_simulated import SimulatedJudge
+from .runs import TeamRun
 from .teams import Team
-
-if TYPE_CHECKING:
-    from .runs import TeamRun
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,12 @@ def observe(run: TeamRun, plain: Arrangement) -> Arrangement:
 
 def heal(run: TeamRun, plain: Arrangement) -> Arrangement:
     """`dig`: failures are found and healed, as far as the means of healing go."""
-    return replace(plain, setup=replace(plain.setup, healers=run.healers, means=run.means))
+
+    def healers() -> dict[str, Healer]:
+        ours = standard_healers(cooldown_s=run.cooldown_s, designate=run.designate)
+        return {**ours, **plugins.healers()}
+
+    return replace(plain, setup=replace(plain.setup, healers=healers, means=run.means))
 
 
 def judge(run: TeamRun, plain: Arrangement) -> Arrangement:

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from dig.errors import SettingsError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .frequency import FrequencyTask
 from .newsgroups_posts import GROUPS, Post, our_own, real

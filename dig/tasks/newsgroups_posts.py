@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from dig.errors import SettingsError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 GROUPS = (
     "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware",

@@ -1,7 +1,7 @@
-"""One run, put together: team, task, method and thresholds under one name.
+"""The configuration of one run: team, task, method and thresholds under one name.
 
 The name follows from the configuration alone, so that two executions of the same one can be told
-to be the same, and in virtual time give the same bytes.
+to be the same, and in virtual time give the same bytes. `dig.tasks.arrange` makes the run itself.
 """
 
 from __future__ import annotations
@@ -9,37 +9,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from dig.detectors import COOLDOWN_S, plugins, standard, standard_healers
+from dig.detectors import COOLDOWN_S
 from dig.errors import SettingsError
-from dig.findings import Budget, Healer
-from dig.ledger import Sink
-from dig.means import MEANS, Means
-from dig.messages import Output
-from dig.plain import one_line, safe_text
+from dig.findings import MEANS, Budget, Means
 from dig.records import Limits
-from dig.runtime.agents import Policy
-from dig.runtime.bus import Bus
-from dig.runtime.commit import Durable
-from dig.runtime.host import Setup
-from dig.runtime.simulation import Simulation
-from dig.settings import MOST_SECONDS, Thresholds
+from dig.settings import MOST_SECONDS
+from dig.text import first_wrong, one_line, safe_text
 
-from .catalogue import TASKS, kind
+from .catalogue import TASKS
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .judge import Judging
-from .methods import METHODS, Arrangement
 from .profile import Profile
-from .task import Task
-from .teams import OWN, SIMULATED, check_virtual, in_real_time, is_named_by_number, team
 
 Recipients = Literal["one", "all"]
+
+SIMULATED, OWN, MODEL = "simulated", "own", "model"
+"""Ways to make a team, as `agents_are` names them; `dig.tasks.teams` has what they mean."""
+
+METHOD_NAMES = ("mas", "judge", "dig")
+"""What can be done about failures; `dig.tasks.methods` has the functions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +46,7 @@ class TeamRun:
         agents: How many there are.
         size: How large the problem is: the elements of the array, the number of documents.
         seed: Of everything that is random.
-        method: What is done about failures, a name in `METHODS`.
+        method: What is done about failures, a name in `dig.tasks.methods.METHODS`.
         limits: The thresholds of the patterns.
         limit_s: Seconds after which the run is ended.
         budget: How much healing there may be.
@@ -99,45 +94,11 @@ class TeamRun:
                 f"there can be {MOST_AGENTS:,} agents and a size of {MOST_SIZE:,}, and not "
                 f"{self.agents:,} and {self.size:,}"
             )
-        if self.method not in METHODS:
-            known = ", ".join(METHODS)
+        if self.method not in METHOD_NAMES:
+            known = ", ".join(METHOD_NAMES)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(f"a time limit of {self.limit_s:g} s makes no sense; try 120")
-
-    @classmethod
-    def of(
-        cls, task: str, chosen: Thresholds, *, size: int | None = None, data: str | None = None,
-        agents_are: str | None = None, **more: Any,
-    ) -> TeamRun:  # fmt: skip
-        """The run with some thresholds, and with what its task has unless told.
-
-        Args:
-            task: The task's name.
-            chosen: The thresholds.
-            size: How large the problem is; ``None``: as large as is usual for the task.
-            data: Where its data are; ``None``: where the task looks for them.
-            agents_are: How the team is made; ``None``: simulated agents, or the task's own.
-            more: The other attributes.
-
-        Raises:
-            SettingsError: There is no such task, or something else makes no sense.
-        """
-        made_by = kind(task)
-        run = cls(
-            task=task,
-            size=made_by.size if size is None else size,
-            data=made_by.data() if data is None else data,
-            agents_are=agents_are or (SIMULATED if made_by.agent else OWN),
-            limits=chosen.limits,
-            budget=chosen.budget,
-            cooldown_s=chosen.cooldown_s,
-            designate=chosen.designate,
-            **more,
-        )
-        if is_named_by_number(run.agents_are):
-            return run
-        return replace(run, agents=len(run.members(run.make_task())))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,9 +148,7 @@ class TeamRun:
             _adapter().validate_python(asdict(run))
             name = run.name
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            raise _no_run(f"{place}: {first['msg']}") from None
+            raise _no_run(": ".join(first_wrong(error))) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _no_run(error) from None
         if name != about.get("run"):
@@ -216,79 +175,6 @@ class TeamRun:
                 f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
             )
         return run
-
-    def make_task(self) -> Task:
-        """The task with its problem, its tools and its scorer.
-
-        Raises:
-            SettingsError: It cannot be had; the message says why.
-        """
-        return kind(self.task).make(self.size, self.seed, self.data)
-
-    def arranged(self, task: Task, speed: float = 1.0) -> Arrangement:
-        """The run as its method has it, `speed` times as fast as real time.
-
-        Raises:
-            SettingsError: There is no such team.
-        """
-        setup = Setup(
-            run=self.name,
-            task=task.name,
-            seed=self.seed,
-            limits=self.limits,
-            detectors=lambda: [*standard(), *plugins.detectors(self.detectors)],
-            budget=self.budget,
-            tools=task.tools(),
-            limit_s=self.limit_s,
-            speed=speed,
-        )
-        return METHODS[self.method](self, Arrangement(setup, team(self, task)))
-
-    def healers(self) -> dict[str, Healer]:
-        """A fresh set of healers, by pattern."""
-        ours = standard_healers(cooldown_s=self.cooldown_s, designate=self.designate)
-        return {**ours, **plugins.healers()}
-
-    def members(self, task: Task) -> tuple[str, ...]:
-        """The names of all who work on it.
-
-        Raises:
-            SettingsError: There is no such team.
-        """
-        return self.names if is_named_by_number(self.agents_are) else tuple(team(self, task))
-
-    def problem(self, task: Task) -> Output:
-        """The event that starts the run."""
-        names = self.members(task)
-        return task.problem(*(names if self.to == "all" else names[:1]))
-
-    def bus(
-        self, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None,
-        arranged: Arrangement | None = None,
-    ) -> Bus:  # fmt: skip
-        """The run in real time, `speed` times as fast; give it `problem`.
-
-        `arranged` is what it is made of, if that is there already.
-        """
-        arranged = arranged or self.arranged(task, speed)
-        agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
-        return Bus(agents, arranged.setup, sink=sink, durable=durable)
-
-    def simulation(
-        self, task: Task, sink: Sink, durable: Durable | None = None,
-        arranged: Arrangement | None = None,
-    ) -> Simulation:  # fmt: skip
-        """The run in virtual time, with its problem planned; arguments as those of `bus`.
-
-        Raises:
-            SettingsError: Somebody of the team cannot work in virtual time.
-        """
-        arranged = arranged or self.arranged(task)
-        check_virtual(arranged.team)
-        policies = cast("Mapping[str, Policy]", arranged.team)
-        simulation = Simulation(policies, arranged.setup, sink, durable=durable)
-        simulation.plan(0.0, lambda monitor: monitor.inject(self.problem(task)))
-        return simulation
 
 
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000

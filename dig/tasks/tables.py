@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .tables_intervals import Mean
 

@@ -17,22 +17,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from dig.errors import SettingsError
-from dig.plain import names
 from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
+from dig.text import names
 
 from .catalogue import kind
 from .named import call, load
+from .runs import MODEL, OWN, SIMULATED, TeamRun
 from .task import Task
 
 if TYPE_CHECKING:
     from dig.runtime.llm import Model
 
-    from .runs import TeamRun
-
 Team = Mapping[str, Agent | AgentFunction | Policy]
 """Agents by name; those that have a `plan` can work in virtual time."""
-
-SIMULATED, OWN, MODEL = "simulated", "own", "model"
 
 
 def team(run: TeamRun, task: Task) -> Team:

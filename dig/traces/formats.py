@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig.errors import SettingsError, TraceError
-from dig.plain import safe_text
 from dig.records import Record
+from dig.text import safe_text
 from dig.views import GraphView
 
 from .reader import read_graph, read_records

@@ -28,7 +28,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import dig
+from dig._version import __version__
 from dig.errors import SettingsError
 from dig.records import Record
 from dig.runtime.commit import Durability
@@ -282,7 +282,7 @@ def read_side(run: Path) -> dict[str, Any]:
 
 def _machine() -> dict[str, str]:
     return {
-        "dig": dig.__version__,
+        "dig": __version__,
         "python": platform.python_version(),
         "platform": sys.platform,
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dig.plain import name as shown
 from dig.records import SYSTEM
+from dig.text import name as shown
 from dig.views import GraphView
 
 PAST = {

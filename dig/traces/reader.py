@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dig.codec import decode
 from dig.errors import DamageError, RecordError, RuleError, TraceError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.graph import InteractionGraph
 from dig.records import Finish, Limits, Record, Run
 from dig.watch import Watch

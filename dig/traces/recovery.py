@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dig.errors import JournalError, RecordError, TraceError
-from dig.plain import counted
+from dig.text import counted
 
 from .chain import Chain, is_journal
 from .files import MODE, cannot, open_file, sync_file

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from dig.errors import TraceError
-from dig.plain import counted
+from dig.text import counted
 
 from .files import open_file
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dig.detectors import HealEarlyTermination, standard, standard_healers
-from dig.findings import Finding, Inject, Reroute
+from dig.finding import Finding
+from dig.findings import Inject, Reroute
 from dig.messages import Answered, Delivered, Healed
 from dig.records import Fate, Limits
 from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows

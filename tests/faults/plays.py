@@ -17,6 +17,7 @@ from dig.messages import Output
 from dig.records import FindingRow, Limits, Record
 from dig.runtime.bus import Bus
 from dig.runtime.simulation import Simulation
+from dig.tasks.arrange import arrange, make_bus, make_problem, make_task
 from dig.tasks.profile import Profile
 from dig.tasks.runs import TeamRun
 from tests.helpers import backends
@@ -50,12 +51,12 @@ class Kept:
 
 def simulated(run: TeamRun, faults: list[Fault]) -> Kept:
     """A run in virtual time, where everybody starts at once, as on the bus."""
-    task = run.make_task()
-    arranged = run.arranged(task)
+    task = make_task(run)
+    arranged = arrange(run, task)
     injected = Injected.into(arranged, faults)
     records: list[Record] = []
     simulation = Simulation(injected.team, arranged.setup, records.append, latency_s=0.0)
-    simulation.plan(0.0, lambda monitor: monitor.inject(run.problem(task)))
+    simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
     for at_s, happening in injected.happenings():
         simulation.plan(at_s, happening)
     simulation.run()
@@ -64,13 +65,13 @@ def simulated(run: TeamRun, faults: list[Fault]) -> Kept:
 
 def on_bus(run: TeamRun, faults: list[Fault], backend: str) -> Kept:
     """The same run on the bus, on a loop in virtual time."""
-    task = run.make_task()
-    arranged = run.arranged(task)
+    task = make_task(run)
+    arranged = arrange(run, task)
     injected = Injected.into(arranged, faults)
     records: list[Record] = []
-    bus = run.bus(task, records.append, 1.0, None, replace(arranged, team=injected.team))
+    bus = make_bus(run, task, records.append, 1.0, None, replace(arranged, team=injected.team))
     name, options = backends()[backend]()
-    problem = run.problem(task)
+    problem = make_problem(run, task)
     anyio.run(_carried_out, bus, problem, injected, backend=name, backend_options=options)
     return Kept(records, injected.touches)
 

@@ -21,6 +21,7 @@ from dig.faults.fault import Fault
 from dig.faults.injecting import Injected
 from dig.faults.playing import lines, play
 from dig.records import Emit, End, IncidentRow, Leave, Start
+from dig.tasks.arrange import arrange, make_task
 from dig.tasks.profile import Profile
 from dig.tasks.runs import TeamRun
 from dig.traces.reader import read_records
@@ -144,7 +145,7 @@ def test_two_faults_on_one_agent_act_in_their_order() -> None:
 
 def test_only_the_target_is_wrapped() -> None:
     """Everybody else is the object that they were."""
-    arranged = STEADY.arranged(STEADY.make_task())
+    arranged = arrange(STEADY, make_task(STEADY))
     injected = Injected.into(arranged, [Fault(kind="crash", target="agent-2")])
     others = {name for name in arranged.team if injected.team[name] is arranged.team[name]}
     assert others == {*arranged.team} - {"agent-2"}

@@ -24,8 +24,8 @@ from dig.faults.verification import (
     verify,
 )
 from dig.settings import Thresholds
+from dig.tasks.arrange import make_run
 from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
 
 from .accused import accuse
 from .verified import baseline, configured, fault, found, twin, verified
@@ -177,7 +177,7 @@ def test_the_same_graph_in_another_process() -> None:
 )
 def test_a_team_of_ones_own_needs_no_parts(kind: str, states: set[str]) -> None:
     """What is lost, unread, slow or failed is so whatever payloads say."""
-    run = TeamRun.of("tests.faults.partless_team:TASK", Thresholds.load(), method="mas")
+    run = make_run("tests.faults.partless_team:TASK", Thresholds.load(), method="mas")
     usual = Baseline.from_runs([play(replace(run, seed=100 + i)) for i in range(40)])
     graph = verify(play(run, [fault(kind, "bob")]), play(run), usual)
     assert isinstance(graph, CausalGraph)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from dig.errors import DigError
-from dig.plain import one_line
+from dig.text import one_line
 
 
 class Entrance(ABC):

@@ -11,7 +11,9 @@ from pathlib import Path
 from dig.codec import decode, dumps, encode
 from dig.detectors import standard
 from dig.errors import ReplayError, TraceError
+from dig.explain import explain
 from dig.graph import InteractionGraph
+from dig.tasks.arrange import arrange, make_simulation, make_task
 from dig.tasks.runs import TeamRun
 from dig.traces.chain import Chain, bare
 from dig.traces.importing.imports import import_file
@@ -63,7 +65,7 @@ class Reader(Entrance):
                 json.dumps(rows.of(record))
                 assert decode(json.loads(encode(record))) == record
             for finding in found:
-                str(finding.explain(graph))
+                str(explain(graph, finding))
         except TraceError as error:
             assert_short(error)
             found = None
@@ -177,9 +179,9 @@ class Journals(Entrance):
     def _run(self, method: str) -> bytes:
         run = TeamRun(agents=3, size=2_000, seed=4, method=method, limit_s=30)
         self._path.unlink(missing_ok=True)
-        arranged = run.arranged(task := run.make_task())
+        arranged = arrange(run, task := make_task(run))
         with closing(Journal(self._path, header=arranged.setup.described())) as journal:
-            run.simulation(task, journal, arranged=arranged).run()
+            make_simulation(run, task, journal, arranged=arranged).run()
         return "\n".join(map(bare, self._path.read_bytes().splitlines(keepends=True))).encode()
 
 

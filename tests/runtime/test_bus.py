@@ -16,7 +16,7 @@ import trio.testing
 
 from dig import Create, Inject, Limits, Output, Reroute, Step
 from dig.errors import RequestError, RuleError, SettingsError
-from dig.findings import Gate
+from dig.messages import Gate
 from dig.runtime import Agent, Bus, Decision, NewEvent, Setup, View
 from dig.runtime.delivery import Delayed, ToAgents
 from tests.conservation import Account, Allowed, conservation

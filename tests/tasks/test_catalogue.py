@@ -14,6 +14,7 @@ from dig.messages import Output
 from dig.runtime.agents import Decision, Plan, View
 from dig.settings import Thresholds
 from dig.tasks import catalogue
+from dig.tasks.arrange import arrange, make_run, make_simulation, make_task, members
 from dig.tasks.catalogue import TASKS, kind
 from dig.tasks.execute import execute
 from dig.tasks.runs import TeamRun
@@ -71,14 +72,14 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_users_own_team_and_problem_can_be_run(tmp_path: Path) -> None:
-    run = TeamRun.of("test_catalogue:PAIR", PLAIN)
+    run = make_run("test_catalogue:PAIR", PLAIN)
     execution = execute(run, tmp_path)
-    assert (run.agents_are, run.agents, run.members(run.make_task())) == ("own", 1, ("ada",))
+    assert (run.agents_are, run.agents, members(run, make_task(run))) == ("own", 1, ("ada",))
     assert (execution.result.answer, execution.score) == ({"say": "hello"}, None)
 
 
 def test_a_users_own_task_is_scored_by_it_with_agents_of_the_users(tmp_path: Path) -> None:
-    run = TeamRun.of(
+    run = make_run(
         "test_catalogue:Doubling", PLAIN, size=21, agents_are="test_catalogue:team_of_echoes"
     )
     execution = execute(run, tmp_path)
@@ -112,10 +113,10 @@ def test_what_is_no_task_is_refused(name: str, said: str) -> None:
 
 def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
     with pytest.raises(SettingsError, match="has no team"):
-        TeamRun.of("test_catalogue:Doubling", PLAIN, size=2)
-    simulated = TeamRun.of("test_catalogue:Doubling", PLAIN, size=2, agents_are="simulated")
+        make_run("test_catalogue:Doubling", PLAIN, size=2)
+    simulated = make_run("test_catalogue:Doubling", PLAIN, size=2, agents_are="simulated")
     with pytest.raises(SettingsError, match="no simulated agents"):
-        simulated.arranged(simulated.make_task())
+        arrange(simulated, make_task(simulated))
 
 
 SLOW = ({"ada": waits}, "hello")
@@ -123,14 +124,14 @@ SLOW = ({"ada": waits}, "hello")
 
 def test_agents_without_a_plan_do_not_run_in_virtual_time(tmp_path: Path) -> None:
     """And nothing is left of the attempt."""
-    run = TeamRun.of("test_catalogue:SLOW", PLAIN)
+    run = make_run("test_catalogue:SLOW", PLAIN)
     with pytest.raises(SettingsError, match="real time is needed by ada"):
         execute(run, tmp_path)
     assert not list(tmp_path.iterdir())
     with pytest.raises(SettingsError, match="leave --virtual out"):
-        run.simulation(run.make_task(), lambda record: None)
+        make_simulation(run, make_task(run), lambda record: None)
 
 
 def test_a_task_that_makes_its_own_data_takes_none() -> None:
     with pytest.raises(SettingsError, match="leave --data out"):
-        TeamRun(data="here").make_task()
+        make_task(TeamRun(data="here"))

@@ -17,6 +17,7 @@ from dig.codec import to_row
 from dig.detectors import JUDGE
 from dig.records import FindingRow, HealRow, Record
 from dig.runtime.reviewer import Log
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.experiment import NEWSGROUPS, PAPER_SIZES
 from dig.tasks.judge import Judging
 from dig.tasks.newsgroups_posts import sections
@@ -31,7 +32,7 @@ SEEDS = range(1, 17)
 def records(run: TeamRun) -> list[Record]:
     """Everything that happens in a run."""
     seen: list[Record] = []
-    run.simulation(run.make_task(), seen.append).run()
+    make_simulation(run, make_task(run), seen.append).run()
     return seen
 
 
@@ -106,8 +107,8 @@ def test_agents_without_fault_are_right_with_every_method(
                 profile=Profile.perfect(),
                 judging=Judging(every=3, latency_s=2.0),
             )
-            problem = run.make_task()
-            result = run.simulation(problem, lambda record: None).run()
+            problem = make_task(run)
+            result = make_simulation(run, problem, lambda record: None).run()
             score = problem.score(result.answer)
             assert score is not None
             assert (score.valid, score.rmse) == (True, 0.0), f"{agents} agents, seed {seed}"
@@ -167,8 +168,8 @@ def test_a_blind_judge_with_pauses_is_no_better_and_no_worse() -> None:
         plain = TeamRun(size=1000, seed=seed, method="mas")
         scores = []
         for run in (plain, replace(plain, method="judge", judging=judging)):
-            task = run.make_task()
-            score = task.score(run.simulation(task, lambda record: None).run().answer)
+            task = make_task(run)
+            score = task.score(make_simulation(run, task, lambda record: None).run().answer)
             assert score is not None
             scores.append(score)
         valid.append(float(scores[1].valid) - float(scores[0].valid))

@@ -19,6 +19,7 @@ from dig.errors import SettingsError
 from dig.records import Emit
 from dig.runtime import Decision, NewEvent, Plan, Policy, Setup, View, simulate
 from dig.runtime.reviewer import Reading, Reviewer
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.execute import execute
 from dig.tasks.fork import fork
 from dig.tasks.judge import Judging, Verdict, log_text
@@ -59,7 +60,7 @@ def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[View, Pla
         return Listens(SimulatedJudge(seed, judging), listened)
 
     monkeypatch.setattr("dig.tasks.methods.SimulatedJudge", make)
-    run.simulation(run.make_task(), lambda record: None).run()
+    make_simulation(run, make_task(run), lambda record: None).run()
     return listened
 
 

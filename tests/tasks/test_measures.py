@@ -12,6 +12,7 @@ from dig import cli
 from dig.records import End, Finish
 from dig.runtime.agents import Decision, Plan, View
 from dig.settings import Thresholds
+from dig.tasks.arrange import make_run
 from dig.tasks.execute import Execution, execute
 from dig.tasks.fork import Crew, fork
 from dig.tasks.judge import Judging
@@ -108,5 +109,5 @@ def test_the_task_reads_the_folder_that_the_environment_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DIG_NEWSGROUPS", "/some/where")
-    assert TeamRun.of("newsgroups", Thresholds.load()).data == "/some/where"
-    assert TeamRun.of("newsgroups", Thresholds.load(), data="/else").data == "/else"
+    assert make_run("newsgroups", Thresholds.load()).data == "/some/where"
+    assert make_run("newsgroups", Thresholds.load(), data="/else").data == "/else"

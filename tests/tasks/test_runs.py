@@ -9,21 +9,23 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.runtime.result import RunResult
+from dig.tasks.arrange import make_problem, make_simulation, make_task
+from dig.tasks.methods import METHODS
 from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
+from dig.tasks.runs import METHOD_NAMES, TeamRun
 
 DEMO = TeamRun(agents=6, size=10_000, seed=25)
 
 
 def simulated(run: TeamRun) -> RunResult:
-    return run.simulation(run.make_task(), lambda record: None).run()
+    return make_simulation(run, make_task(run), lambda record: None).run()
 
 
 def test_the_demo_gets_stuck_and_submits_early_and_is_healed() -> None:
     result = simulated(DEMO)
     assert result.outcome == "submitted"
     assert {"DL", "ET"} <= result.raised().keys()
-    score = DEMO.make_task().score(result.answer)
+    score = make_task(DEMO).score(result.answer)
     assert score is not None
     assert score.rmse is not None
     assert score.rmse < 600
@@ -87,5 +89,10 @@ def test_a_side_file_that_was_changed_is_refused() -> None:
 
 def test_the_problem_goes_to_one_agent_or_to_all() -> None:
     one, everybody = (replace(DEMO, to=to) for to in ("one", "all"))
-    assert one.problem(one.make_task()).to == ("agent-1",)
-    assert everybody.problem(everybody.make_task()).to == everybody.names
+    assert make_problem(one, make_task(one)).to == ("agent-1",)
+    assert make_problem(everybody, make_task(everybody)).to == everybody.names
+
+
+def test_every_method_that_a_run_may_name_is_there() -> None:
+    """And in the same order, in which an experiment compares them."""
+    assert tuple(METHODS) == METHOD_NAMES

@@ -15,8 +15,8 @@ from dig import records
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
+from dig.runtime.bus import Resumed
 from dig.runtime.moment import Past
-from dig.runtime.resumed import Resumed
 from dig.runtime.simulation import Simulation
 from dig.traces.journal import Journal
 from dig.traces.reader import read_records

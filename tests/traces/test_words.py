@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.findings import Finding
-from dig.plain import MOST_IN_TEXT
+from dig import describe
+from dig.finding import Finding
 from dig.records import HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 from dig.tasks.task import Score
+from dig.text import MOST_IN_TEXT
 from dig.traces import words
 
 HOSTILE = "\x1b[31m\x07\u202eevil\n[bold]no[/bold]\r\t\x9b"
@@ -47,7 +48,7 @@ def test_an_early_termination_says_what_is_missing(
 ) -> None:
     """The sentence names the answer, and only the lists that are not empty."""
     early = finding("ET", {"event": "e9"}, {"unresolved": unresolved, "uncovered": uncovered})
-    assert words.sentence(early) == (
+    assert describe.sentence(early) == (
         f"ET at 12.5 s (record 41): answer e9 was submitted too early; {said}"
     )
 
@@ -56,10 +57,10 @@ def test_a_deadlock_says_who_holds_what() -> None:
     """In a session the sentence also names the problem."""
     waiting = {"waiting": {"ann": ["e4", "e5"], "bob": ["e6"]}}
     held = "ann holds e4, e5; bob holds e6"
-    assert words.told(finding("DL", {}, waiting)) == (
+    assert describe.told(finding("DL", {}, waiting)) == (
         f"work is waiting, and nobody makes progress: {held}"
     )
-    assert words.told(finding("DL", {"event": "e1"}, waiting)) == (
+    assert describe.told(finding("DL", {"event": "e1"}, waiting)) == (
         f"work is waiting, and nobody makes progress on e1: {held}"
     )
 
@@ -84,24 +85,24 @@ def test_a_deadlock_says_who_holds_what() -> None:
 def test_every_pattern_is_put_into_words(
     pattern: str, subject: dict[str, Any], evidence: dict[str, Any], told: str
 ) -> None:
-    assert told in words.told(finding(pattern, subject, evidence))
+    assert told in describe.told(finding(pattern, subject, evidence))
 
 
 def test_other_patterns_are_told_by_what_they_are_about() -> None:
     """A pattern that nobody has put into words is shown with its subject and its evidence."""
     silent = finding("SILENT", {"agent": "ann"}, {"for": [["e1", "e2"]]}, "late")
-    assert words.sentence(silent) == (
+    assert describe.sentence(silent) == (
         "SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
     )
-    assert words.told(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
+    assert describe.told(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
 
 
 def test_long_lists_are_cut() -> None:
     """A sentence stays a line, however much is missing."""
     lists = {"unresolved": [f"e{n}" for n in range(5000)], "uncovered": ["x" * 1000] * 5000}
-    assert "e5 and 4994 more" in words.told(finding("ET", {"event": "e9"}, lists))
+    assert "e5 and 4994 more" in describe.told(finding("ET", {"event": "e9"}, lists))
     waiting = {f"agent-{n}": [f"e{n}"] * 50 for n in range(100)}
-    sentence = words.sentence(finding("DL", {}, {"waiting": waiting}))
+    sentence = describe.sentence(finding("DL", {}, {"waiting": waiting}))
     assert len(sentence) <= MOST_IN_TEXT + 80
 
 
@@ -115,20 +116,20 @@ def test_no_finding_is_too_strange(
     pattern: str, subject: Any, evidence: Any, stage: str | None
 ) -> None:
     """Whatever a detector of a user's own raises becomes one line without control characters."""
-    assert is_safe_line(words.sentence(finding(pattern, subject, evidence, stage)))
+    assert is_safe_line(describe.sentence(finding(pattern, subject, evidence, stage)))
 
 
 @given(st.sampled_from(["inject", "reroute", "create", "refused", HOSTILE]), anything, anything)
 def test_no_side_row_is_too_strange(action: str, what: Any, to: Any) -> None:
     """The same goes for what healing did, and for incidents."""
-    assert is_safe_line(words.healed(HealRow(3, 0, 2, action, what, to, what, what)))
-    assert is_safe_line(words.incident(IncidentRow(3, 0, HOSTILE, what)))
+    assert is_safe_line(describe.healed(HealRow(3, 0, 2, action, what, to, what, what)))
+    assert is_safe_line(describe.incident(IncidentRow(3, 0, HOSTILE, what)))
 
 
 def test_a_failed_part_is_told_by_name() -> None:
     """An incident about a detector reads like a sentence."""
     row = IncidentRow(3, 0, "failed", {"who": "detector ET", "what": "raised KeyError('e1')"})
-    assert words.incident(row) == "detector ET failed: raised KeyError('e1')"
+    assert describe.incident(row) == "detector ET failed: raised KeyError('e1')"
 
 
 def result(**changed: Any) -> RunResult:

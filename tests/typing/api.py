@@ -35,9 +35,10 @@ from dig import (
 from dig.behaviour import Behaviour, same_behaviour, signature
 from dig.codec import decode, encode
 from dig.detectors import standard, standard_healers
-from dig.explain import Explanation
-from dig.findings import ClockDetector, Intervention
+from dig.finding import Explanation
+from dig.findings import Intervention
 from dig.messages import Answered, DeliveryPolicy, Effect, Over, Situation, Started, Wake
+from dig.protocols import ClockDetector
 from dig.records import Emit, End
 from dig.runtime import (
     Agent,
@@ -222,7 +223,7 @@ output = Output("x", policy=policy)
 def after_the_fact(path: Path) -> None:
     found = check_trace(path, Watch([*standard(), Chatter()]))
     assert_type(found, Iterator[Finding])
-    assert_type([finding.explain(Watch([]).graph) for finding in found], list[Explanation])
+    assert_type([dig.explain(Watch([]).graph, finding) for finding in found], list[Explanation])
     graph = read_graph(path)
     assert_type([event.id for event in graph.open_events()], list[str])
     assert_type(graph.orphans(), dict[str, str])

@@ -118,6 +118,26 @@ class Cases:
             assert passes.planted == 1, f"{site} is not passed in {when}"
             assert known.allows(seen), f"{site} failed in {when}: {seen}"
 
+    def must_stand_for_good(
+        self, called: str, asked: Scenario, known: Outcome, watched: Callable[[], Any],
+        wrapping: Callable[[Any], Wrap] = lambda watched: watched,
+    ) -> None:  # fmt: skip
+        """A host sees nothing of what fails from its first or third call on.
+
+        Args:
+            called: What fails, as `Sites.called` has it.
+            asked: What the host asks.
+            known: What it sees without a monitor.
+            watched: Makes what wraps the team.
+            wrapping: What of that the team is handed to.
+        """
+        for at in (1, 3):
+            watching = watched()
+            with broken(called, self._adapter, at):
+                mine = play(asked, wrapping(watching))
+            watching.detach()
+            assert mine == known, f"{called}, {asked}, from call {at} on"
+
     def _faults(self, site: Site) -> list[tuple[Case, Known, int, bool]]:
         """The faults at a site: case, what is known of it, which pass, and whether after it.
 

@@ -14,7 +14,7 @@ from dig.runtime.host import Setup
 from .framework_cases import Case, Wrap
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
-from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice
+from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice, thread
 from .langgraph_teams import State, chain, fan, graph, half_join, node
 from .langgraph_watch import team
 from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
@@ -35,6 +35,18 @@ def remembered(script: Script) -> Any:
     built = half_join(script)
     built.checkpointer = InMemorySaver()
     return built
+
+
+def circling(script: Script) -> Any:
+    """The join that never ran starts two nodes that go round, beyond the recursion limit."""
+    edges: list[tuple[Any, str]] = [(START, "a"), (["b", "c"], "j"), ("j", "k"), ("k", "j")]
+    built = graph(script, "abcjk", edges)
+    built.add_conditional_edges("a", lambda state: "b", ["b", "c"])
+    return built.compile(checkpointer=InMemorySaver())
+
+
+async def ask_with_few_steps(team: Any) -> Any:
+    return await team.ainvoke(QUESTION, thread(recursion_limit=8))
 
 
 def elsewhere(to: str) -> Setup:
@@ -116,6 +128,7 @@ CASES = [
     *(Case(one) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, mode="observe") for one in SCENARIOS if one.name in OBSERVED),
     Case(team(remembered, ask_thread)),
+    Case(team(circling, ask_with_few_steps)),
     Case(team(chain, ask_twice)),
     Case(team(fan, ask_at_once)),
     Case(team(ping_pong, ask_ping_pong)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -58,13 +58,9 @@ def test_once_one_chat_is_lost_no_answer_of_any_is_sent_back() -> None:
 
 @pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
+    watched = partial(Watched, "heal", Setup(detectors=standard), strict=False)
     for asked in ASKED:
-        for at in (1, 3):
-            watched = Watched("heal", Setup(detectors=standard), strict=False)
-            with broken(called, adapter, at):
-                mine = play(asked, Wrapping(watched))
-            watched.detach()
-            assert mine == bare(asked), f"{called} raised in {asked} from call {at} on"
+        FAULTS.must_stand_for_good(called, asked, bare(asked), watched, Wrapping)
 
 
 @pytest.mark.parametrize("called", SITES.called)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -15,7 +15,7 @@ from .ag2_cases import CASES
 from .ag2_teams import SCENARIOS
 from .ag2_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken
+from .framework_faults import PARTS, break_part
 from .framework_sites import Site, Sites
 from .harness import Outcome, play
 
@@ -43,13 +43,9 @@ def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None
 
 @pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    for scenario in FRAGILE:
-        for at in (1, 3):
-            watched = Watched("heal", strict=False)
-            with broken(called, adapter, at):
-                mine = play(SCENARIO[scenario], watched)
-            watched.detach()
-            assert mine == bare(scenario), f"{called}, {scenario}, from call {at} on"
+    watched = partial(Watched, "heal", strict=False)
+    for name in FRAGILE:
+        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
 
 
 @pytest.mark.parametrize("part", [*PARTS, "handoff"])

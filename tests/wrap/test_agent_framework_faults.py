@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -20,7 +20,7 @@ from .agent_framework_cases import CASES, elsewhere, team, two_workers
 from .agent_framework_teams import chain
 from .agent_framework_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken
+from .framework_faults import PARTS, break_part
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .harness import Outcome, play
@@ -80,13 +80,9 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody() -> None:
 
 @pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    for scenario in FRAGILE:
-        for at in (1, 3):
-            watched = Watched("heal", Setup(detectors=standard, healers=dict), strict=False)
-            with broken(called, adapter, at):
-                mine = play(SCENARIO[scenario], watched)
-            watched.detach()
-            assert mine == bare(scenario), f"{called}, {scenario}, from call {at} on"
+    watched = partial(Watched, "heal", Setup(detectors=standard, healers=dict), strict=False)
+    for name in FRAGILE:
+        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
 
 
 @pytest.mark.parametrize("part", [*PARTS, "annotate", "handoff"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from .autogen_teams import SCENARIOS, ask_twice, graph, round_robin
 from .autogen_teams import scenario as chat
 from .autogen_watch import Watched
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken
+from .framework_faults import PARTS, break_part
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .framework_watch import Broken
@@ -89,13 +89,9 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody(build: Any) -> None:
 
 @pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    for scenario in FRAGILE:
-        for at in (1, 3):
-            watched = Watched("heal", strict=False, **options(scenario))
-            with broken(called, adapter, at):
-                mine = play(SCENARIO[scenario], watched)
-            watched.detach()
-            assert mine == bare(scenario), f"{called}, {scenario}, from call {at} on"
+    for name in FRAGILE:
+        watched = partial(Watched, "heal", strict=False, **options(name))
+        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
 
 
 @pytest.mark.parametrize("name", FRAGILE)

@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
-from dig.findings import Detector, Inject
+from dig.findings import Inject
 from dig.ledger import Ledger
+from dig.protocols import Detector
 from dig.records import Emit
 from dig.runtime.wrap import Session, plain
 from dig.runtime.wrap.timekeeper import Timekeeper

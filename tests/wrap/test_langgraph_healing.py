@@ -15,7 +15,8 @@ from langgraph.graph import START
 from langgraph.types import Command, Send
 
 from dig.detectors import standard, standard_healers
-from dig.findings import Finding, Reroute
+from dig.finding import Finding
+from dig.findings import Reroute
 from dig.graph import InteractionGraph
 from dig.records import Limits
 from dig.runtime.host import Setup

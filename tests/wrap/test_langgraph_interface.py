@@ -21,7 +21,8 @@ import dig
 from dig import Hold
 from dig.detectors import standard
 from dig.errors import SettingsError
-from dig.findings import Finding, Inject, Intervention, Reroute
+from dig.finding import Finding
+from dig.findings import Inject, Intervention, Reroute
 from dig.graph import InteractionGraph
 from dig.messages import Pending
 from dig.records import Emit, IncidentRow, Record

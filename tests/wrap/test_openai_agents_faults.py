@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -14,11 +13,11 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 from dig.detectors import standard
 from dig.runtime.host import Setup
 from dig.runtime.wrap import openai_agents as adapter
-from dig.runtime.wrap.openai_agents.taps import as_message
 
 from .framework_cases import Cases
 from .framework_faults import PARTS, break_part, broken
 from .framework_sites import Site, Sites
+from .framework_watch import Broken
 from .harness import Outcome, Scenario, play
 from .openai_agents_asked import SCENARIOS
 from .openai_agents_cases import CASES, PLAIN, THEIR_OWN, ask_twice
@@ -28,18 +27,6 @@ from .test_openai_agents_healing import ping_pong, two_at_once
 ASKED = [one for one in SCENARIOS if one.name in PLAIN]
 SITES = Sites(adapter, asker="turn")
 FAULTS = Cases(SITES, adapter, Watched, CASES)
-
-
-def raising(whole: Callable[..., Any], site: str, at: int) -> Callable[..., Any]:
-    count = [0]
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        count[0] += 1
-        if count[0] >= at:
-            raise RuntimeError(f"planted in {site}")
-        return whole(*args, **kwargs)
-
-    return call
 
 
 @cache
@@ -70,12 +57,9 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
 
 @pytest.mark.parametrize("called", SITES.called)
 def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
+    watched = partial(Watched, "heal", Setup(detectors=standard), strict=False)
     for asked in ASKED:
-        for at in (1, 3):
-            watched = Watched("heal", Setup(detectors=standard), strict=False)
-            with broken(called, adapter, at):
-                mine = play(asked, watched)
-            assert mine == bare(asked), f"{called} raised in {asked} from call {at} on"
+        FAULTS.must_stand_for_good(called, asked, bare(asked), watched)
 
 
 @pytest.mark.parametrize("called", SITES.called)
@@ -102,7 +86,7 @@ def test_what_the_callers_own_hook_raises_the_caller_gets(asked: Scenario, mode:
 @pytest.mark.parametrize("drive", [ask, stream])
 def test_an_annotate_that_raises_changes_nothing_for_the_host(drive: Any) -> None:
     asked = scenario(ping_pong, drive)
-    watched = Watched("heal", strict=False, annotate=raising(as_message, "annotate", 1))
+    watched = Watched("heal", strict=False, annotate=Broken())
     assert play(asked, watched) == bare(asked)
     assert watched.session.statistics().faults > 0
 

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from dig.errors import PayloadError
-from dig.plain import plain, safe_text
+from dig.plain import plain
+from dig.text import safe_text
 
 _ROLE_MARK = re.compile(r"\[(?=/?[A-Z])")  # no JSON has a letter or a slash there
 

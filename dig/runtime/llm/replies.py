@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from dig.errors import ModelError
-from dig.plain import one_line
+from dig.text import one_line
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from dig.errors import StopRunError
-from dig.plain import counted
+from dig.text import counted
 
 from .settings import ModelSettings
 

@@ -14,8 +14,9 @@ import openai
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dig.errors import SettingsError
-from dig.plain import one_line, plain
+from dig.plain import plain
 from dig.runtime.agents import Tool
+from dig.text import one_line
 
 from .encoding import AS_JSON_TEXT, JsonText, decoded, encoded
 from .replies import Call, complaints

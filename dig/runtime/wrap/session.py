@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dig.errors import SettingsError
-from dig.findings import Finding, Reroute
-from dig.ledger import Sink
+from dig.finding import Finding
+from dig.findings import Reroute
+from dig.followers import Sink
 from dig.messages import Output
 from dig.monitor import Monitor
 from dig.records import Outcome

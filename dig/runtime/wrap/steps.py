@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dig.errors import DecisionError, PayloadError, RequestError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.messages import Asked, Effect, Healed, Raised
 from dig.monitor import Monitor
 from dig.runtime.result import Tally

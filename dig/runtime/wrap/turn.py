@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dig.errors import DecisionError, PayloadError
 from dig.messages import Output, Pending, Started
-from dig.plain import one_line
 from dig.records import SYSTEM, Fate
+from dig.text import one_line
 
 from .payload import as_small_payload
 

@@ -16,7 +16,7 @@ from dig.behaviour import (
     same_behaviour,
 )
 from dig.isomorphism import Diagram
-from dig.plain import name, names
+from dig.text import name, names
 from dig.traces.outline import PAST
 from dig.traces.reader import read_graph
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.behaviour import LIMIT_S
-from dig.plain import name
+from dig.text import name
 from dig.traces.overview.summary import RunSummary, grade, summarise
 
 from .difference import Comparison, Place, behaviour_at

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from dig.errors import JournalError, SettingsError
+from dig.describe import seconds
+from dig.errors import SettingsError
 from dig.graph import InteractionGraph
-from dig.plain import counted, name, one_line
-from dig.traces.files import write_output
-from dig.traces.words import seconds
+from dig.text import counted, name, one_line
+from dig.traces.files import cannot, write_output
 
 from . import palette
 from .graph_panel import GraphPanel, lane_name
@@ -70,7 +70,7 @@ class Drawing:
         try:
             write_output(path, data)
         except OSError as error:
-            raise JournalError(f"cannot write {path}: {error.strerror or error}") from None
+            raise cannot("write", path, error) from None
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""

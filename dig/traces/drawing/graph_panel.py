@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from dig.findings import Finding
-from dig.plain import name, one_line
+from dig.finding import Finding
 from dig.records import SYSTEM, FindingRow
+from dig.text import name, one_line
 
 from . import palette
 from .layout import OUTSIDE, Lane, Layout

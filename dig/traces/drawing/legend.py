@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from dig.plain import one_line
+from dig.text import one_line
 
 from . import palette
 from .graph_panel import badge

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig.history import ACCEPTED, BY_SYSTEM
-from dig.plain import name
 from dig.records import FATES
+from dig.text import name
 
 from .palette import ANSWER, BOUNCED, FAILED, OPEN_ANSWER, did, kind_of
 from .source import Source

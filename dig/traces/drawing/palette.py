@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dig.traces import words
+from dig import describe
 
 from .scene import Circle, Look, Point, Polygon, Shape, moved, regular, star
 
@@ -156,7 +156,7 @@ WARNING = (Look("#f0e442", "#6b6400", 1.0), INK)
 
 def badge(pattern: str) -> tuple[Look, str]:
     """How the label of a finding looks."""
-    return ERROR if pattern in words.ERRORS else WARNING
+    return ERROR if pattern in describe.ERRORS else WARNING
 
 
 def dark(pattern: str) -> str | None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from dig.errors import SettingsError
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .scene import Box, Circle, Curve, Look, Polygon, Scene, Shape, Words, look_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.plain import counted, name
+from dig.text import counted, name
 from dig.views import GraphView
 
 from .source import Source

@@ -10,7 +10,7 @@ from typing import Any
 
 from dig.detectors import standard
 from dig.errors import RuleError, SettingsError
-from dig.findings import Finding
+from dig.finding import Finding
 from dig.graph import InteractionGraph
 from dig.records import Deliver, End, FindingRow, HealRow, Record
 from dig.traces.journal import SIDE, read_side

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from xml.sax.saxutils import escape
 
-from dig.plain import safe_text
+from dig.text import safe_text
 
 from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, look_of
 

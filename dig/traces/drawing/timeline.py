@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
 
-from dig.plain import one_line
+from dig.text import one_line
 
 from . import palette
 from .graph_panel import badge, lane_name, visible

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dig import describe
 from dig.followers import Sweep
 from dig.graph import InteractionGraph
 from dig.records import (
@@ -25,7 +26,6 @@ from dig.records import (
     Start,
 )
 from dig.state import Event
-from dig.traces import words
 
 from .activations import MOST_LISTED, Activations
 from .content import Content, label
@@ -188,7 +188,7 @@ class Mapping:
     def _finding(self, record: FindingRow) -> Iterator[Item]:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
-        pattern, told = label(str(record.pattern)), self._content.detail(words.told(record))
+        pattern, told = label(str(record.pattern)), self._content.detail(describe.told(record))
         severity = "error" if record.pattern in ERRORS else "warning"
         attributes = self._common() | {
             "dig.pattern": pattern,
@@ -230,13 +230,13 @@ class Mapping:
             attributes["dig.note"] = self._content.text(record.note)
         links = [Link(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
         yield self._moment(f"dig.heal {action}", place, record.us, attributes, links)
-        told = self._content.detail(words.healed(record))
+        told = self._content.detail(describe.healed(record))
         yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
         about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
         yield Count("dig.heals", about)
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
-        told = self._content.detail(words.incident(record))
+        told = self._content.detail(describe.incident(record))
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", told, self._common(), place)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from os import environ
 from typing import Any
 
-import dig
+from dig._version import __version__
 
 from .content import label
 from .items import NAME, Attribute, Attributes, Link, Span
@@ -25,7 +25,7 @@ def otlp_json(spans: Iterable[Span], service_per_agent: bool = False) -> Iterato
     services: dict[str, list[str]] = {}
     for span in spans:
         services.setdefault(service_of(span, service_per_agent), []).append(_dumps(_span(span)))
-    scope = _dumps({"name": NAME, "version": dig.__version__})
+    scope = _dumps({"name": NAME, "version": __version__})
     yield '{"resourceSpans":['
     for n, (service, rows) in enumerate(services.items()):
         resource = _dumps({"attributes": _pairs({"service.name": service})})

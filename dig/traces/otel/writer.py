@@ -30,7 +30,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-import dig
+from dig._version import __version__
 from dig.errors import SettingsError
 
 from .items import NAME, Count, Item, Link, Log, Span
@@ -132,8 +132,8 @@ class Writer:
         self.logs = 0
         self._provider = tracers
         self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
-        self._logger = logger.get_logger(NAME, dig.__version__) if logger else None
-        self._meter = meter.get_meter(NAME, dig.__version__) if meter else None
+        self._logger = logger.get_logger(NAME, __version__) if logger else None
+        self._meter = meter.get_meter(NAME, __version__) if meter else None
         self._instruments: dict[str, Any] = _instruments(self._meter) if self._meter else {}
         for metric, observe in (observed or {}).items():
             if self._meter:
@@ -218,7 +218,7 @@ class Writer:
         if found is None:
             if not isinstance(provider, TracerProvider):
                 provider = provider(agent)
-            tracer = provider.get_tracer(NAME, dig.__version__)
+            tracer = provider.get_tracer(NAME, __version__)
             found = self._tracers[agent] = tracer, _given_ids(tracer)
         return found
 

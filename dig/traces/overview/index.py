@@ -16,7 +16,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
-import dig
+from dig._version import __version__
 from dig.errors import TraceError
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.segments import TRACE, is_run, segments
@@ -97,7 +97,7 @@ def _stamp(path: Path) -> str:
             sizes.append((status.st_size, status.st_mtime_ns, status.st_ino))
         except OSError:
             sizes.append((-1, 0, 0))
-    return json.dumps([_VERSION, dig.__version__, sizes])
+    return json.dumps([_VERSION, __version__, sizes])
 
 
 def _digest(stamp: str, body: str) -> bytes:

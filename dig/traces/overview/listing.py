@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from dig.plain import counted, name, one_line
-from dig.traces.words import seconds
+from dig.describe import seconds
+from dig.text import counted, name, one_line
 
 from .cost import tokens
 from .summary import RunSummary, grade

@@ -20,7 +20,7 @@ from dig.errors import (
     RequestError,
     RuleError,
 )
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Effect, Output, Started
 from dig.monitor import Monitor
 from dig.records import (

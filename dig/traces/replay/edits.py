@@ -9,13 +9,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from dig.errors import ReplayError
-from dig.findings import Finding, Healer, Intervention
+from dig.finding import Finding
+from dig.findings import Intervention
 from dig.graph import InteractionGraph
 from dig.messages import Output, are_names
 from dig.plain import plain
+from dig.protocols import Healer
 from dig.records import Emit, End, FindingRow, HealRow, Record, Redirect
 from dig.runtime.agents import Decision
 from dig.runtime.host import Setup
+from dig.text import first_wrong
 
 from .drive import Edit, Outputs
 
@@ -161,11 +164,8 @@ def _decided(where: str, keys: dict[str, Any]) -> dict[str, Any]:
     try:
         Decision.model_validate(keys)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ReplayError(
-            f"{where}; what is to stand there is wrong at {place}: {first['msg']}"
-        ) from None
+        place, why = first_wrong(error)
+        raise ReplayError(f"{where}; what is to stand there is wrong at {place}: {why}") from None
     return keys
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, RequestError, TraceError
-from dig.ledger import Sink
+from dig.followers import Sink
 from dig.messages import Effect, Output, Over, Started, Wake
 from dig.monitor import Monitor
 from dig.records import (

@@ -12,27 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dig.detectors import HealAsJudged, Judged, standard, standard_healers
+from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError
-from dig.findings import Budget
-from dig.means import MEANS, Means
-from dig.plain import safe_text
+from dig.findings import MEANS, Budget, Means
 from dig.runtime.host import Setup
+from dig.text import first_wrong, safe_text
 
 MOST_SHOWN = 200
-
-
-def _named(*parts: object) -> dict[str, type[Any]]:
-    return {f"{type(part).__module__}.{type(part).__qualname__}": type(part) for part in parts}
-
-
-_OURS = _named(
-    *standard(),
-    *standard_healers().values(),
-    *standard_healers(designate=True).values(),
-    Judged(),
-    HealAsJudged(),
-)
 
 
 class _Strict(BaseModel):
@@ -40,7 +26,7 @@ class _Strict(BaseModel):
 
 
 class Part(_Strict):
-    """A detector, healer or gate: its class, and what it was made with."""
+    """A detector, healer or gate: its recorded name, and what it was made with."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -49,7 +35,7 @@ class Part(_Strict):
     @property
     def is_ours(self) -> bool:
         """Whether it is of one of dig's own classes."""
-        return self.name in _OURS
+        return self.name in RECORDED
 
     def made(self, method: str) -> Any:
         """A fresh one like it.
@@ -60,10 +46,10 @@ class Part(_Strict):
         Raises:
             ReplayError: Such a part cannot be made.
         """
-        if not hasattr(_OURS[self.name], method):
+        if not hasattr(RECORDED[self.name], method):
             raise ReplayError(f"a part like {self.name} cannot {method}")
         try:
-            return _OURS[self.name](**(self.model_extra or {}))
+            return RECORDED[self.name](**(self.model_extra or {}))
         except (TypeError, ValueError, DigError) as error:
             told = safe_text(str(error), MOST_SHOWN)
             raise ReplayError(f"a part like {self.name} cannot be made: {told}") from None
@@ -147,9 +133,8 @@ def header_of(path: Path, said: Mapping[str, Any]) -> Header:
     try:
         return Header.model_validate(said)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = safe_text(".".join(map(str, first["loc"])), MOST_SHOWN)
+        place, why = (safe_text(text, MOST_SHOWN) for text in first_wrong(error))
         raise ReplayError(
             f"{path}: what its first line says about how the run was made is wrong at {place}: "
-            f"{safe_text(first['msg'], MOST_SHOWN)}"
+            f"{why}"
         ) from None

@@ -13,11 +13,12 @@ from pathlib import Path
 from dig.codec import dumps
 from dig.detectors import standard
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
-from dig.findings import Detector, Finding
+from dig.finding import Finding
 from dig.graph import InteractionGraph
-from dig.plain import safe_text
+from dig.protocols import Detector
 from dig.records import FindingRow, Run
 from dig.runtime.host import Setup
+from dig.text import safe_text
 from dig.traces.segments import fault
 from dig.watch import Watch
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dig.describe import sentence
 from dig.errors import DivergenceError
-from dig.plain import counted, one_line
 from dig.runtime.host import Setup
+from dig.text import counted, one_line
 from dig.traces.journal import UNREPLAYABLE
 from dig.traces.recovery import is_cut_off
 from dig.traces.verify import Report
-from dig.traces.words import sentence
 
 from .rerun import Replayed, replay, rerun
 

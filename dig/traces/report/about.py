@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dig.plain import one_line
+from dig.text import one_line
 from dig.traces.journal import RESULT, SIDE
 from dig.traces.overview.summary import beside, standing
 from dig.traces.reader import trace_path

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import Any
 
 from dig.codec import to_row
+from dig.describe import ERRORS, healed, incident, told
 from dig.detectors import standard
-from dig.explain import Explanation
-from dig.findings import Finding
-from dig.plain import one_line
+from dig.explain import explain
+from dig.finding import Explanation, Finding
 from dig.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
+from dig.text import one_line
 from dig.traces.stories.reading import ids_in
-from dig.traces.words import ERRORS, healed, incident, told
 from dig.watch import Watch
 
 MOST_TEXT = 4_000
@@ -91,7 +91,7 @@ class Rows:
 
     def _why(self, finding: Finding) -> Explanation:
         try:
-            return finding.explain(self._watch.graph)
+            return explain(self._watch.graph, finding)
         except Exception:  # a user's own code, or a row of a shape of its own
             return Explanation(told(finding))
 

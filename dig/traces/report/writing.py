@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import RuleError
-from dig.plain import one_line
+from dig.text import one_line
 from dig.traces.files import cannot, write_file, write_output
 from dig.traces.reader import read_records, trace_path
 from dig.traces.segments import fault

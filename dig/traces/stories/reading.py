@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dig.describe import told
 from dig.detectors import standard
 from dig.errors import RuleError
-from dig.explain import Explanation
-from dig.findings import Finding
+from dig.explain import explain
+from dig.finding import Explanation, Finding
 from dig.history import History
 from dig.records import (
     Deliver,
@@ -32,7 +33,6 @@ from dig.records import (
 )
 from dig.traces.reader import read_records, trace_path
 from dig.traces.segments import fault
-from dig.traces.words import told
 from dig.watch import Watch
 
 Explained = dict[str, Any]
@@ -129,9 +129,9 @@ class Reading:
         keys = ("pattern", "stage", "subject", "evidence")
         for finding in self.found:
             if all(getattr(finding, key) == one[key] for key in keys):
-                return finding.explain(self.graph)
+                return explain(self.graph, finding)
         body = {key: one[key] for key in keys}
-        return Finding(t=one["record"], us=micros(one["ts"]), **body).explain(self.graph)
+        return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
 
     def about(self, name: str) -> list[Explained]:
         """The findings that name something, as subject or as evidence."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from dig.describe import healed, incident
 from dig.errors import TraceError
 from dig.history import BY_SYSTEM, CONSUME, FROM_OUTSIDE
 from dig.records import FATES, SYSTEM, Emit, End, HealRow, IncidentRow, Join, Leave, Start
 from dig.runtime.result import left
 from dig.traces.overview.summary import summarise
 from dig.traces.reader import trace_path
-from dig.traces.words import healed, incident
 
 from .reading import Explained, Reading, path_to, said
 from .story import event_story

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dig.describe import healed, incident, seconds, tag, told
 from dig.history import History
-from dig.plain import name, names
 from dig.records import (
     FATES,
     SYSTEM,
@@ -22,8 +22,8 @@ from dig.records import (
     Redirect,
     Start,
 )
+from dig.text import name, names
 from dig.traces.outline import PAST
-from dig.traces.words import healed, incident, seconds, tag, told
 
 Chapter = dict[str, Any]
 

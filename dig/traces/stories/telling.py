@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from dig.explain import value_text
-from dig.plain import counted, cut, name, names, one_line
+from dig.describe import seconds
+from dig.text import counted, cut, name, names, one_line, value_text
 from dig.traces.outline import PAST
-from dig.traces.words import seconds
 
 from .reading import Explained
 

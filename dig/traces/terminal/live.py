@@ -22,9 +22,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from dig import describe
 from dig.followers import Sweep
-from dig.plain import one_line
 from dig.records import Record
+from dig.text import one_line
 from dig.traces import words
 
 from .picture import STYLES, ascii_only, draw
@@ -196,6 +197,6 @@ def _can_paint(console: Console) -> bool:
 
 
 def _line(item: News) -> Text:
-    text = Text(f"{words.seconds(item.us):>9}  ")
+    text = Text(f"{describe.seconds(item.us):>9}  ")
     text.append(f"{item.tag:<8}", STYLES[item.style])
     return text.append(f"  {item.text}")

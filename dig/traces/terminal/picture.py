@@ -15,8 +15,8 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from dig.plain import counted, name, one_line
-from dig.traces import words
+from dig import describe
+from dig.text import counted, name, one_line
 
 from .shot import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Lane, News, Parcel, Shot
 
@@ -82,7 +82,7 @@ def _row(parts: Iterable[Text | str]) -> Text:
 
 
 def _title(title: str, shot: Shot, width: int) -> Text:
-    right = f" {shot.outcome or 'running'}, {words.seconds(shot.us)}"
+    right = f" {shot.outcome or 'running'}, {describe.seconds(shot.us)}"
     left = _padded(one_line(title), max(0, width - len(right)), style="bold")
     return _row([left, fitted(right, width)])
 
@@ -125,7 +125,7 @@ def _news(news: Sequence[News], width: int, room: int) -> list[Text]:
 
 def _item(item: News, width: int) -> list[Text]:
     head = Text.assemble(
-        f"{words.seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
+        f"{describe.seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
     )
     has_room = width >= 60  # for the text to stand beside the head
     indent = 21 if has_room else 4
@@ -235,7 +235,7 @@ def _heading(columns: _Columns, step_us: int) -> Text:
 def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     doing = _doing(lane)
     if lane.state in (BUSY, HOLDS):
-        doing += f" {words.seconds(max(0, us - lane.since_us))}"
+        doing += f" {describe.seconds(max(0, us - lane.since_us))}"
     style = "bold red" if doing.startswith("failed") else "dim" if lane.state == ABSENT else ""
     parts: list[Text | str] = [_padded(name(lane.name), columns.name, style=style), " "]
     parts.append(_padded(doing, columns.doing, style=style))

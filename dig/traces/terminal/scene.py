@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from dig import describe
 from dig.followers import Sweep
 from dig.graph import InteractionGraph
-from dig.plain import name, names, one_line
 from dig.records import (
     SYSTEM,
     Deliver,
@@ -28,7 +28,7 @@ from dig.records import (
     Run,
     Start,
 )
-from dig.traces import words
+from dig.text import name, names, one_line
 
 from .shot import (
     ABSENT,
@@ -114,13 +114,13 @@ class Scene:
             case FindingRow():
                 self._found += 1
                 self._system.mark(us, FOUND)
-                style = "bad" if record.pattern in words.ERRORS else "warning"
-                return [News(us, words.tag(record), words.told(record), style)]
+                style = "bad" if record.pattern in describe.ERRORS else "warning"
+                return [News(us, describe.tag(record), describe.told(record), style)]
             case HealRow():
                 return self._treated(record)
             case IncidentRow():
                 self._system.mark(us, INCIDENT)
-                return [News(us, "incident", words.incident(record), "warning")]
+                return [News(us, "incident", describe.incident(record), "warning")]
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
                 return [News(us, "end", f"the run is over: {record.outcome}", style)]
@@ -167,7 +167,7 @@ class Scene:
             self._healed += 1
             self._system.mark(record.us, HEALED)
         style = "warning" if is_refused else "good"
-        return [News(record.us, "healing", words.healed(record), style)]
+        return [News(record.us, "healing", describe.healed(record), style)]
 
     def _lane(self, agent: str) -> Lane:
         lane = self._lanes.get(agent)

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dig.errors import RefusedError, TraceError
-from dig.plain import one_line
+from dig.text import one_line
 from dig.traces.report.document import live_page, policy
 
 from .guard import Asked

@@ -10,7 +10,7 @@ from typing import Any
 from dig import Fate, Output, Record
 from dig import records as kinds
 from dig.detectors import standard, standard_healers
-from dig.findings import Detector
+from dig.protocols import Detector
 from dig.records import Limits
 from dig.runtime import NewEvent, Setup, View, simulate
 from dig.runtime.draws import Draws

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.records import Record
+from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.runs import TeamRun
 from dig.traces.otel.delivery import BATCH_BYTES, Delivery
 from dig.traces.otel.follow import Follower
@@ -132,7 +133,7 @@ def records() -> list[Record]:
     """A run of some dozen activations."""
     sink = Recorder()
     run = TeamRun(agents=6, size=10_000, seed=25)
-    run.simulation(run.make_task(), sink).run()
+    make_simulation(run, make_task(run), sink).run()
     return list(sink)
 
 
@@ -197,8 +198,8 @@ def test_the_run_is_the_same_whatever_becomes_of_its_spans() -> None:
     """With an export that loses everything, a run has the same records and the same result."""
     alone, followed = Recorder(), Recorder()
     run = TeamRun(agents=6, size=10_000, seed=25)
-    results = [run.simulation(run.make_task(), alone).run()]
-    simulation = run.simulation(run.make_task(), followed)
+    results = [make_simulation(run, make_task(run), alone).run()]
+    simulation = make_simulation(run, make_task(run), followed)
     with http_receiver() as gone:
         otlp = Otlp(gone.endpoint)
     follower = Follower(otlp.writer)

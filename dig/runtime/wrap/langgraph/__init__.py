@@ -2,6 +2,7 @@
 
 - `graph`: the monitored copy of a graph. `work`: what stands in place of a node.
 - `run`, `request`: who was started by whom, and what becomes of it. `mail`: what waits to run.
+- `stops`: where LangGraph itself stops a request, which healing never goes past.
 - `routes`: what a node writes that starts others. `notes`, `payloads`: into and out of its state.
 """
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from copy import copy as shallow
 from functools import cache, wraps
 from typing import Any
+
+from langgraph.errors import GraphRecursionError
 
 from dig.runtime.wrap.taps import LOST_TRACK
 
 from .held import ON_A_THREAD, let_go, released
 from .mail import Team
 from .request import Request
+from .stops import Stops
 from .work import Tap
 
 
@@ -36,6 +39,7 @@ def _kind(kind: Any) -> Any:
     class Monitored(kind):  # type: ignore[misc]
         dig_team: Team | None
 
+        @wraps(kind.copy)
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             bare = shallow(self)
             bare.__dict__.pop("dig_team", None)
@@ -44,28 +48,30 @@ def _kind(kind: Any) -> Any:
             return twin
 
         @wraps(kind.stream)
-        def stream(self, given: Any, config: Any = None, **more: Any) -> Iterator[Any]:
+        def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
             if self.dig_team is None:
-                yield from kind.stream(self, given, config, **more)
+                yield from kind.stream(self, input, config, **more)
                 return
-            with Asked(self, self.dig_team, given) as asked:
+            with Asked(self, self.dig_team, input, config, more) as asked:
                 while asked.goes_on:
-                    yield from kind.stream(asked.graph, asked.given, config, **more)
+                    with asked.running():
+                        yield from kind.stream(asked.graph, *asked.given, **asked.more)
                     asked.submit_now()
 
         @wraps(kind.astream)
-        async def astream(self, given: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
+        async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
             if self.dig_team is None:
-                async with aclosing(kind.astream(self, given, config, **more)) as pieces:
+                async with aclosing(kind.astream(self, input, config, **more)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
-            with Asked(self, self.dig_team, given) as asked:
+            with Asked(self, self.dig_team, input, config, more) as asked:
                 while asked.goes_on:
-                    stream = kind.astream(asked.graph, asked.given, config, **more)
-                    async with aclosing(stream) as pieces:
-                        async for piece in pieces:
-                            yield piece
+                    stream = kind.astream(asked.graph, *asked.given, **asked.more)
+                    with asked.running():
+                        async with aclosing(stream) as pieces:
+                            async for piece in pieces:
+                                yield piece
                     await asked.submit()
 
     Monitored.__name__, Monitored.__qualname__ = kind.__name__, kind.__qualname__
@@ -79,21 +85,27 @@ class Asked:
 
     Attributes:
         graph: A copy of the graph for this request alone, so that its nodes know whose they are.
-        given: What it runs on.
+        given: What it runs on, and the config.
+        more: What it is called with besides.
         goes_on: Whether it is to run, for the first time or once more.
     """
 
-    def __init__(self, twin: Any, team: Team, given: Any) -> None:
-        """Begin."""
+    def __init__(
+        self, twin: Any, team: Team, given: Any, config: Any, more: Mapping[str, Any]
+    ) -> None:
+        """Begin, with what the graph is called with."""
         self._session = team.session
-        self._request = Request(team, given)
+        stops = Stops(twin, config, more)
+        self._request = Request(team, given, stops)
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {
             name: tapped(node, name, self._request) for name, node in twin.nodes.items()
         }
-        self.given = given
+        self.given: tuple[Any, Any] = (given, config)
+        self.more = stops.arguments
         self.goes_on = True
+        self._is_again = False
 
     def __enter__(self) -> Asked:
         """The graph is called."""
@@ -103,6 +115,16 @@ class Asked:
         """The call returns, or raises, which goes on."""
         if error is not None:
             self._session.step(self._request.abort, error, otherwise=None)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The graph runs; once more it may not need more steps than the request has left."""
+        try:
+            yield
+        except GraphRecursionError:
+            if not self._is_again:
+                raise
+            self._request.step(self._request.cut_short, otherwise=None)
 
     async def submit(self) -> None:
         """The graph has run to its end; its answer is handed over when nothing keeps it."""
@@ -119,8 +141,9 @@ class Asked:
         self._go_on()
 
     def _go_on(self) -> None:
-        self.given = self._request.step(self._request.again, otherwise=None)
-        self.goes_on = self.given is not None
+        again = self._request.step(self._request.again, otherwise=None)
+        self.goes_on = self._is_again = again is not None
+        self.given = again or self.given
         if self._request.is_lost:
             self._session.step(self._request.abort, LOST_TRACK, otherwise=None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
@@ -22,6 +23,7 @@ class Request(Run):
     """One request to a wrapped graph, with its end."""
 
     _turn: Turn | None = None  # of `__end__`, while it is not known whether its answer is accepted
+    _next: Sequence[str] = ()  # the nodes that run if it is not
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ class Request(Run):
         if not self.is_asked:
             return
         late = [mail for mail in self.mailbox if mail.node != END and not mail.waits]
-        if late:  # the caller wanted it to stop before some nodes, or a node asks somebody
+        if late or self.stops.is_at_breakpoint:
             self.is_paused = True
         if self.is_paused:
             self._hand_to_end(self.mailbox)
@@ -47,23 +49,38 @@ class Request(Run):
 
     def _say(self, turn: Turn) -> None:
         told = [event.payload for event in turn.events if event.type != "notice"]
-        turn.submit(told[0] if len(told) == 1 else told, bounces=not self.team.is_lost)
+        stays = self.team.is_lost or self.is_paused
+        self._next = [] if stays else self._who_goes_on(turn)
+        bounces = bool(self._next) and self.stops.allow(self._next)
+        turn.submit(told[0] if len(told) == 1 else told, bounces=bounces)
 
-    def again(self) -> Command[str] | None:
-        """What the graph is to run for an answer that came back; ``None``: it was accepted."""
+    def _who_goes_on(self, turn: Turn) -> list[str]:
+        """The nodes that run if the answer comes back: those that wait, else those that spoke."""
+        said = {str(event.sender).partition("#")[0] for event in turn.events}
+        waiting = {mail.node for mail in self._mail_of_nodes()}
+        return sorted(waiting or self.team.nodes.keys() & said)
+
+    def again(self) -> tuple[Command[str], dict[str, Any]] | None:
+        """What the graph is to run for an answer that came back, with the config for that.
+
+        Returns:
+            ``None``, if the answer was accepted.
+        """
         turn, self._turn = self._turn, None
         if turn is None:
             return None
-        said = {str(event.sender).partition("#")[0]: None for event in turn.events}
-        nodes = [mail.node for mail in self._mail_of_nodes()] or [*self.team.nodes.keys() & said]
-        while turn.came_back(turn.submitted):
-            if nodes:
-                return self._send_back(turn, sorted({*nodes}))
-            self._say(turn)
+        if turn.came_back(turn.submitted):
+            return self._send_back(turn, self._next), self.stops.config_of_rest()
         self._forget_who_waits()
         return None
 
-    def _send_back(self, turn: Turn, nodes: list[str]) -> Command[str]:
+    def cut_short(self) -> None:
+        """The graph ran once more, and the steps that the request had left were not enough."""
+        self.is_paused = True
+        detail = {"why": "the recursion limit of the request is reached; its answer stands"}
+        self.session.incident("bounce failed", detail)
+
+    def _send_back(self, turn: Turn, nodes: Iterable[str]) -> Command[str]:
         """Have nodes run once more, with the answer that came back in front of them."""
         mails = [self.mailbox.reserve(node) for node in nodes]
         turn.pass_on(turn.submitted, [mail.seat for mail in mails])
@@ -94,8 +111,8 @@ class Request(Run):
         """The graph that this one is a node of has to know something, and decides what is next."""
         self.is_paused = True
         self.submit()
-        while self._turn is not None and self._turn.came_back(self._turn.submitted):
-            self._say(self._turn)
+        if self._turn is not None:
+            self._turn.came_back(self._turn.submitted)
 
     def _mail_of_nodes(self) -> list[Mail]:
         return [mail for mail in self.mailbox if mail.node != END]

@@ -19,6 +19,7 @@ from .held import let_go
 from .mail import Mail, Mailbox, Parcel, Team
 from .payloads import shown
 from .routes import Route, update
+from .stops import Stops
 from .work import Work
 
 
@@ -33,12 +34,13 @@ class Run(Teller):
         mailbox: What waits for nodes to run.
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
-        is_paused: Whether a node asked somebody outside and waits for the answer.
+        is_paused: Whether LangGraph has stopped: a node asks somebody outside, for instance.
+        stops: Where LangGraph stops.
     """
 
     tells_on = False
 
-    def __init__(self, team: Team, asked: Any) -> None:
+    def __init__(self, team: Team, asked: Any, stops: Stops) -> None:
         """Begin; `asked` is what the graph was called with."""
         super().__init__(team.session)
         self.team = team
@@ -46,6 +48,7 @@ class Run(Teller):
         self.works: dict[Work, None] = {}
         self.is_asked = False
         self.is_paused = False
+        self.stops = stops
         self._asked = asked
 
     def lose_track(self) -> None:
@@ -56,6 +59,7 @@ class Run(Teller):
 
     def expect(self, work: Work) -> None:
         """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
+        self.stops.runs(work.config)
         again = next((one for one in self.works if one.task == work.task), None)
         if again is not None:  # LangGraph tries again, and the turn goes on
             del self.works[again]

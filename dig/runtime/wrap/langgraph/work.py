@@ -148,23 +148,23 @@ class Tap:
         self._node = node
         self._inner = inner
 
-    def invoke(self, given: Any, config: Any = None, **more: Any) -> Any:
+    def invoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
-        with Work(self._run, self._node, given, config) as work:
+        with Work(self._run, self._node, input, config) as work:
             work.let_go()
             with work.inside():
                 return self._inner.invoke(work.given, work.config, **more)
 
-    async def ainvoke(self, given: Any, config: Any = None, **more: Any) -> Any:
+    async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
-        with Work(self._run, self._node, given, config) as work:
+        with Work(self._run, self._node, input, config) as work:
             await work.released()
             with work.inside():
                 return await self._inner.ainvoke(work.given, work.config, **more)
 
-    def stream(self, given: Any, config: Any = None, **more: Any) -> Iterator[Any]:
+    def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
         """Run the node, piece by piece."""
-        with Work(self._run, self._node, given, config) as work:
+        with Work(self._run, self._node, input, config) as work:
             work.let_go()
             pieces = self._inner.stream(work.given, work.config, **more)
             while True:
@@ -174,9 +174,9 @@ class Tap:
                     return
                 yield piece
 
-    async def astream(self, given: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
+    async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Run the node, piece by piece."""
-        with Work(self._run, self._node, given, config) as work:
+        with Work(self._run, self._node, input, config) as work:
             await work.released()
             async with aclosing(self._inner.astream(work.given, work.config, **more)) as pieces:
                 while True:

@@ -1,0 +1,66 @@
+"""Coverage: what stands behind an answer, and the work that was lost on the way to it."""
+
+from __future__ import annotations
+
+from .history import History
+from .lineage import Answer, sources_of
+from .state import GraphState
+
+
+def answer(state: GraphState, event: int) -> Answer:
+    """What stands behind the final event with this number.
+
+    An agent whose answer came back builds its next one upon it: what was behind the latest
+    answer of a run is not walked through again.
+    """
+    history, known = state.history, state.latest_answer
+    v = history.generator[event]
+    if known is not None and known.submitter == v:
+        return known
+    counts_memory = state.run.memory or not history.inputs(v)
+    found = Answer(v, counts_memory)
+    stack = [v, *history.ended_before(v)] if counts_memory else [v]
+    while stack:
+        w = stack.pop()
+        if w in found.activations or history.settled[w]:
+            continue
+        if known is not None and w == known.submitter and _holds(history, known, found):
+            found.take_over(known)
+            known = None
+        else:
+            stack += found.add(history, w)
+    state.latest_answer = found
+    return found
+
+
+def _holds(history: History, known: Answer, found: Answer) -> bool:
+    """Whether all behind a known answer is behind one that has its submitter behind it."""
+    if not known.counts_memory:
+        return True
+    agents = (history.agent_of[known.submitter], history.agent_of[found.submitter])
+    return found.counts_memory and agents[0] == agents[1]
+
+
+def uncovered(state: GraphState, event: int, behind: Answer) -> list[int]:
+    """The needed work that a final event lost on the way, in order of generation.
+
+    Args:
+        state: The graph at the record that generated the final event.
+        event: The final event's number.
+        behind: What stands behind it (`answer`).
+
+    Returns:
+        Numbers of work events: problems from outside, and outputs of problem-generating
+        activations behind the event, that nothing behind it consumed and that are not open
+        (paper, section 4.4; the AND-join reading of a path from each part to the answer).
+    """
+    history = state.history
+    needed = set(behind.parts)
+    if not state.run.session:
+        needed.update(e for e in history.source_events if history.is_work(e))
+        needed -= behind.consumed
+    lost = sorted(e for e in needed if not state.is_open(e))
+    if state.run.session and lost:
+        asked = state.problems.asked(behind)
+        lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]
+    return lost

@@ -1,0 +1,101 @@
+"""Text that is safe on a terminal: ASCII of ours around safe text from outside.
+
+An id or a name can be anything, and so can the values that a detector of a user's own wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+MOST_LISTED = 6
+MOST_IN_NAME = 40
+MOST_IN_TEXT = 300
+
+# What steers a terminal, turns the direction of text or is not to be seen at all. Tab and newline
+# stay, and so do the two selectors that come with many an emoji.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0"
+    "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def safe_text(text: object, most: int | None = None) -> str:
+    """Text from outside, fit for a terminal: control and direction characters made visible.
+
+    Args:
+        text: Anything; its `str`.
+        most: Cut after so many characters.
+    """
+    shown = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", str(text))
+    if most is not None and len(shown) > most:
+        shown = shown[: most - 1] + "…"
+    return shown
+
+
+def one_line(text: object, most: int = MOST_IN_TEXT) -> str:
+    """Anything as one line that is safe on a terminal; white space in it becomes one blank."""
+    # Cut first: an answer may be megabytes long. A character gets at most ten times as long.
+    shown = " ".join(safe_text(str(text)[: 2 * most]).split())
+    return shown if len(shown) <= most else shown[: max(0, most - 3)] + "..."
+
+
+def name(text: object) -> str:
+    """An id or an agent's name."""
+    return one_line(text, MOST_IN_NAME) or "''"
+
+
+def names(values: object, most: int = MOST_LISTED) -> str:
+    """Some ids or names, cut where there are many."""
+    if not isinstance(values, list | tuple):
+        return name(values)
+    return cut([name(value) for value in values[: most + 1]], most=most, of=len(values))
+
+
+def cut(parts: Sequence[str], comma: str = ", ", *, most: int = MOST_LISTED, of: int = 0) -> str:
+    """The first of some parts, and how many more there are (`of` is how many in all)."""
+    more = max(of, len(parts)) - most
+    return comma.join(parts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def first_wrong(error: ValidationError) -> tuple[str, str]:
+    """Where a value first does not fit its model, and why: both as pydantic has them."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ".".join(map(str, first["loc"])), first["msg"]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 event`, `3 events`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def anything(subject: object, evidence: object) -> str:
+    """A subject and evidence of any shape, on one line."""
+    if isinstance(subject, Mapping):
+        subject = cut([f"{name(key)} {_value(part, 1)}" for key, part in subject.items()])
+    about = f"about {one_line(subject)}" if subject else "about the run"
+    return f"{about}; {value_text(evidence)}" if evidence else about
+
+
+def value_text(value: object) -> str:
+    """Plain JSON of any shape in words, cut where there is much."""
+    return _value(value, 0)
+
+
+def _value(value: object, depth: int) -> str:
+    """What lies deep is shown as Python shows it."""
+    if isinstance(value, str) or depth == 3:
+        return name(value)
+    if isinstance(value, Mapping):
+        parts = [f"{name(key)}: {_value(part, depth + 1)}" for key, part in value.items()]
+        shown = cut(parts, "; ")
+    elif isinstance(value, list | tuple):
+        shown = cut([_value(part, depth + 1) for part in value]) or "nothing"
+    else:
+        return name(value)
+    return f"({shown})" if depth > 1 else shown
