@@ -13,7 +13,7 @@ SEED ?= 0
 COUNT ?= 100000
 
 # The frameworks whose wrappers are tested, each in an environment of its own, since they clash:
-# the extra NAME, the tests tests/wrap/test_NAME*.py, and what else these need.
+# the extra NAME, the tests tests/adapters/test_NAME*.py, and what else these need.
 WRAPS := ag2 ag2-classic agent-framework autogen langgraph openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_langgraph := 'langchain~=1.4.0'
@@ -37,7 +37,7 @@ test: .venv/.dev-stamp  ## Run all tests
 test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
 
 test-wrap-%: .venv-wrap-%/.stamp
-	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/wrap/test_$(subst -,_,$*)*.py
+	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
 
 check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/ruff check --quiet

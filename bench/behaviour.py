@@ -9,12 +9,12 @@ from pathlib import Path
 import networkx as nx
 from networkx.algorithms.isomorphism import DiGraphMatcher
 
-from dig.behaviour import Behaviour, signature
-from dig.isomorphism import Diagram, are_isomorphic
-from dig.tasks.execute import execute
-from dig.tasks.runs import TeamRun
-from dig.traces.overview.index import INDEX, overview
-from dig.traces.reader import read_graph
+from dig.graph.behaviour import Behaviour, signature
+from dig.graph.isomorphism import Diagram, are_isomorphic
+from dig.show.runs.index import INDEX, overview
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.journal.reader import read_graph
 
 from .measure import Table, compared, per_unit
 

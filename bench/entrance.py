@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from dig import Monitor, Output
-from dig.entrance import Entrance
-from dig.plain import plain
+from dig._util.json_values import plain
+from dig.monitor.sanitize import Entrance
 
 from .measure import Table
 

@@ -8,8 +8,8 @@ from time import thread_time_ns
 from typing import Any
 
 from dig.detectors import standard
-from dig.records import Deliver, Emit, End, Fate, Record, Run, Start
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.records import Deliver, Emit, End, Fate, Record, Run, Start
 
 from .measure import Table, claim
 

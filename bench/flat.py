@@ -14,7 +14,7 @@ from statistics import median
 from typing import NamedTuple
 
 from dig.detectors import standard
-from dig.watch import Watch
+from dig.detectors.watch import Watch
 
 from .apart import Pauses, made_ready
 from .measure import Table, claim

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import anyio
 
-from dig.codec import encode
 from dig.detectors import standard
-from dig.records import Record
+from dig.detectors.watch import Watch
+from dig.graph.codec import encode
+from dig.graph.records import Record
 from dig.runtime import Bus, Setup, simulate
-from dig.runtime.commit import Durability
-from dig.traces.journal import Journal
-from dig.traces.reader import check_trace
+from dig.runtime.group_commit import Durability
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import check_trace
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
-from dig.watch import Watch
 
 from . import teams
 from .measure import Table, compared, per_unit
@@ -144,7 +144,7 @@ _PEAK = """
 import sys, tracemalloc
 from pathlib import Path
 from dig.traces.verify import verify
-from dig.traces.reader import read_graph, read_records
+from dig.traces.journal.reader import read_graph, read_records
 path = Path(sys.argv[1])
 tracemalloc.start()
 if sys.argv[2] == "verify":

@@ -14,9 +14,9 @@ from time import thread_time
 from typing import NamedTuple
 
 from dig.detectors import standard, standard_healers
-from dig.messages import Effect, Output, Started
-from dig.monitor import Monitor
-from dig.records import Fate
+from dig.graph.records import Fate
+from dig.monitor.messages import Effect, Output, Started
+from dig.monitor.monitor import Monitor
 
 from .apart import made_ready, resident
 from .measure import Table, claim

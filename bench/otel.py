@@ -15,7 +15,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import TracerProvider
 
 from dig.detectors import standard, standard_healers
-from dig.records import Record
+from dig.graph.records import Record
 from dig.runtime import Bus, Setup
 from dig.traces.otel.delivery import ROOM, Delivery, SpanQueue, size_of
 from dig.traces.otel.follow import Follower

@@ -17,10 +17,10 @@ from typing import Any, TypedDict
 import anyio
 
 from dig.detectors import standard, standard_healers
-from dig.messages import Output, Started
-from dig.monitor import Monitor
-from dig.records import Fate
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.records import Fate
+from dig.monitor.messages import Output, Started
+from dig.monitor.monitor import Monitor
 
 from .measure import Candidate, Table, per_unit
 from .rescan import BACKENDS, check, rescanning, trace, watching

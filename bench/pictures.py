@@ -18,13 +18,13 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from dig.codec import encode
-from dig.traces.drawing.drawing import compose
-from dig.traces.drawing.raster import raster
-from dig.traces.drawing.selection import Wanted
-from dig.traces.drawing.source import Source
-from dig.traces.drawing.svg import svg
-from dig.traces.reader import read_graph
+from dig.graph.codec import encode
+from dig.show.figure.drawing import compose
+from dig.show.figure.raster import raster
+from dig.show.figure.selection import Wanted
+from dig.show.figure.source import Source
+from dig.show.figure.svg import svg
+from dig.traces.journal.reader import read_graph
 
 from .measure import Table, claim
 from .workload import Work
@@ -179,7 +179,7 @@ def _run(folder: Path, nodes: int) -> Path:
 
 
 def _report(run: Path) -> Path:
-    from dig.traces.report.writing import write_report
+    from dig.show.page.writing import write_report
 
     return write_report(run).path
 

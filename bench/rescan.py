@@ -12,8 +12,8 @@ from time import thread_time_ns
 from typing import Any
 
 from dig.detectors import CrossLineageAggregation
-from dig.records import Deliver, Emit, End, Record, Redirect, Start
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.records import Deliver, Emit, End, Record, Redirect, Start
 
 from .workload import Work
 

@@ -18,10 +18,10 @@ from typing import Any
 import anyio
 
 from dig.detectors import standard, standard_healers
-from dig.followers import Sink
-from dig.messages import Output, Pending
+from dig.monitor.messages import Output, Pending
+from dig.monitor.sinks import Sink
 from dig.runtime import Bus, Decision, NewEvent, Plan, Setup, View, simulate
-from dig.traces.journal import Journal
+from dig.traces.journal.journal import Journal
 
 from .measure import Table, compared, per_unit
 

@@ -6,12 +6,12 @@ import json
 import tempfile
 from pathlib import Path
 
-from dig.codec import encode
 from dig.detectors import standard
-from dig.graph import InteractionGraph
-from dig.records import Deliver, Emit, End, Fate, Record, Run, Start
-from dig.traces.reader import check_trace, read_records
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.codec import encode
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Deliver, Emit, End, Fate, Record, Run, Start
+from dig.traces.journal.reader import check_trace, read_records
 
 from .measure import Table, compared, per_unit
 

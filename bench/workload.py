@@ -20,10 +20,10 @@ from time import thread_time_ns
 from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
-from dig.messages import Answered, Effect, Output, Pending, Raised, Started, Wake
-from dig.monitor import Monitor
-from dig.records import Fate, Record
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.records import Fate, Record
+from dig.monitor.messages import Answered, Effect, Output, Pending, Raised, Started, Wake
+from dig.monitor.monitor import Monitor
 
 TEAM = 5
 TEXT = "Count how often each value occurs in your part, and say where you are not sure."

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 import dig
-from dig.runtime.wrap import Mode
+from dig.adapters import Mode
 
 from .measure import Table
 from .wrapped import TEXT, compared

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dig
-from dig.runtime.wrap import Mode
+from dig.adapters import Mode
 
 from .measure import Table
 from .wrapped import TEXT, compared

@@ -7,7 +7,7 @@ from statistics import median, quantiles
 
 import anyio
 
-from dig.runtime.wrap import Mode
+from dig.adapters import Mode
 
 from .measure import Table
 

@@ -16,7 +16,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .behaviour import Behaviour, Run, same_behaviour, signature
+from dig.graph.behaviour import Behaviour, Run, same_behaviour, signature
+
 from .errors import TraceError
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def assert_same_behaviour(
         UndecidedError: The two are so alike in parts that comparing them took too long.
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
-    from dig.traces.comparing import golden as files
-    from dig.traces.comparing.difference import Comparison, behaviour_at
-    from dig.traces.comparing.side_by_side import told
+    from dig.show.compare import golden as files
+    from dig.show.compare.difference import Comparison, behaviour_at
+    from dig.show.compare.side_by_side import told
 
     path = Path(golden)
     behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)

@@ -9,9 +9,9 @@ you what to do (effects). Nothing reaches an agent before the monitor has releas
 import time
 
 from dig import Fate, Monitor, Output
-from dig.codec import encode
 from dig.detectors import standard, standard_healers
-from dig.messages import Answered, Effect, Raised, Started, Wake
+from dig.graph.codec import encode
+from dig.monitor.messages import Answered, Effect, Raised, Started, Wake
 
 
 def main() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from dig.messages import Output
+from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, View
 from dig.tasks.task import Score
 

@@ -14,11 +14,19 @@ from typing import Any
 import networkx as nx
 from networkx.algorithms.isomorphism import DiGraphMatcher
 
-from dig.behaviour import Beginning, Behaviour, Ending, Generation, Step, same_behaviour, signature
-from dig.codec import decode
 from dig.errors import RuleError
-from dig.graph import InteractionGraph
-from dig.records import FateName
+from dig.graph.behaviour import (
+    Beginning,
+    Behaviour,
+    Ending,
+    Generation,
+    Step,
+    same_behaviour,
+    signature,
+)
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import FateName
 
 from .oracle import Row
 from .random_traces import SIDE_KINDS, random_trace

@@ -12,9 +12,9 @@ import argparse
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from dig.tasks.arrange import make_simulation, make_task
 from dig.tasks.newsgroups import data_from_environment
-from dig.tasks.runs import TeamRun
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
 
 PAPER = {
     "count-frequency": {1000: 41.03, 5000: 202.05, 10_000: 431.67},

@@ -13,8 +13,8 @@ from collections import Counter
 from statistics import median
 
 from dig.runtime.result import RunResult
-from dig.tasks.arrange import make_simulation, make_task
-from dig.tasks.runs import TeamRun
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 
 METHODS = ("mas", "dig")

@@ -1,6 +1,6 @@
 """Teams that do anything that is allowed, and some things that are not.
 
-Every choice is a draw from `dig.runtime.draws`, so that a seed always gives the same run.
+Every choice is a draw from `dig.runtime.keyed_random`, so that a seed always gives the same run.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dig import (
     Reroute,
 )
 from dig.detectors import standard, standard_healers
+from dig.detectors.interventions import Intervention
 from dig.errors import RequestError
-from dig.findings import Intervention
-from dig.messages import DeliveryPolicy, Effect
+from dig.monitor.messages import DeliveryPolicy, Effect
+from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View
-from dig.runtime.delivery import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
-from dig.runtime.draws import Draws
-from dig.runtime.simulation import Happening
+from dig.runtime.keyed_random import Draws
+from dig.runtime.simulator import Happening
 
 from .conservation import Allowed
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dig.codec import decode
 from dig.detectors import standard
-from dig.finding import Finding
-from dig.protocols import Detector
-from dig.watch import Watch
+from dig.detectors.finding import Finding
+from dig.detectors.protocols import Detector
+from dig.detectors.watch import Watch
+from dig.graph.codec import decode
 
 from .features import features
 from .oracle import Row, State

@@ -23,12 +23,12 @@ from typing import Any
 
 from dig import InteractionGraph, Pending, Record
 from dig.detectors import standard, standard_healers
-from dig.finding import Finding
-from dig.messages import DeliveryPolicy, Situation, Started
-from dig.protocols import ClockDetector, Detector, Healer
-from dig.records import micros
+from dig.detectors.finding import Finding
+from dig.detectors.protocols import ClockDetector, Detector, Healer
+from dig.graph.records import micros
+from dig.monitor.messages import DeliveryPolicy, Situation, Started
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
-from dig.runtime.draws import Draws
+from dig.runtime.keyed_random import Draws
 
 from .chaos import Chaos
 from .laws import Kept

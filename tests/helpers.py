@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 
 from dig import Fate, Finding, Hold, InteractionGraph, Limits, Monitor, Output, Pending, Record
-from dig import records as kinds
 from dig.detectors import Deadlock, EarlyTermination, HealDeadlock, HealEarlyTermination
-from dig.findings import Intervention
-from dig.messages import Effect, Started
-from dig.protocols import Detector, Healer
+from dig.detectors.interventions import Intervention
+from dig.detectors.protocols import Detector, Healer
+from dig.detectors.watch import Watch
+from dig.graph import records as kinds
+from dig.monitor.messages import Effect, Started
 from dig.runtime import Decision, EventFate, NewEvent, Plan, View
-from dig.watch import Watch
 
 CALM = Limits(dl_window_s=1000.0)  # no window that a short test lives to see
 

@@ -28,11 +28,11 @@ from pathlib import Path
 
 from dig import InteractionGraph
 from dig.errors import DivergenceError, TraceError
-from dig.traces.reader import TRACE, read_records
-from dig.traces.recovery import recover
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.recovery import recover
+from dig.traces.journal.segments import segment_path
+from dig.traces.journal.segments import segments as segments_of
 from dig.traces.replay.rerun import replay, rerun
-from dig.traces.segments import segment_path
-from dig.traces.segments import segments as segments_of
 from dig.traces.verify import verify
 
 from .journal_crashes import SHORT, kills, power, segments, timed, whole

@@ -15,18 +15,19 @@ from contextlib import closing, suppress
 from pathlib import Path
 from unittest.mock import patch
 
-from dig import Record, records
+from dig import Record
+from dig.graph import records
 from dig.runtime import Plan, View
-from dig.runtime.commit import Durability
-from dig.runtime.simulation import Simulation
-from dig.tasks.arrange import make_simulation, make_task
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE, read_records
-from dig.traces.recovery import recover
+from dig.runtime.group_commit import Durability
+from dig.runtime.simulator import Simulation
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.recovery import recover
+from dig.traces.journal.segments import segments as files_of
 from dig.traces.replay.rerun import rerun
-from dig.traces.segments import segments as files_of
 from dig.traces.verify import verify
 
 LONG = TeamRun(agents=8, size=5_000, seed=3, profile=Profile(chunk_length=50, pieces_per_agent=20))
@@ -164,7 +165,7 @@ def power(rng: random.Random, count: int, folder: Path) -> Counter[str]:
     for level in ("effects", "power"):
         for _ in range(count or 1_000):
             disk, size = _Disk(folder), rng.choice([None, 1, 3_000])
-            with patch("dig.traces.journal.sync_file", disk.sync):
+            with patch("dig.traces.journal.journal.sync_file", disk.sync):
                 effects = _until_the_cut(folder / TRACE, level, rng.randrange(2, total + 1), size)
             disk.fail(rng)
             kept = 0

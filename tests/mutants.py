@@ -29,15 +29,15 @@ from .planted_schedules import SCHEDULED, WRAPPED
 
 ROOT = Path(__file__).parents[1]
 SELECTION = (
-    "tests/test_findings_equal_oracle.py",
-    "tests/test_lineage.py",
-    "tests/test_monitor.py",
-    "tests/test_release.py",
-    "tests/test_graph.py",
-    "tests/test_retention.py",
+    "tests/detectors/test_findings_equal_oracle.py",
+    "tests/graph/test_lineage.py",
+    "tests/monitor/test_monitor.py",
+    "tests/monitor/test_release.py",
+    "tests/graph/test_graph.py",
+    "tests/graph/test_retention.py",
 )
 WITH_TEAMS = tuple(
-    f"tests/wrap/test_{what}.py"
+    f"tests/adapters/test_{what}.py"
     for what in ("observing", "gates", "healing", "overlapping", "session", "faults")
 )
 SCHEDULES = ("--count", "1000", "--failures", "1")

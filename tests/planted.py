@@ -23,14 +23,14 @@ class Mutant(NamedTuple):
     engine: str = ""
 
 
-CLA = "detectors/cross_lineage.py"
-DL = "detectors/deadlock.py"
-ER = "detectors/excessive_rerouting.py"
-ET = "detectors/early_termination.py"
-IDLE = "detectors/idle.py"
-MC = "detectors/missing_termination.py"
-OE = "detectors/orphaned_event.py"
-RSP = "detectors/repeated_solving.py"
+CLA = "detectors/patterns/cross_lineage.py"
+DL = "detectors/patterns/deadlock.py"
+ER = "detectors/patterns/excessive_rerouting.py"
+ET = "detectors/patterns/early_termination.py"
+IDLE = "detectors/patterns/idle.py"
+MC = "detectors/patterns/missing_termination.py"
+OE = "detectors/patterns/orphaned_event.py"
+RSP = "detectors/patterns/repeated_solving.py"
 
 MUTANTS = [
     # -- CLA ---
@@ -250,281 +250,281 @@ MUTANTS = [
         "coverage is looked at although it is off",
     ),
     Mutant(
-        "answer-note-alone", "coverage.py",
+        "answer-note-alone", "graph/coverage.py",
         "counts_memory = state.run.memory or not history.inputs(v)",
         "counts_memory = state.run.memory",
         "an answer on a note alone rests on nothing",
     ),
     Mutant(
-        "coverage-any-output", "lineage.py",
+        "coverage-any-output", "graph/lineage.py",
         "if 0 < len(inputs) < history.output_count[v]:", "if 0 < len(inputs):",
         "the outputs of activations that split nothing are needed",
     ),
     Mutant(
-        "coverage-no-work", "lineage.py",
+        "coverage-no-work", "graph/lineage.py",
         "if history.is_work(e) and e not in self.consumed", "if e not in self.consumed",
         "notices among the parts are needed",
     ),
     Mutant(
-        "coverage-open", "coverage.py",
+        "coverage-open", "graph/coverage.py",
         "lost = sorted(e for e in needed if not state.is_open(e))", "lost = sorted(needed)",
         "open work is listed as lost too",
     ),
     Mutant(
-        "coverage-used", "lineage.py",
+        "coverage-used", "graph/lineage.py",
         "self.parts.discard(e)", "pass",
         "a part that was used by one activation and made by an earlier known one is lost",
     ),
     Mutant(
-        "coverage-other-problems", "coverage.py",
+        "coverage-other-problems", "graph/coverage.py",
         "lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]", "pass",
         "in a session lost work on other problems counts too",
     ),
     Mutant(
-        "answer-settled", "coverage.py",
+        "answer-settled", "graph/coverage.py",
         "if w in found.activations or history.settled[w]:", "if w in found.activations:",
         "what is settled stands behind a later answer too",
     ),
     Mutant(
-        "answer-of-another", "coverage.py",
+        "answer-of-another", "graph/coverage.py",
         "return found.counts_memory and agents[0] == agents[1]", "return True",
         "what one agent remembers stands behind the answer of another",
     ),
     Mutant(
-        "answer-taken-over", "lineage.py",
+        "answer-taken-over", "graph/lineage.py",
         "        self.parts -= self.consumed\n", "",
         "a part that a later answer uses stays lost",
     ),
     # -- sets of roots and sources ---
     Mutant(
-        "ranges-meet", "ranges.py",
+        "ranges-meet", "_util/ranges.py",
         "if a[i + 1] <= b[j]:", "if a[i + 1] < b[j]:",
         "ranges that only meet overlap",
     ),
     Mutant(
-        "ranges-inside", "ranges.py",
+        "ranges-inside", "_util/ranges.py",
         "merged[-1] = max(merged[-1], end)", "merged[-1] = end",
         "a range inside another cuts it off",
     ),
     Mutant(
-        "ranges-canonical", "ranges.py",
+        "ranges-canonical", "_util/ranges.py",
         "if merged and start <= merged[-1]:", "if merged and start < merged[-1]:",
         "ranges that meet stay apart, so that equal sets differ",
     ),
     Mutant(
-        "minus-empty", "ranges.py",
+        "minus-empty", "_util/ranges.py",
         "                if start < other.ranges[k]:",
         "                if start <= other.ranges[k]:",
         "a difference has empty ranges",
     ),
     Mutant(
-        "union-dropped", "ranges.py",
+        "union-dropped", "_util/ranges.py",
         "result = result.union(one)", "result = one",
         "a union is its last set",
     ),
     # -- problems ---
     Mutant(
-        "asked-answered", "state.py",
+        "asked-answered", "graph/state.py",
         "for source in own if not self._answered[source])", "for source in own)",
         "what was answered is asked again",
     ),
     Mutant(
-        "settled-not", "state.py",
+        "settled-not", "graph/state.py",
         "self._history.settled[v] = 1", "pass",
         "nothing is ever settled",
     ),
     Mutant(
-        "bounced-pending", "state.py",
+        "bounced-pending", "graph/state.py",
         "problem.submitted.pop(event.id, None)", "pass",
         "an answer that was bounced or accepted stays under way",
     ),
     Mutant(
-        "parted-marks", "state.py",
+        "parted-marks", "graph/state.py",
         "        other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}\n",
         "",
         "a problem that is parted from others begins its windows anew",
     ),
     Mutant(
-        "parted-untouched", "state.py",
+        "parted-untouched", "graph/state.py",
         "                self._enter(other)\n                self.touched[other] = None\n",
         "                self._enter(other)\n",
         "a problem that is parted from others is not looked at",
     ),
     Mutant(
-        "parted-not", "state.py",
+        "parted-not", "graph/state.py",
         "            if others:\n", "            if False:\n",
         "what concerns one of several problems concerns all that were like it",
     ),
     Mutant(
-        "merged-unlike", "state.py",
+        "merged-unlike", "graph/state.py",
         "if other.is_like(problem)), None)", "if True), None)",
         "problems that an activation concerns become one, like or not",
     ),
     Mutant(
-        "merged-other-running", "state.py",
+        "merged-other-running", "graph/state.py",
         "            and self.running.keys() == other.running.keys()\n", "",
         "problems are alike on which different activations are at work",
     ),
     Mutant(
-        "merged-other-submitted", "state.py",
+        "merged-other-submitted", "graph/state.py",
         "            and self.submitted.keys() == other.submitted.keys()\n", "",
         "problems are alike that have different answers under way",
     ),
     Mutant(
-        "merged-other-open", "state.py",
+        "merged-other-open", "graph/state.py",
         "            and self.open.keys() == other.open.keys()\n", "",
         "problems are alike that have different open work",
     ),
     Mutant(
-        "merged-without-progress", "state.py",
+        "merged-without-progress", "graph/state.py",
         "if activation.is_progress and len(activation.problems) > 1:",
         "if len(activation.problems) > 1:",
         "problems become one although their windows began at different times",
     ),
     Mutant(
-        "merged-twice", "state.py",
+        "merged-twice", "graph/state.py",
         "            problem.is_over = True\n            for one in", "            for one in",
         "a problem that became part of another is still looked at",
     ),
     Mutant(
-        "notice-poses", "state.py",
+        "notice-poses", "graph/state.py",
         "problem.is_posed |= is_work", "problem.is_posed = True",
         "a notice from outside is a problem",
     ),
     Mutant(
-        "notice-poses-in-session", "state.py",
+        "notice-poses-in-session", "graph/state.py",
         "problem = Problem(sources, is_work)", "problem = Problem(sources, True)",
         "in a session a notice from outside is a problem",
     ),
     # -- rewrites ---
     Mutant(
-        "roots-of-first", "rewrites.py",
+        "roots-of-first", "graph/rewrites.py",
         "roots = union(event.roots for event in inputs)",
         "roots = union(event.roots for event in inputs[:1])",
         "an activation inherits the roots of its first input only",
     ),
     Mutant(
-        "roots-always-new", "rewrites.py",
+        "roots-always-new", "graph/rewrites.py",
         "if inputs and not roots:", "if inputs:",
         "every activation is a root",
     ),
     Mutant(
-        "roots-of-nothing", "rewrites.py",
+        "roots-of-nothing", "graph/rewrites.py",
         "if inputs and not roots:", "if not roots:",
         "an activation without inputs is a root",
     ),
     Mutant(
-        "sources-of-first", "rewrites.py",
+        "sources-of-first", "graph/rewrites.py",
         "(roots, union(event.sources for event in inputs))",
         "(roots, union(event.sources for event in inputs[:1]))",
         "an output concerns what the first input concerns",
     ),
     Mutant(
-        "sources-of-notices", "rewrites.py",
+        "sources-of-notices", "graph/rewrites.py",
         "(roots, union(event.sources for event in inputs))",
         "(roots, union(event.sources for event in inputs if event.work))",
         "what a notice concerns is forgotten",
     ),
     Mutant(
-        "notes-are-inputs", "rewrites.py",
+        "notes-are-inputs", "graph/rewrites.py",
         'if fate.fate == "consume" and event.by != SYSTEM', 'if fate.fate == "consume"',
         "a note counts as an input",
     ),
     Mutant(
-        "cause-not-kept", "rewrites.py",
+        "cause-not-kept", "graph/rewrites.py",
         "elif event.cause is None:\n            event.cause = cause",
         "else:\n            event.cause = cause or event.cause",
         "an orphan takes the cause of the latest record",
     ),
     Mutant(
-        "sent-to-holders", "rewrites.py",
+        "sent-to-holders", "graph/rewrites.py",
         "if agent is not None and name not in event.copies:", "if agent is not None:",
         "an event is on its way to those who hold it",
     ),
     Mutant(
-        "ghosts-in-flight", "rewrites.py",
+        "ghosts-in-flight", "graph/rewrites.py",
         "        event.flight.pop(agent.name, None)\n", "",
         "what was on its way to an agent that left is still on its way",
     ),
     Mutant(
-        "redirect-adds", "rewrites.py",
+        "redirect-adds", "graph/rewrites.py",
         "    _land(state, event)\n    _send(state, event, record.to)",
         "    _send(state, event, record.to)",
         "a redirect adds recipients instead of replacing them",
     ),
     Mutant(
-        "expired-as-unsent", "rewrites.py",
+        "expired-as-unsent", "graph/rewrites.py",
         '_place(state, event, "expired")', '_place(state, event, "no_recipient")',
         "what has expired is told to have had no recipient",
     ),
     Mutant(
-        "reroutes-of-consumed", "rewrites.py",
+        "reroutes-of-consumed", "graph/rewrites.py",
         "        event.reroutes = []\n", "",
         "reroutes of what was consumed elsewhere are still counted",
     ),
     Mutant(
-        "revived-no-roots", "state.py",
+        "revived-no-roots", "graph/state.py",
         "self.roots = roots_of(self._history, self.n)",
         "self.roots = RangeSet()",
         "an event that is named again after it was closed has no roots",
     ),
     Mutant(
-        "revived-no-sources", "state.py",
+        "revived-no-sources", "graph/state.py",
         "self.sources = sources_of(self._history, self.n)",
         "self.sources = RangeSet()",
         "an event that is named again after it was closed concerns nothing",
     ),
     Mutant(
-        "cut-off-is-an-end", "rewrites.py",
+        "cut-off-is-an-end", "graph/rewrites.py",
         "state.problems.cut_off(state.running", "state.problems.ended(state.running",
         "an activation that a leave cuts off counts as one that ended",
     ),
     Mutant(
-        "note-read", "rewrites.py",
+        "note-read", "graph/rewrites.py",
         'any(f.fate != "delay" for f in fates)', 'any(f.fate != "delay" for f in record.fates)',
         "to read a note by default is no progress",
     ),
     Mutant(
-        "output-alone", "rewrites.py",
+        "output-alone", "graph/rewrites.py",
         "activation.is_progress = bool(record.outputs) or any", "activation.is_progress = any",
         "an output alone is no progress",
     ),
     # -- history ---
     Mutant(
-        "splits-into-as-many", "lineage.py",
+        "splits-into-as-many", "graph/lineage.py",
         "if 0 < len(inputs) < history.output_count[v]:",
         "if 0 < len(inputs) <= history.output_count[v]:",
         "an activation with as many outputs as inputs splits",
     ),
     Mutant(
-        "splits-nothing", "lineage.py",
+        "splits-nothing", "graph/lineage.py",
         "if 0 < len(inputs) < history.output_count[v]:",
         "if len(inputs) < history.output_count[v]:",
         "an activation without inputs splits",
     ),
     Mutant(
-        "remembers-the-future", "history.py",
+        "remembers-the-future", "graph/history.py",
         "return [w for w in ended if w < v]", "return ended",
         "what an agent did after its answer stands behind it when it is accepted",
     ),
     Mutant(
-        "notes-are-work", "history.py",
+        "notes-are-work", "graph/history.py",
         "return self.generator[n] != BY_SYSTEM and not", "return not",
         "a note is work",
     ),
     Mutant(
-        "notes-behind-answers", "history.py",
+        "notes-behind-answers", "graph/history.py",
         "if fate == CONSUME and generator[e] != BY_SYSTEM]", "if fate == CONSUME]",
         "an activation on a note alone has an input",
     ),
     # -- RSP ---
     Mutant(
-        "rsp-as-many", "rewrites.py",
+        "rsp-as-many", "graph/rewrites.py",
         "<= len(activation.consumed):", "< len(activation.consumed):",
         "an activation with as many outputs as inputs does not reduce",
     ),
     Mutant(
-        "rsp-no-output", "rewrites.py",
+        "rsp-no-output", "graph/rewrites.py",
         "if 0 < len(record.outputs) <=", "if 0 <= len(record.outputs) <=",
         "an activation without an output repeats something",
     ),
@@ -540,81 +540,81 @@ MUTANTS = [
         "events stand in the order of the buffer",
     ),
     Mutant(
-        "rsp-forgets", "history.py",
+        "rsp-forgets", "graph/history.py",
         "self.further_solvers.setdefault(n, []).append(v)",
         "self.further_solvers.setdefault(n, [v])",
         "who repeats something is not remembered as one that solved it",
     ),
     # -- watch ---
     Mutant(
-        "watch-deadline", "watch.py",
+        "watch-deadline", "detectors/watch.py",
         "while self._due is not None and self._due <= us:",
         "while self._due is not None and self._due < us:",
         "a record that stands exactly at a deadline comes before it",
     ),
     Mutant(
-        "watch-over", "watch.py",
+        "watch-over", "detectors/watch.py",
         "if self.graph.is_over:", "if self.graph.finished:",
         "windows are looked at after the answer that ends a run",
     ),
     Mutant(
-        "watch-latest", "watch.py",
+        "watch-latest", "detectors/watch.py",
         "if due is not None and (earliest is None or due < earliest):",
         "if due is not None and (earliest is None or due > earliest):",
         "the latest deadline is waited for instead of the earliest",
     ),
     Mutant(
-        "watch-late", "watch.py",
+        "watch-late", "detectors/watch.py",
         "found = self.advance(record.us)\n        self.graph.apply(record)\n        return found",
         "self.graph.apply(record)\n        return self.advance(record.us)",
         "what was due before a record is raised after it",
     ),
     # -- retention ---
     Mutant(
-        "retention-waiting", "retention.py",
+        "retention-waiting", "graph/retention.py",
         " or not sources.isdisjoint(waiting)\n", "\n",
         "what goes back to an event that is not answered yet is gone",
     ),
     Mutant(
-        "retention-submitters", "retention.py",
+        "retention-submitters", "graph/retention.py",
         "    stays.keep_activations(h.generator[n] for n in answers)\n", "",
         "what the submitter of a bounced answer consumed is gone",
     ),
     Mutant(
-        "retention-solvers", "retention.py",
+        "retention-solvers", "graph/retention.py",
         "self.keep_rows(solvers)", "self.keep_rows(solvers[:1])",
         "of those who solved what is still there, only the first is known",
     ),
     Mutant(
-        "retention-lost-too-soon", "retention.py",
+        "retention-lost-too-soon", "graph/retention.py",
         "event.us_lost + window <= state.now", "event.us_lost <= state.now",
         "what was lost is gone before its window has passed",
     ),
     Mutant(
-        "retention-still-known", "retention.py",
+        "retention-still-known", "graph/retention.py",
         "        state.history.flags[n] |= LET_GO", "        pass",
         "what a session has let go of can be named for as long as it is shown",
     ),
     Mutant(
-        "retention-given-up-too-soon", "state.py",
+        "retention-given-up-too-soon", "graph/state.py",
         "return not self.concerning() and not any(", "return not self.concerning() or any(",
         "a problem is given up before it is said that nobody submits an answer",
     ),
     Mutant(
-        "retention-cut-roots", "lineage.py",
+        "retention-cut-roots", "graph/lineage.py",
         "return union([own, *(history.cut[v][0] for v in behind if v in history.cut)])",
         "return own",
         "an event that is named again has only the roots that are not cut off",
     ),
     Mutant(
-        "retention-cut-sources", "lineage.py",
+        "retention-cut-sources", "graph/lineage.py",
         "return union([own, *(history.cut[v][1] for v in behind if v in history.cut)])",
         "return own",
         "an event that is named again has only the sources that are not cut off",
     ),
     # -- the monitor ---
     Mutant(
-        "monitor-answers-of-the-gone", "monitor.py",
+        "monitor-answers-of-the-gone", "monitor/monitor.py",
         "for event in answers:", "for event in ():",
         "an answer on its way back to an agent that leaves is lost",
     ),

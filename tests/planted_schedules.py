@@ -10,17 +10,17 @@ from __future__ import annotations
 from .planted import Mutant
 
 BUS = "runtime/bus.py"
-GATES = "gates.py"
+GATES = "monitor/gates.py"
 HOST = "runtime/host.py"
-JOURNAL = "traces/journal.py"
-LEDGER = "ledger.py"
-MONITOR = "monitor.py"
-POLICIES = "policies.py"
-POSTBOX = "postbox.py"
-RELEASE = "release.py"
-SIMULATION = "runtime/simulation.py"
-TREATMENT = "treatment.py"
-WATCH = "watch.py"
+JOURNAL = "traces/journal/journal.py"
+LEDGER = "monitor/recorder.py"
+MONITOR = "monitor/monitor.py"
+POLICIES = "monitor/schedule.py"
+POSTBOX = "monitor/payloads.py"
+RELEASE = "monitor/release.py"
+SIMULATION = "runtime/simulator.py"
+TREATMENT = "monitor/healing.py"
+WATCH = "detectors/watch.py"
 
 SIMULATOR = "simulator"
 SHELL = "shell"
@@ -62,23 +62,23 @@ SCHEDULED = [
         "nothing is due before a request", SIMULATOR,
     ),
     Mutant(
-        "policies-nothing-planned", "policies.py",
+        "policies-nothing-planned", "monitor/schedule.py",
         "        self.plan(name, step)\n", "",
         "what is left over of a delivery policy is forgotten at once", SIMULATOR,
     ),
     # -- sweeping ---
     Mutant(
-        "sweeping-pins-nothing", "sweeping.py",
+        "sweeping-pins-nothing", "monitor/sweeping.py",
         "{*self._gates.deciding, *self._policies.events}", "()",
         "what a gate or a policy will send on is gone", SIMULATOR,
     ),
     Mutant(
-        "sweeping-latest", "retention.py",
+        "sweeping-latest", "graph/retention.py",
         "    stays.keep_rows(v for v in latest if v is not None)\n", "",
         "who worked last on a problem is not known when healing tells it to submit", SIMULATOR,
     ),
     Mutant(
-        "sweeping-untold", "followers.py",
+        "sweeping-untold", "monitor/sinks.py",
         "self.keep, self.pinned, self.given_up", "self.keep, self.pinned",
         "who follows gives up what a detector still waits for", SIMULATOR,
     ),
@@ -330,20 +330,20 @@ SCHEDULED = [
         "what a gate on the bus decides is not told to the monitor", SHELL,
     ),
     Mutant(
-        "bus-around-uncontained", "runtime/desk.py",
+        "bus-around-uncontained", "runtime/observers.py",
         "                scope.__enter__()\n            except Exception as error:",
         "                scope.__enter__()\n            except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),
     # -- the journal ---
     Mutant(
-        "journal-short-write", "traces/appending.py",
+        "journal-short-write", "traces/journal/appending.py",
         "            while left:  # a write may be cut short",
         "            if left:  # a write may be cut short",
         "a write that is cut short is not finished", SIMULATOR,
     ),
     Mutant(
-        "journal-chain-broken", "traces/chain.py",
+        "journal-chain-broken", "traces/journal/chain.py",
         "self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()\n"
         "        return body",
         "self._last = blake2b(body, digest_size=_DIGEST).digest()\n        return body",
@@ -358,66 +358,66 @@ SCHEDULED = [
     ),
     # -- wrapped teams ---
     Mutant(
-        "wrap-no-continuation", "runtime/wrap/turn.py",
+        "wrap-no-continuation", "adapters/base/turn.py",
         "self._mine = {*(self._mine or ()), continuation}", "self._mine = {*(self._mine or ())}",
         "a turn does not take up where it was", WRAPPED,
     ),
     Mutant(
-        "wrap-notes-unread", "runtime/wrap/turn.py",
+        "wrap-notes-unread", "adapters/base/turn.py",
         "        self._told.extend(event.notes)\n", "",
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
     Mutant(
-        "wrap-instance-stays", "runtime/wrap/seats.py",
+        "wrap-instance-stays", "adapters/base/instances.py",
         "            self._session.ask(monitor.leave, seat)", "            pass",
         "an instance of an agent never leaves", WRAPPED,
     ),
     Mutant(
-        "wrap-not-held", "runtime/wrap/calls.py",
+        "wrap-not-held", "adapters/base/calls.py",
         "            await self._session.released(self.event)\n            turn = self._begin()",
         "            turn = self._begin()",
         "a callee runs while its message is held", WRAPPED,
     ),
     Mutant(
-        "wrap-answer-not-held", "runtime/wrap/calls.py",
+        "wrap-answer-not-held", "adapters/base/calls.py",
         "        await self._session.released(self._answer)\n        caller.receive(self._answer)",
         "        caller.receive(self._answer)",
         "a caller goes on while its answer is held", WRAPPED,
     ),
     Mutant(
-        "wrap-bounce-ignored", "runtime/wrap/calls.py",
+        "wrap-bounce-ignored", "adapters/base/calls.py",
         "                while await self._is_handed_back(turn, result):",
         "                while await self._is_handed_back(turn, result) and False:",
         "an answer that comes back is handed out all the same", WRAPPED,
     ),
     Mutant(
-        "wrap-failure-untold", "runtime/wrap/calls.py",
+        "wrap-failure-untold", "adapters/base/calls.py",
         "            self._session.step(self._fail, error, otherwise=None)\n", "",
         "a call that raised or was cancelled stays open for ever", WRAPPED,
     ),
     Mutant(
-        "wrap-failure-swallowed", "runtime/wrap/calls.py",
+        "wrap-failure-swallowed", "adapters/base/calls.py",
         "(self._fail, error, otherwise=None)\n            raise\n",
         "(self._fail, error, otherwise=None)\n            return None\n",
         "what an agent raises does not reach its caller", WRAPPED,
     ),
     Mutant(
-        "wrap-cancelled-held", "runtime/wrap/calls.py",
+        "wrap-cancelled-held", "adapters/base/calls.py",
         "        session.let_go(self._answer or self.event)\n", "",
         "what a cancelled call waited for stays held", WRAPPED,
     ),
     Mutant(
-        "wrap-reroute-unfollowed", "runtime/wrap/calls.py",
+        "wrap-reroute-unfollowed", "adapters/base/calls.py",
         "if elsewhere and self._seat not in elsewhere:", "if not elsewhere:",
         "a call that healing sent to another agent goes to the first all the same", WRAPPED,
     ),
     Mutant(
-        "wrap-observer-heals", "runtime/wrap/session.py",
+        "wrap-observer-heals", "adapters/base/session.py",
         "fail_closed=False, healers=None)", "fail_closed=False)",
         "a team that is only observed is healed", WRAPPED,
     ),
     Mutant(
-        "wrap-fault-reaches-the-team", "runtime/wrap/steps.py",
+        "wrap-fault-reaches-the-team", "adapters/base/steps.py",
         "            if self._strict:\n                raise\n            return otherwise",
         "            raise",
         "a fault of the monitor reaches the team", WRAPPED,

@@ -20,10 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 
-from dig.codec import encode
+from dig.detectors.thresholds import Thresholds
+from dig.graph.codec import encode
 from dig.runtime import simulate
-from dig.settings import Thresholds
-from dig.tasks.arrange import make_run, make_simulation, make_task
+from dig.tasks.run.arrange import make_run, make_simulation, make_task
 
 from .chaos import chaos_run
 from .helpers import Recorder

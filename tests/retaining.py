@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from dig.codec import decode
 from dig.detectors import standard
+from dig.detectors.finding import Finding
+from dig.detectors.watch import Watch
 from dig.errors import RequestError
-from dig.finding import Finding
-from dig.followers import Sweep
-from dig.records import Record
+from dig.graph.codec import decode
+from dig.graph.records import Record
+from dig.monitor.sinks import Sweep
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import Origin
 from dig.traces.otel.items import Item
 from dig.traces.otel.mapping import Mapping
-from dig.watch import Watch
 
 from .chaos import ChaosRun
 from .comparison import LENGTHS
@@ -91,7 +91,7 @@ class LettingGo:
 @contextmanager
 def letting_go(run: ChaosRun) -> Iterator[LettingGo]:
     """A run that lets go of history as often as it can, while the block lasts."""
-    with patch("dig.sweeping.GROWTH", 1):
+    with patch("dig.monitor.sweeping.GROWTH", 1):
         yield LettingGo(run)
 
 

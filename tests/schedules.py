@@ -34,12 +34,12 @@ import anyio
 from dig import InteractionGraph, Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
-from dig.followers import Followers, Sink
+from dig.monitor.sinks import Followers, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
-from dig.runtime.draws import Draws
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE
-from dig.traces.recovery import recover
+from dig.runtime.keyed_random import Draws
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE
+from dig.traces.journal.recovery import recover
 from dig.traces.verify import verify
 
 from .campaign import progress

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dig.codec import decode
 from dig.errors import DigError
-from dig.graph import InteractionGraph
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
 
 from .oracle import Row
 

@@ -28,13 +28,13 @@ from typing import NamedTuple
 from bench.apart import resident
 from dig import Budget, Monitor
 from dig.detectors import standard, standard_healers
-from dig.followers import Followers
-from dig.messages import Effect
+from dig.monitor.messages import Effect
+from dig.monitor.sinks import Followers
 from dig.runtime import RunResult, Setup
-from dig.runtime.draws import Draws
-from dig.runtime.simulation import Simulation
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE
+from dig.runtime.keyed_random import Draws
+from dig.runtime.simulator import Simulation
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE
 from dig.traces.verify import Report, verify
 
 from .soak_account import Account

@@ -21,10 +21,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from rich.console import Console
 
 from dig import InteractionGraph, Monitor
+from dig.show.terminal.live import LiveView
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
 from dig.traces.otel.writer import Writer
-from dig.traces.terminal.live import LiveView
 
 FOLLOWERS = ("otel", "terminal")
 ROOM = 200

@@ -2,7 +2,7 @@
 
 Leads split a request among workers and merge what comes back; workers solve, put off, pass on,
 drop and fail. An agent is a function of what lies in front of it, so it remembers nothing. All
-choices are draws from `dig.runtime.draws`.
+choices are draws from `dig.runtime.keyed_random`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig import Output, Pending
+from dig.monitor.policies import Delayed, Expiring, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.delivery import Delayed, Expiring, ToAgents
-from dig.runtime.draws import Draws
+from dig.runtime.keyed_random import Draws
 
 LEADS = ("lead-1", "lead-2", "lead-3")
 WORKERS = tuple(f"worker-{n}" for n in range(1, 9))

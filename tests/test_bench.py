@@ -5,7 +5,7 @@ import pytest
 from bench import evidence, pictures, rescan
 from bench.measure import claim
 from bench.workload import Work
-from dig.records import Record
+from dig.graph.records import Record
 
 
 def test_same_seed_makes_the_same_work() -> None:

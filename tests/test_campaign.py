@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.codec import decode
 from dig.detectors import standard
-from dig.graph import InteractionGraph
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
 
 from . import campaign, comparison
 from .campaign import Tally, batches, main

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.settings import Thresholds
-from dig.tasks.arrange import make_run
-from dig.tasks.execute import execute
+from dig.detectors.thresholds import Thresholds
+from dig.tasks.run.arrange import make_run
+from dig.tasks.run.execute import execute
 from dig.tasks.task import Score
 from dig.traces.verify import verify
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError, TraceError
-from dig.settings import Thresholds
-from dig.tasks.experiment_file import read_grid
-from dig.tasks.experiment_results import read_rows
-from dig.traces.comparing.golden import read as read_golden
-from dig.traces.importing.imports import import_file
-from dig.traces.json_text import MOST_LEVELS
-from dig.traces.reader import read_graph, read_records
+from dig.show.compare.golden import read as read_golden
+from dig.tasks.experiment.file import read_grid
+from dig.tasks.experiment.results import read_rows
+from dig.traces.interchange.imports import import_file
+from dig.traces.journal.json_text import MOST_LEVELS
+from dig.traces.journal.reader import read_graph, read_records
 from dig.traces.verify import verify
 from tests.fuzz.guarding import Carried, TooSlow
 from tests.fuzz.running import WATCHMAN, Fuzzer
@@ -107,7 +107,7 @@ def test_a_file_that_is_too_long_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be held in memory as a whole."""
-    monkeypatch.setattr("dig.traces.importing.imports.MOST_BYTES", 100)
+    monkeypatch.setattr("dig.traces.interchange.imports.MOST_BYTES", 100)
     path = tmp_path / "log.csv"
     path.write_text("from,to\n" + "a,b\n" * 100)
     with pytest.raises(TraceError, match="longer than 100 bytes"):

@@ -13,10 +13,10 @@ import networkx as nx
 import pytest
 from rich.console import Console
 
-from dig.traces.reader import read_records
-from dig.traces.terminal.live import LiveView
+from dig.show.terminal.live import LiveView
+from dig.traces.journal.reader import read_records
+from tests.cli.test_cli import digmon
 from tests.hostile import ATTACKS, hostile_run, texts
-from tests.test_cli import digmon
 from tests.traces.runs import store
 
 

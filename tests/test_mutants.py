@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from dig.detectors import standard
-from dig.protocols import Detector
+from dig.detectors.protocols import Detector
 
 from . import mutants
 from .comparison import find, numbered_trace
@@ -102,7 +102,7 @@ def test_nothing_is_tried_where_the_suite_fails_anyway(monkeypatch: pytest.Monke
 
 def test_a_mutant_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says which one, and what to do."""
-    odd = Mutant("odd", "watch.py", "no such text", "", "nothing")
+    odd = Mutant("odd", "detectors/watch.py", "no such text", "", "nothing")
     monkeypatch.setattr(mutants, "MUTANTS", [odd])
     with pytest.raises(Misfit, match=r"odd: its text stands 0 times in dig/watch\.py"):
         planted(odd)

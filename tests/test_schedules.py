@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dig.release import Release
+from dig.monitor.release import Release
 from tests.fault_points import POINTS
 from tests.loops import ENGINES
 from tests.schedules import Schedule, campaign, carry_out, main

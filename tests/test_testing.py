@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dig.codec import decode
 from dig.errors import TraceError
+from dig.graph.codec import decode
 from dig.testing import assert_same_behaviour
 
 from .behaviours import graph_of, renamed

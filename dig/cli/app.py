@@ -9,8 +9,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import DigError
-from dig.text import safe_text
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, or if the process is asked to end (SIGTERM)."""

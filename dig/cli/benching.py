@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dig._util.text import counted
 from dig.errors import SettingsError
-from dig.text import counted
 
 from .app import INTERRUPTED, app
 from .options import AsJson, warn
 from .progress import counting
 
 if TYPE_CHECKING:
-    from dig.tasks.tables import Table
+    from dig.tasks.experiment.table import Table
 
 bench = typer.Typer(
     help="Runs whose failure has a known cause: make a set of them, and score what explains or "
@@ -44,8 +44,8 @@ def make(
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
-    from dig.faults.candidates import Recipe
-    from dig.faults.storing import make_set
+    from dig.faults.benchmark.candidates import Recipe
+    from dig.faults.benchmark.storing import make_set
 
     recipe = Recipe(seed=seed, count=count)
     try:
@@ -63,7 +63,7 @@ def make(
 @bench.command()
 def schema() -> None:
     """Print the JSON schema of answers."""
-    from dig.faults.answers import schema
+    from dig.faults.benchmark.answers import schema
 
     print(json.dumps(schema(), indent=2))
 
@@ -77,11 +77,11 @@ def attribute(
 ) -> None:  # fmt: skip
     """Have somebody say, by the trace alone, what went wrong in each run of a set.
 
-    Your own is a function of a run's records that returns a dig.faults.answers.Answer.
+    Your own is a function of a run's records that returns a dig.faults.benchmark.answers.Answer.
     """
-    from dig.faults.attributors import attribute_all
-    from dig.faults.instances import FaultSet
-    from dig.traces.files import write_output
+    from dig.faults.benchmark.baselines import attribute_all
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.traces.journal.files import write_output
 
     with counting() as progress:
         answers = attribute_all(name, FaultSet.open(known), progress)
@@ -103,9 +103,9 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Score answers: what they say about causes, and about the way from there to the outcome."""
-    from dig.faults.answers import read_answers
-    from dig.faults.instances import FaultSet
-    from dig.faults.scores_answers import score
+    from dig.faults.benchmark.answers import read_answers
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_answers import score
 
     found = score(read_answers(answers), FaultSet.open(known), shuffle)
     _show([found.table()], found.to_json(), as_json)
@@ -114,8 +114,8 @@ def score(
 @bench.command()
 def detectors(known: Set, as_json: AsJson = False) -> None:
     """Hold what was found in each run against its faults: precision, recall, delay, confusion."""
-    from dig.faults.instances import FaultSet
-    from dig.faults.scores_detectors import score_detectors
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_detectors import score_detectors
 
     found = score_detectors(FaultSet.open(known))
     tables = [table for among, scores in found.items() for table in scores.tables(among)]
@@ -125,8 +125,8 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 @bench.command()
 def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
     """Play each run again with healing: what it saves, what it does not, what it makes worse."""
-    from dig.faults.instances import FaultSet
-    from dig.faults.scores_healing import score_healing
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_healing import score_healing
 
     try:
         with counting() as progress:

@@ -14,7 +14,7 @@ from dig.errors import SettingsError
 from .options import Config, Further, Given, Judge, further
 
 if TYPE_CHECKING:
-    from dig.tasks.runs import TeamRun
+    from dig.tasks.run.team_run import TeamRun
 
 
 class Method(StrEnum):
@@ -69,9 +69,9 @@ class Choosing:
         Raises:
             SettingsError: Something makes no sense; the message says what.
         """
-        from dig.settings import Thresholds
-        from dig.tasks.arrange import make_run
-        from dig.tasks.judge import Judging
+        from dig.detectors.thresholds import Thresholds
+        from dig.tasks.judge.judge import Judging
+        from dig.tasks.run.arrange import make_run
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import SettingsError
-from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, Trace
@@ -46,8 +46,8 @@ def runs(
     """
     from rich.console import Console
 
-    from dig.traces.overview.index import overview
-    from dig.traces.overview.listing import SORTS, Selection, ordered, print_list
+    from dig.show.runs.index import overview
+    from dig.show.runs.listing import SORTS, Selection, ordered, print_list
 
     if sort not in SORTS:
         raise SettingsError(f"runs cannot be sorted by {sort!r}; try one of: {', '.join(SORTS)}")
@@ -79,8 +79,8 @@ def show(
 
     That is an event with its whole story, an activation, an agent, or a finding.
     """
-    from dig.traces.stories import showing
-    from dig.traces.stories.telling import tell
+    from dig.show.explain import showing
+    from dig.show.explain.telling import tell
 
     found = showing.show(run, id)
     if as_json:
@@ -106,7 +106,7 @@ def diff(
     done with which event, whoever did it and whatever it said. Exit status 0 if it is the same,
     1 if it is different, 2 if a run cannot be read or time is up.
     """
-    from dig.traces.comparing.side_by_side import compare_runs
+    from dig.show.compare.side_by_side import compare_runs
 
     if not limit > 0:
         raise SettingsError(f"comparing cannot take {limit:g} s; try 10")

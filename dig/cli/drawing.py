@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dig.text import safe_text
+from dig._util.text import safe_text
 
 from .app import app
 from .options import At, Cleaned, Trace
@@ -36,8 +36,8 @@ def draw(
 
     SVG needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
     """
-    from dig.traces.drawing.drawing import Drawing, check_format
-    from dig.traces.drawing.selection import Wanted
+    from dig.show.figure.drawing import Drawing, check_format
+    from dig.show.figure.selection import Wanted
 
     check_format(out)
     Drawing.of(run, Wanted(cleaned, at, first, last, focus, hops)).save(out)

@@ -22,8 +22,8 @@ from .options import AsJson, Config, Given, Judge, warn
 from .progress import counting
 
 if TYPE_CHECKING:
-    from dig.tasks.experiment import Grid
-    from dig.tasks.experiment_runs import Outcome
+    from dig.tasks.experiment.grid import Grid
+    from dig.tasks.experiment.run import Outcome
 
 
 @app.command()
@@ -60,7 +60,10 @@ def experiment(
     the paper's grid; `ablation` says what each means of healing contributes; `traces` makes a set
     of traces. Exit status 0 if all runs were carried out, 1 if some were not.
     """
-    from dig.tasks import ablation, experiment_report, experiment_runs, experiment_traces
+    from dig.tasks.experiment import ablation
+    from dig.tasks.experiment import report as experiment_report
+    from dig.tasks.experiment import run as experiment_runs
+    from dig.tasks.experiment import trace_set as experiment_traces
 
     chosen = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
     chosen |= {"judge": judge, "set": given}
@@ -92,9 +95,9 @@ def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: A
     """The paper's grid, or the part of it that is wanted."""
     if model and what != "paper":
         raise SettingsError(f"{what} needs virtual time, and a language model real time")
-    from dig.settings import Thresholds
-    from dig.tasks.experiment import Grid, on_windows, paper_tasks
-    from dig.tasks.judge import Judging
+    from dig.detectors.thresholds import Thresholds
+    from dig.tasks.experiment.grid import Grid, on_windows, paper_tasks
+    from dig.tasks.judge.judge import Judging
 
     data = chosen["data"]
     options = model.get("options", {})
@@ -125,7 +128,7 @@ def _sizes(given: list[str] | None) -> tuple[int, ...]:
 
 def _own(what: str, chosen: dict[str, Any]) -> Grid:
     """The grid of a file, in which everything else stands."""
-    from dig.tasks.experiment_file import read_grid
+    from dig.tasks.experiment.file import read_grid
 
     path = Path(what)
     if path.suffix != ".toml":

@@ -14,12 +14,12 @@ from .app import app
 from .options import AsJson
 
 if TYPE_CHECKING:
-    from dig.faults.catalogue import Kind
-    from dig.faults.injector import Parameter
-    from dig.tasks.disturbance import Disturbance
-    from dig.tasks.execute import Execution
-    from dig.tasks.methods import Arrangement
-    from dig.traces.words import Row
+    from dig.faults.inject.catalogue import Kind
+    from dig.faults.inject.injector import Parameter
+    from dig.show.summary_text import Row
+    from dig.tasks.run.disturbance import Disturbance
+    from dig.tasks.run.execute import Execution
+    from dig.tasks.run.methods import Arrangement
 
 Faults = Annotated[
     list[str] | None,
@@ -37,12 +37,12 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     Raises:
         SettingsError: One of them makes no sense.
     """
-    from dig.tasks.disturbance import Undisturbed
+    from dig.tasks.run.disturbance import Undisturbed
 
     if not faults:
         return Undisturbed
-    from dig.faults.disturbing import Disturbing
-    from dig.faults.fault import Fault
+    from dig.faults.inject.disturbing import Disturbing
+    from dig.faults.inject.fault import Fault
 
     return partial(Disturbing, [Fault.parse(text) for text in faults])
 
@@ -52,7 +52,7 @@ def fault_rows(execution: Execution) -> list[Row]:
     injections: list[Mapping[str, Any]] | None = execution.disturbed.get("injections")
     if injections is None:
         return []
-    from dig.text import counted
+    from dig._util.text import counted
 
     if not injections:
         return [("faults", "none had an occasion to act")]
@@ -64,7 +64,7 @@ def fault_rows(execution: Execution) -> list[Row]:
 @app.command()
 def faults(as_json: AsJson = False) -> None:
     """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
-    from dig.faults.catalogue import KINDS
+    from dig.faults.inject.catalogue import KINDS
 
     if as_json:
         print(json.dumps([kind.to_json() for kind in KINDS.values()]))

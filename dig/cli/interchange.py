@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import SettingsError
-from dig.text import safe_text
 
 from .app import app
 from .exporting import PerAgent, send
@@ -32,7 +32,7 @@ def import_(
     That is a graph of the reference implementation (schema dig.graph.v2), or a message log. What
     the source does not say is guessed; every guess is told, and stands in the trace.
     """
-    from dig.traces.importing.imports import import_file, save
+    from dig.traces.interchange.imports import import_file, save
 
     imported = import_file(file, format)
     path = save(imported, out)
@@ -62,8 +62,8 @@ def export(
 
     Exit status 1 if something could not be delivered.
     """
-    from dig.traces.files import cannot, write_output
-    from dig.traces.formats import Export, writer
+    from dig.traces.interchange.export import Export, writer
+    from dig.traces.journal.files import cannot, write_output
 
     if format == "otlp" and out is None:
         raise typer.Exit(send(run, endpoint, service_per_agent))

@@ -12,7 +12,7 @@ import typer
 from dig.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dig.traces.journal import Keeping as Promised
+    from dig.traces.journal.journal import Keeping as Promised
 
 
 class Level(StrEnum):
@@ -55,7 +55,7 @@ class Keeping:
         Raises:
             SettingsError: The size is none.
         """
-        from dig.traces.journal import Keeping as Promised
+        from dig.traces.journal.journal import Keeping as Promised
 
         return Promised(self.durability.value, self.disk_full.value, _bytes(self.segment_size))
 

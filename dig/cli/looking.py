@@ -8,8 +8,8 @@ from functools import partial
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import TraceError
-from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, At, Cleaned, Further, Given, Salvage, Trace, further, recovered
@@ -27,12 +27,12 @@ def check(
 
     Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
     """
-    from dig.describe import explained
     from dig.detectors import plugins, standard
-    from dig.settings import Thresholds
-    from dig.traces.reader import check_trace
-    from dig.traces.recovery import is_cut_off
-    from dig.watch import Watch
+    from dig.detectors.describe import explained
+    from dig.detectors.thresholds import Thresholds
+    from dig.detectors.watch import Watch
+    from dig.traces.journal.reader import check_trace
+    from dig.traces.journal.recovery import is_cut_off
 
     def report(detector: str, what: str) -> None:
         print(f"digmon: detector {detector}: {what}", file=sys.stderr)
@@ -67,9 +67,9 @@ def graph(
 
     With --json as networkx node-link data, with the edges under the key `edges`.
     """
-    from dig.traces.outline import outline
-    from dig.traces.reader import read_graph
-    from dig.views import GraphView
+    from dig.graph.views import GraphView
+    from dig.show.outline import outline
+    from dig.traces.journal.reader import read_graph
 
     recovered(file, salvage)
     whole = read_graph(file)

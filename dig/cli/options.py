@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import JournalError
-from dig.text import safe_text
 
 if TYPE_CHECKING:
-    from dig.traces.recovery import SetAside
+    from dig.traces.journal.recovery import SetAside
 
 Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
@@ -62,7 +62,7 @@ def warn(what: object) -> None:
 
 def recovered(file: Path, salvage: bool) -> SetAside | None:
     """Set a torn end of a journal aside, and say so."""
-    from dig.traces.recovery import recover
+    from dig.traces.journal.recovery import recover
 
     try:
         aside = recover(file, salvage=salvage)

@@ -27,8 +27,8 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     """
     from dataclasses import asdict
 
-    from dig.traces.replay.verdict import is_cut, verdict
-    from dig.traces.segments import missing, trace_path
+    from dig.show.verdict import is_cut, verdict
+    from dig.traces.journal.segments import missing, trace_path
     from dig.traces.verify import verify as check_file
 
     path = trace_path(file)
@@ -72,8 +72,8 @@ def replay(
     decisions, and every record must come out as it was recorded. Exit status 0 if all is the
     same, 1 if it is not, 2 if that cannot be told.
     """
-    from dig.traces.reader import trace_path
-    from dig.traces.replay.verdict import told
+    from dig.show.verdict import told
+    from dig.traces.journal.reader import trace_path
 
     if again and at is not None:
         raise SettingsError("--rerun is for the whole run; leave --at out")
@@ -87,8 +87,8 @@ def replay(
 
 def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
     """The setup of a run of simulated agents that had detectors of a user's own."""
-    from dig.tasks.fork import simulated_crew
-    from dig.traces.journal import SIDE, read_side
+    from dig.tasks.run.fork import simulated_crew
+    from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
     from dig.traces.replay.tape import Tape
 
@@ -118,8 +118,8 @@ def fork(
     What can be changed: `fates` and `outputs` (or `error`) of an `end`, `payload`, `to` and `type`
     of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.
     """
-    from dig.tasks.fork import fork as go_on
-    from dig.tasks.fork import named_crew
+    from dig.tasks.run.fork import fork as go_on
+    from dig.tasks.run.fork import named_crew
 
     crew = named_crew(team) if team else None
     execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))

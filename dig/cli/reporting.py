@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import DigError
-from dig.text import safe_text
 
 from .app import app
 from .options import AsJson, Salvage, Trace, recovered, warn
@@ -20,7 +20,7 @@ MOST_RECORDS = 20_000
 
 def report_row(directory: Path, records: int) -> tuple[str, str]:
     """Write the report of a run that has just ended, and say where it is, or how to have it."""
-    from dig.traces.report.writing import write_report
+    from dig.show.page.writing import write_report
 
     wanted = f"digmon report {safe_text(directory)}"
     if records > MOST_RECORDS:
@@ -51,7 +51,7 @@ def report(
     """
     from dataclasses import asdict
 
-    from dig.traces.report.writing import write_report
+    from dig.show.page.writing import write_report
 
     recovered(run, salvage)
     made = write_report(run, out, payloads=not no_payloads)

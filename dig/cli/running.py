@@ -21,9 +21,9 @@ from .reporting import report_row
 from .viewing import View, viewing
 
 if TYPE_CHECKING:
-    from dig.followers import Sink
-    from dig.tasks.execute import Execution
-    from dig.tasks.runs import TeamRun
+    from dig.monitor.sinks import Sink
+    from dig.tasks.run.execute import Execution
+    from dig.tasks.run.team_run import TeamRun
     from dig.tasks.task import Task
 
 
@@ -49,8 +49,8 @@ def run(
 
     Exit status 0 if an answer was accepted, 1 if none was.
     """
-    from dig.tasks.arrange import make_task
-    from dig.tasks.execute import execute
+    from dig.tasks.run.arrange import make_task
+    from dig.tasks.run.execute import execute
 
     clock, kept = pacing.clock, keeping.promised()
     asked = asking.of_run(virtual=pacing.virtual, speed=pacing.speed)
@@ -80,11 +80,11 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
     """Say how a run ended, and exit accordingly."""
     from rich.console import Console
 
-    from dig.tasks.execute import INTERRUPTED
-    from dig.tasks.measures import making
-    from dig.traces.exchanges import EXCHANGES, are_incomplete
-    from dig.traces.terminal.live import print_summary
-    from dig.traces.words import summary
+    from dig.show.summary_text import summary
+    from dig.show.terminal.live import print_summary
+    from dig.tasks.run.execute import INTERRUPTED
+    from dig.tasks.run.measures import making
+    from dig.traces.journal.exchanges import EXCHANGES, are_incomplete
 
     if execution.unreplayable_from is not None:
         warn(f"the disk was full: nothing was kept from record {execution.unreplayable_from} on")
@@ -111,9 +111,9 @@ def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterato
         return
     from rich.console import Console
 
-    from dig.tasks.arrange import members
-    from dig.tasks.runs import SIMULATED
-    from dig.traces.terminal.live import LiveView
+    from dig.show.terminal.live import LiveView
+    from dig.tasks.run.arrange import members
+    from dig.tasks.run.team_run import SIMULATED
 
     title = run.name + (" (simulated agents)" if run.agents_are == SIMULATED else "")
     names = members(run, task)

@@ -16,7 +16,7 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
     Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
     default, in this order.
     """
-    from dig.settings import Thresholds
+    from dig.detectors.thresholds import Thresholds
 
     values = Thresholds.load(given or (), config)
     if as_json:

@@ -9,21 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dig.protocols import Detector, Healer
-
-from . import (
-    cross_lineage,
-    deadlock,
-    early_termination,
-    excessive_rerouting,
-    missing_termination,
-    orphaned_event,
-    repeated_solving,
-)
-from .cross_lineage import CrossLineageAggregation
-from .deadlock import Deadlock
-from .early_termination import EarlyTermination
-from .excessive_rerouting import ExcessiveRerouting
 from .healing import (
     COOLDOWN_S,
     DesignateHandler,
@@ -36,9 +21,23 @@ from .healing import (
     HealRepeatedSolving,
 )
 from .judged import JUDGE, HealAsJudged, Judged, judged_healers
-from .missing_termination import MissingTermination
-from .orphaned_event import OrphanedEvent
-from .repeated_solving import RepeatedSolving
+from .patterns import (
+    cross_lineage,
+    deadlock,
+    early_termination,
+    excessive_rerouting,
+    missing_termination,
+    orphaned_event,
+    repeated_solving,
+)
+from .patterns.cross_lineage import CrossLineageAggregation
+from .patterns.deadlock import Deadlock
+from .patterns.early_termination import EarlyTermination
+from .patterns.excessive_rerouting import ExcessiveRerouting
+from .patterns.missing_termination import MissingTermination
+from .patterns.orphaned_event import OrphanedEvent
+from .patterns.repeated_solving import RepeatedSolving
+from .protocols import Detector, Healer
 
 __all__ = [
     "COOLDOWN_S",

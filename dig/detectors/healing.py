@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from json import dumps, loads
 from typing import Any
 
-from dig.finding import Finding
-from dig.findings import Create, Inject, Intervention, Reroute
-from dig.graph import InteractionGraph
+from dig.graph.graph import InteractionGraph
 
+from .finding import Finding
+from .interventions import Create, Inject, Intervention, Reroute
 from .notes import MOST_LISTED, MOST_QUOTED, ancestries, ancestry, described, listed, made, quoted
-from .orphaned_event import LOST
+from .patterns.orphaned_event import LOST
 
 COOLDOWN_S = 1.0
 LONGEST_S = 30.0

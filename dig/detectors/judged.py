@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dig.finding import Finding
-from dig.findings import Create, Inject, Intervention, Refuse, Reroute
-from dig.graph import InteractionGraph
-from dig.records import NOTICE, Emit, Record
-from dig.state import Event
-from dig.text import safe_text
+from dig._util.text import safe_text
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import NOTICE, Emit, Record
+from dig.graph.state import Event
+
+from .finding import Finding
+from .interventions import Create, Inject, Intervention, Refuse, Reroute
 
 JUDGE = "judge"
 PREFIX = f"{JUDGE}:"

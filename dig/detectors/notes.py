@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from dig.graph import InteractionGraph
-from dig.text import one_line
+from dig._util.text import one_line
+from dig.graph.graph import InteractionGraph
 
 MOST_LISTED = 12
 MOST_QUOTED = 3

@@ -16,7 +16,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.protocols import Detector, Healer
+
+from .protocols import Detector, Healer
 
 DETECTORS = "dig.detectors"
 HEALERS = "dig.healers"

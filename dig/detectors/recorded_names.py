@@ -10,10 +10,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .cross_lineage import CrossLineageAggregation
-from .deadlock import Deadlock
-from .early_termination import EarlyTermination
-from .excessive_rerouting import ExcessiveRerouting
 from .healing import (
     DesignateHandler,
     HealCrossLineage,
@@ -25,9 +21,13 @@ from .healing import (
     HealRepeatedSolving,
 )
 from .judged import HealAsJudged, Judged
-from .missing_termination import MissingTermination
-from .orphaned_event import OrphanedEvent
-from .repeated_solving import RepeatedSolving
+from .patterns.cross_lineage import CrossLineageAggregation
+from .patterns.deadlock import Deadlock
+from .patterns.early_termination import EarlyTermination
+from .patterns.excessive_rerouting import ExcessiveRerouting
+from .patterns.missing_termination import MissingTermination
+from .patterns.orphaned_event import OrphanedEvent
+from .patterns.repeated_solving import RepeatedSolving
 
 _PREFIX = "dig.detectors."  # apart from the rest, so that no search and replace takes a name along
 

@@ -17,10 +17,10 @@
   who answers.
 """
 
-from .catalogue import KINDS
-from .fault import Fault
-from .game_day import GameDay, around
-from .injecting import Injected
-from .playing import Played, play
+from .inject.catalogue import KINDS
+from .inject.fault import Fault
+from .inject.game_day import GameDay, around
+from .inject.injecting import Injected
+from .inject.playing import Played, play
 
 __all__ = ["KINDS", "Fault", "GameDay", "Injected", "Played", "around", "play"]

@@ -15,7 +15,7 @@ from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
 from .bus import Bus
 from .host import Setup
 from .result import RunResult
-from .simulation import simulate
+from .simulator import simulate
 
 __all__ = [
     "Agent",

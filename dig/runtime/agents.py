@@ -17,11 +17,11 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from dig._util.json_values import plain
+from dig._util.text import first_wrong
 from dig.errors import DecisionError, SettingsError
-from dig.messages import DeliveryPolicy, Output, Pending
-from dig.plain import plain
-from dig.records import Fate, FateName
-from dig.text import first_wrong
+from dig.graph.records import Fate, FateName
+from dig.monitor.messages import DeliveryPolicy, Output, Pending
 
 from .reviewer import Reading
 
@@ -155,7 +155,7 @@ class Policy(Protocol):
     """An agent whose decision can be had without waiting, for runs in virtual time.
 
     It keeps no state that its past views do not determine, and draws every random number from
-    `dig.runtime.draws`, so that the same run gives the same bytes again.
+    `dig.runtime.keyed_random`, so that the same run gives the same bytes again.
     """
 
     def plan(self, view: View) -> Plan:

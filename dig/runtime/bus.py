@@ -22,16 +22,16 @@ import anyio.abc
 import anyio.lowlevel
 
 from dig.errors import SettingsError
-from dig.followers import Sink
-from dig.messages import Answered, Asked, Effect, Output, Over, Started, Wake
-from dig.monitor import Monitor
-from dig.records import Outcome, micros
+from dig.graph.records import Outcome, micros
+from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sink
 
 from .agents import Agent, AgentFunction, View, as_agent
-from .commit import Commits, Durable
-from .desk import Around, Desk, Onlookers, Question, attempt, settle
+from .checkpoint import Moment, Outside, ToEnd, ToStart, restore
+from .group_commit import Commits, Durable
 from .host import Host, Setup
-from .moment import Moment, Outside, ToEnd, ToStart, restore
+from .observers import Around, Desk, Onlookers, Question, attempt, settle
 from .result import STALLED, RunResult
 from .reviewer import Reviewer
 

@@ -12,16 +12,16 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
+from dig._util.json_values import plain
+from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
+from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
-from dig.findings import MEANS, Budget, Fit, Means, only
-from dig.followers import Sink
-from dig.messages import Effect, Gate, Output, Started
-from dig.monitor import Monitor
-from dig.plain import plain
-from dig.protocols import Detector, Healer
-from dig.records import End, Fate, Limits, Outcome
-from dig.sweeping import KEEP
+from dig.graph.records import End, Fate, Limits, Outcome
+from dig.monitor.messages import Effect, Gate, Output, Started
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sink
+from dig.monitor.sweeping import KEEP
 
 from .agents import Tool, View, as_decision, shown
 from .result import MOST_FINDINGS, RunResult, Tally
@@ -46,8 +46,8 @@ class Setup:
         means: Which means healing may use.
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
-        redacts: Mask what looks like a secret in all that agents say (see `dig.redaction`).
-        keep: How many records of closed history a session keeps for inspection (`dig.retention`);
+        redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
+        keep: How many records of closed history a session keeps for inspection (`dig.graph.retention`);
             ``None``: all. Other runs keep all, and so do those with a reviewer, who reads all.
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's

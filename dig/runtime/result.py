@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dig.finding import Finding, findings_html
-from dig.graph import InteractionGraph
-from dig.html import table
-from dig.messages import Answered, Effect, Healed, Raised
-from dig.records import Finish
-from dig.text import counted, one_line, value_text
+from dig._util.html import table
+from dig._util.text import counted, one_line, value_text
+from dig.detectors.finding import Finding, findings_html
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Finish
+from dig.monitor.messages import Answered, Effect, Healed, Raised
 
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is let go of; the trace has them all."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dig.graph import InteractionGraph
-from dig.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Start
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Start
 
 
 @dataclass(frozen=True, slots=True)

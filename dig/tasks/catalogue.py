@@ -15,17 +15,17 @@ from types import MappingProxyType
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.messages import Output
+from dig.monitor.messages import Output
 from dig.runtime.agents import Policy, Tool
 
-from .classifying import Posts
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
 from .named import call, load
 from .newsgroups import TASK as NEWSGROUPS
 from .newsgroups import Newsgroups, data_from_environment
-from .profile import Profile
-from .simulated import SimulatedAgent
+from .simulated.agent import SimulatedAgent
+from .simulated.classifying import Posts
+from .simulated.profile import Profile
 from .task import Score, Task
 
 TASKS_GROUP = "dig.tasks"

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.messages import Output
+from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
 
 from .task import Score

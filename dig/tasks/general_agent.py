@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dig.messages import Pending
+from dig.monitor.messages import Pending
 from dig.runtime.agents import View
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Messages

@@ -11,8 +11,8 @@ import random
 from collections import Counter
 from pathlib import Path
 
+from dig._util.text import safe_text
 from dig.errors import SettingsError
-from dig.text import safe_text
 
 from .frequency import FrequencyTask
 from .newsgroups_posts import GROUPS, Post, our_own, real

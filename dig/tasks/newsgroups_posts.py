@@ -14,8 +14,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from dig._util.text import safe_text
 from dig.errors import SettingsError
-from dig.text import safe_text
 
 GROUPS = (
     "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dig.messages import Output
+from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import networkx as nx
 from playwright.sync_api import Page
 
-from dig.traces.reader import read_graph
-from dig.traces.report.writing import write_report
-from dig.views import GraphView
+from dig.graph.views import GraphView
+from dig.show.page.writing import write_report
+from dig.traces.journal.reader import read_graph
 from tests.histories import arrive, row, trace, turn
 from tests.oracle import Row
 from tests.traces.runs import store
@@ -65,7 +65,7 @@ def state(page: Page) -> State:
 
 def settled(page: Page, condition: str) -> State:
     """The state once something holds of it, `s` for short."""
-    page.wait_for_function(f"() => {{ const s = dig.state; return {condition}; }}")
+    page.wait_for_function(f"() => {{ const s = dig.graph.state; return {condition}; }}")
     return state(page)
 
 

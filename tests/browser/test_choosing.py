@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dig.records import Deliver, Emit, End, FindingRow, HealRow, Record, Start
-from dig.traces.reader import read_records
+from dig.graph.records import Deliver, Emit, End, FindingRow, HealRow, Record, Start
+from dig.traces.journal.reader import read_records
 from tests.browser.conftest import Witness
 from tests.browser.pages import Oracle, box, drawn, opened, seat, settled, state
 
@@ -187,7 +187,7 @@ def test_filters_leave_out_what_one_does_not_want(
     page.locator(f'#filters input[data-group="{group}"][data-key="{key}"]').uncheck()
     found = drawn(page)
     assert [str(one) for one in found["hidden"][group]] == [key]
-    assert page.evaluate(f"({seen})(dig.state)")
+    assert page.evaluate(f"({seen})(dig.graph.state)")
     page.get_by_role("button", name="Show everything").click()
     after = drawn(page)
     assert (after["drawn"], after["lanes"]) == (before["drawn"], before["lanes"])

@@ -9,15 +9,15 @@ import pytest
 from playwright.sync_api import Page
 
 from dig import Finding
-from dig.traces.drawing.drawing import Drawing
-from dig.traces.drawing.selection import Wanted
-from dig.traces.reader import read_graph
-from dig.traces.viewing.server import Server
+from dig.show.figure.drawing import Drawing
+from dig.show.figure.selection import Wanted
+from dig.show.server.server import Server
+from dig.traces.journal.reader import read_graph
 from tests.browser.conftest import Witness
 from tests.browser.pages import opened, report, settled, state
 from tests.hostile import ATTACKS, hostile_run, texts
+from tests.show.server.client import serving
 from tests.traces.runs import store
-from tests.traces.viewing.client import serving
 
 COUNT = 1000
 LIVE = 200  # as a whole they are looked at in a report; live each batch is shown by itself

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from dig.records import Record
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE, read_records
-from dig.traces.viewing.server import Server
+from dig.graph.records import Record
+from dig.show.server.server import Server
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, read_records
 from tests.browser.conftest import Witness
 from tests.browser.pages import opened, settled, state
+from tests.show.server.client import serving
 from tests.traces.runs import hasty, store
-from tests.traces.viewing.client import serving
 
 
 class Growing:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE
-from dig.traces.viewing import shelf
-from dig.traces.viewing.server import Server
+from dig.show.server import shelf
+from dig.show.server.server import Server
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE
 from tests.browser.conftest import Witness
+from tests.show.server.client import serving
 from tests.traces.journals import story
 from tests.traces.runs import directory, hasty, solved
-from tests.traces.viewing.client import serving
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.test_cli import digmon
+from tests.cli.test_cli import digmon
 
 
 @pytest.fixture

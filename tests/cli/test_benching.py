@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dig.faults import candidates, storing
-from dig.faults.answers import schema
-from dig.faults.instances import FaultSet
+from dig.faults.benchmark import candidates, storing
+from dig.faults.benchmark.answers import schema
+from dig.faults.benchmark.instances import FaultSet
 from tests.faults.conftest import SMALL, small
 
 __all__ = ["small"]  # the fixture

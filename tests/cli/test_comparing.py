@@ -129,8 +129,8 @@ def test_diff_exits_with_2_if_a_run_cannot_be_read(call: Any, runs: Path) -> Non
 
 def test_diff_exits_with_2_if_time_is_up(call: Any, tmp_path: Path) -> None:
     """That nobody knows is not that they are different."""
-    from dig.traces.comparing import golden
-    from tests.test_behaviour import cycles
+    from dig.show.compare import golden
+    from tests.graph.test_behaviour import cycles
 
     golden.write(cycles(6, 6), tmp_path / "a")
     golden.write(cycles(12), tmp_path / "b")

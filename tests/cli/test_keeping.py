@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dig.traces.reader import TRACE
+from dig.traces.journal.reader import TRACE
 from tests.traces.parted import files, whole
 
 

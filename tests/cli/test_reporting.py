@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.traces.report.pages import rows
+from tests.show.page.pages import rows
 from tests.traces.runs import directory, hasty
 
 
@@ -85,7 +85,7 @@ def test_a_report_that_cannot_be_written_costs_no_run(
     call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run has ended as it has; how to have its report is said."""
-    monkeypatch.setattr("dig.traces.report.writing.NAME", "none/report.html")
+    monkeypatch.setattr("dig.show.page.writing.NAME", "none/report.html")
     arguments = ("--virtual", "--size", 2000, "--runs", tmp_path)
     code, out, err = call("run", "count-frequency", *arguments)
     assert code == 0

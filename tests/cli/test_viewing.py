@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from dig.traces.viewing import showing
+from dig.show.server import showing
 from tests.traces.journals import write
 from tests.traces.runs import directory, solved
 

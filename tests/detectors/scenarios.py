@@ -13,7 +13,7 @@ from typing import Any
 
 from dig import Output, Pending
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Policy, View
-from dig.runtime.draws import Draws
+from dig.runtime.keyed_random import Draws
 
 Habit = Callable[[View, Draws], Decision]
 Habits = dict[str, tuple[Habit, float]]

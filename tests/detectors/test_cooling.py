@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dig.detectors import HealEarlyTermination, standard, standard_healers
-from dig.finding import Finding
-from dig.findings import Inject, Reroute
-from dig.messages import Answered, Delivered, Healed
-from dig.records import Fate, Limits
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Inject, Reroute
+from dig.graph.records import Fate, Limits
+from dig.monitor.messages import Answered, Delivered, Healed
 from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows
 
 

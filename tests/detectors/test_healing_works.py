@@ -16,8 +16,8 @@ import pytest
 
 from dig import Budget, Limits, Monitor, Output, Watch
 from dig.detectors import standard, standard_healers
-from dig.messages import Effect
-from dig.protocols import Healer
+from dig.detectors.protocols import Healer
+from dig.monitor.messages import Effect
 from dig.runtime import RunResult, Setup, simulate
 from tests.conservation import Allowed, conservation
 from tests.helpers import Recorder, bodies, found_again, rows

@@ -11,8 +11,8 @@ import pytest
 from dig import Limits
 from dig.detectors import standard, standard_healers
 from dig.detectors.notes import MOST_CHARACTERS, quoted
-from dig.messages import Pending
-from dig.records import Emit, HealRow
+from dig.graph.records import Emit, HealRow
+from dig.monitor.messages import Pending
 from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.agents import EventFate
 from tests.helpers import Recorder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from dig.codec import decode
 from dig.detectors import standard
-from dig.watch import Watch
+from dig.detectors.watch import Watch
+from dig.graph.codec import decode
 from tests.histories import arrive, deliver, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.random_traces import random_trace

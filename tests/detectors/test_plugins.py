@@ -15,7 +15,7 @@ from dig.errors import SettingsError
 
 MODULE = """
 from dig import Create, Finding
-from dig.records import Emit
+from dig.graph.records import Emit
 
 class Loud:
     pattern = "LOUD"

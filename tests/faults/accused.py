@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from dig.faults.baseline import Baseline
-from dig.faults.causal_graph import CausalGraph
-from dig.faults.fault import Fault
-from dig.faults.playing import Played, play
-from dig.faults.verification import verify
-from dig.records import Start
-from dig.tasks.runs import TeamRun
+from dig.diagnosis.causes import CausalGraph
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.playing import Played, play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import verify
+from dig.graph.records import Start
+from dig.tasks.run.team_run import TeamRun
 
 
 def accuse(run: Played, agent: str) -> Played:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dig.faults.candidates import Configuration, Recipe
-from dig.faults.instances import FaultSet
-from dig.faults.storing import make_set
+from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.instances import FaultSet
+from dig.faults.benchmark.storing import make_set
 
 SMALL = Recipe(
     seed=7,

@@ -8,18 +8,18 @@ from typing import Any
 
 import anyio
 
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.injecting import Injected
-from dig.faults.injector import Touch
-from dig.faults.playing import Played, play
-from dig.messages import Output
-from dig.records import FindingRow, Limits, Record
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injecting import Injected
+from dig.faults.inject.injector import Touch
+from dig.faults.inject.playing import Played, play
+from dig.graph.records import FindingRow, Limits, Record
+from dig.monitor.messages import Output
 from dig.runtime.bus import Bus
-from dig.runtime.simulation import Simulation
-from dig.tasks.arrange import arrange, make_bus, make_problem, make_task
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
+from dig.runtime.simulator import Simulation
+from dig.tasks.run.arrange import arrange, make_bus, make_problem, make_task
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 from tests.helpers import backends
 
 LIMITS = Limits(mc_window_s=10, oe_window_s=5, dl_window_s=10)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.answers import Answer, Answers, RootCause, Step, read_answers, schema
-from dig.faults.catalogue import KINDS
+from dig.faults.benchmark.answers import Answer, Answers, RootCause, Step, read_answers, schema
+from dig.faults.inject.catalogue import KINDS
 
 ANSWERS = Answers(
     by="me",

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.answers import Answer, read_answers
-from dig.faults.attributors import (
+from dig.faults.benchmark.answers import Answer, read_answers
+from dig.faults.benchmark.baselines import (
     ATTRIBUTORS,
     Attributor,
     attribute_all,
     attributor,
     usual_kinds,
 )
-from dig.faults.catalogue import KINDS
-from dig.faults.deviations import SIGNS, Usual, signs
-from dig.faults.instances import FaultSet
-from dig.faults.scores_answers import score
-from dig.records import (
+from dig.faults.benchmark.deviations import SIGNS, Usual, signs
+from dig.faults.benchmark.instances import FaultSet
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.inject.catalogue import KINDS
+from dig.graph.records import (
     Deliver,
     Emit,
     End,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dig.faults.causal_graph import Edge
+from dig.diagnosis.causes import Edge
 from tests.faults import verified
 from tests.faults.audit.__main__ import audit
 from tests.faults.audit.relations import PAGE

@@ -10,11 +10,11 @@ from types import ModuleType
 
 import pytest
 
-from dig.faults.answers import Answers
-from dig.faults.attributors import attribute_all
-from dig.faults.instances import FaultSet
-from dig.faults.scores_answers import score
-from dig.faults.scoring import METRICS
+from dig.faults.benchmark.answers import Answers
+from dig.faults.benchmark.baselines import attribute_all
+from dig.faults.benchmark.instances import FaultSet
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.scoring import METRICS
 
 PATH = Path(__file__).parents[2] / "docs" / "faults-benchmark.md"
 pytestmark = pytest.mark.skipif(not PATH.exists(), reason="an installed package has no docs")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dig.diagnosis.causes import CausalGraph, Edge, Node, RootCause
 from dig.errors import RecordError
-from dig.faults.causal_graph import CausalGraph, Edge, Node, RootCause
 
 
 def node(type_: str, name: str, component: str, state: str, t: int) -> Node:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dig.faults.concerning import blamed, concerned
-from dig.records import (
+from dig.diagnosis.components import blamed, concerned
+from dig.graph.records import (
     Deliver,
     Emit,
     End,

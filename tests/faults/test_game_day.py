@@ -11,8 +11,8 @@ import pytest
 import dig
 from dig.errors import SettingsError
 from dig.faults import Fault, GameDay, around
-from dig.faults.payloads import GARBAGE
-from dig.records import Start
+from dig.faults.inject.payloads import GARBAGE
+from dig.graph.records import Start
 from tests.helpers import Recorder, backends
 
 from .plays import AROUND

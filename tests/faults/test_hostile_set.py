@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError, TraceError
-from dig.faults.answers import Answers
-from dig.faults.attributors import attribute_all
-from dig.faults.instances import FaultSet, Instance
-from dig.faults.scores_answers import score
-from dig.faults.scores_detectors import score_detectors
-from dig.faults.scores_healing import score_healing
-from dig.tasks.runs import TeamRun
-from dig.traces.reader import TRACE
+from dig.faults.benchmark.answers import Answers
+from dig.faults.benchmark.baselines import attribute_all
+from dig.faults.benchmark.instances import FaultSet, Instance
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.scores_detectors import score_detectors
+from dig.faults.benchmark.scores_healing import score_healing
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.journal.reader import TRACE
 
 
 @pytest.fixture

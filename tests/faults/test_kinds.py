@@ -10,15 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.behaviour import same_behaviour
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.injecting import Injected
-from dig.faults.playing import Played, play
-from dig.records import Deliver, Emit, End, Expire, Join, Leave, Start
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injecting import Injected
+from dig.faults.inject.playing import Played, play
+from dig.graph.behaviour import same_behaviour
+from dig.graph.records import Deliver, Emit, End, Expire, Join, Leave, Start
 from dig.runtime import Bus, Decision, NewEvent, Setup, View
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 from tests.helpers import backends
 
 from .plays import STEADY, on_bus, simulated, twin

@@ -16,16 +16,16 @@ import networkx as nx
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.baseline import Baseline
-from dig.faults.candidates import CONFIGURATIONS, HYBRIDS, Candidate, Recipe, Stratum
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.instances import LABELS, FaultSet
-from dig.faults.making import Made, attempt
-from dig.faults.playing import lines, play
-from dig.faults.storing import make_set
-from dig.faults.verification import SILENT, Dropped
-from dig.traces.reader import TRACE
+from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, Candidate, Recipe, Stratum
+from dig.faults.benchmark.instances import LABELS, FaultSet
+from dig.faults.benchmark.making import Made, attempt
+from dig.faults.benchmark.storing import make_set
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.playing import lines, play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import SILENT, Dropped
+from dig.traces.journal.reader import TRACE
 from dig.traces.verify import verify
 
 from .conftest import SMALL
@@ -35,7 +35,7 @@ TINY = replace(SMALL, count=3, configurations=SMALL.configurations[:1], baseline
 ELSEWHERE = """
 from pathlib import Path
 from tests.faults.conftest import SMALL
-from dig.faults.storing import make_set
+from dig.faults.benchmark.storing import make_set
 make_set(Path({out!r}), SMALL, jobs=2)
 """
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.codec import decode
-from dig.faults.course import Course
-from dig.faults.elements import about, common, covers, lacking, length, without
-from dig.faults.matching import Matching
-from dig.faults.measuring import measured
-from dig.faults.pieces import gone_t, is_missing, own_cuts, pieces, solved_us
-from dig.tasks.parts import merged
+from dig.faults.truth.course import Course
+from dig.faults.truth.elements import about, common, covers, lacking, length, without
+from dig.faults.truth.matching import Matching
+from dig.faults.truth.measuring import measured
+from dig.faults.truth.pieces import gone_t, is_missing, own_cuts, pieces, solved_us
+from dig.graph.codec import decode
+from dig.tasks.simulated.parts import merged
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 
 

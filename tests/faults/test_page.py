@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.faults import catalogue
-from dig.faults.catalogue import KINDS, Kind
-from dig.faults.fault import Fault
-from dig.faults.injector import COMMON, Parameter
-from dig.faults.playing import play
-from dig.records import Emit
+from dig.faults.inject import catalogue
+from dig.faults.inject.catalogue import KINDS, Kind
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injector import COMMON, Parameter
+from dig.faults.inject.playing import play
+from dig.graph.records import Emit
 from tests.helpers import backends
 
 from .plays import STEADY

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.playing import Played, play
-from dig.records import FindingRow
-from dig.tasks.runs import TeamRun
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.playing import Played, play
+from dig.graph.records import FindingRow
+from dig.tasks.run.team_run import TeamRun
 
 from .plays import LIMITS, STEADY, raised, twin
 

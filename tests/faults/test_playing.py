@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.injecting import Injected
-from dig.faults.playing import lines, play
-from dig.records import Emit, End, IncidentRow, Leave, Start
-from dig.tasks.arrange import arrange, make_task
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
-from dig.traces.reader import read_records
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injecting import Injected
+from dig.faults.inject.playing import lines, play
+from dig.graph.records import Emit, End, IncidentRow, Leave, Start
+from dig.tasks.run.arrange import arrange, make_task
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
+from dig.traces.journal.reader import read_records
 
 from .plays import LIMITS, STEADY, twin
 

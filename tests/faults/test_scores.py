@@ -7,12 +7,12 @@ from statistics import fmean
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.answers import Answer, Answers, RootCause, Step
-from dig.faults.instances import Ending, FaultSet
-from dig.faults.scores_answers import score
-from dig.faults.scores_detectors import NO_FAULT, DetectorScores, Seen, score_detectors
-from dig.faults.scores_healing import COLUMNS, HealingScores, Pair, score_healing
-from dig.faults.scoring import METRICS
+from dig.faults.benchmark.answers import Answer, Answers, RootCause, Step
+from dig.faults.benchmark.instances import Ending, FaultSet
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.scores_detectors import NO_FAULT, DetectorScores, Seen, score_detectors
+from dig.faults.benchmark.scores_healing import COLUMNS, HealingScores, Pair, score_healing
+from dig.faults.benchmark.scoring import METRICS
 
 
 def perfect(known: FaultSet) -> Answers:

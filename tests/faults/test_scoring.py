@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.faults.answers import Answer, RootCause, Step
-from dig.faults.scoring import METRICS, Truth, agreement, marks
+from dig.faults.benchmark.answers import Answer, RootCause, Step
+from dig.faults.benchmark.scoring import METRICS, Truth, agreement, marks
 
 TRUTH = Truth(
     causes=frozenset({("b", "drop")}),

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from dig.faults.catalogue import KINDS
-from dig.faults.fault import Fault
-from dig.faults.injecting import Injected
-from dig.faults.injector import OnMessage
-from dig.faults.payloads import payloads_of
-from dig.messages import Pending
-from dig.records import SYSTEM, Join, Leave
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injecting import Injected
+from dig.faults.inject.injector import OnMessage
+from dig.faults.inject.payloads import payloads_of
+from dig.graph.records import SYSTEM, Join, Leave
+from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
-from dig.tasks.counting import Numbers
-from dig.tasks.parts import Job, Partial
+from dig.tasks.simulated.counting import Numbers
+from dig.tasks.simulated.parts import Job, Partial
 
 from .plays import STEADY, on_bus, simulated
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from dig.faults.baseline import Baseline
-from dig.faults.catalogue import KINDS
-from dig.faults.causal_graph import CausalGraph, RootCause
-from dig.faults.playing import Played, play
-from dig.faults.verification import (
+from dig.detectors.thresholds import Thresholds
+from dig.diagnosis.causes import CausalGraph, RootCause
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.playing import Played, play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import (
     BASELINE_ANOMALOUS,
     NO_CONSEQUENCE,
     NOT_VERIFIED,
@@ -23,9 +24,8 @@ from dig.faults.verification import (
     Dropped,
     verify,
 )
-from dig.settings import Thresholds
-from dig.tasks.arrange import make_run
-from dig.tasks.profile import Profile
+from dig.tasks.run.arrange import make_run
+from dig.tasks.simulated.profile import Profile
 
 from .accused import accuse
 from .verified import baseline, configured, fault, found, twin, verified

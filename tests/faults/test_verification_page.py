@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dig.faults import verification
-from dig.faults.baseline import FEWEST
-from dig.faults.onsets import ONSETS
-from dig.faults.relations import RELATIONS
-from dig.faults.rules import RULES
-from dig.faults.states import NUMBERS, RARE, UNUSUAL
+from dig.faults.truth import verification
+from dig.faults.truth.baseline import FEWEST
+from dig.faults.truth.onsets import ONSETS
+from dig.faults.truth.relations import RELATIONS
+from dig.faults.truth.rules import RULES
+from dig.faults.truth.states import NUMBERS, RARE, UNUSUAL
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults-verification.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")

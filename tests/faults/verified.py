@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dig.faults.baseline import Baseline
-from dig.faults.causal_graph import CausalGraph
-from dig.faults.fault import Fault
-from dig.faults.playing import Played, lines, play
-from dig.faults.verification import Dropped, verify
-from dig.records import Limits
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
+from dig.diagnosis.causes import CausalGraph
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.playing import Played, lines, play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import Dropped, verify
+from dig.graph.records import Limits
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 
 CALM = Profile(
     submit_early=0, discard=0, misaddress=0, fail=0, hand_over=0, wait=0.001, merge=0.03,

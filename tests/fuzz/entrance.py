@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from dig._util.text import one_line
 from dig.errors import DigError
-from dig.text import one_line
 
 
 class Entrance(ABC):

@@ -8,28 +8,28 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from dig.codec import decode, dumps, encode
 from dig.detectors import standard
+from dig.detectors.explain import explain
+from dig.detectors.watch import Watch
 from dig.errors import ReplayError, TraceError
-from dig.explain import explain
-from dig.graph import InteractionGraph
-from dig.tasks.arrange import arrange, make_simulation, make_task
-from dig.tasks.runs import TeamRun
-from dig.traces.chain import Chain, bare
-from dig.traces.importing.imports import import_file
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE, check_trace, read_records
+from dig.graph.codec import decode, dumps, encode
+from dig.graph.graph import InteractionGraph
+from dig.show.page.rows import Rows
+from dig.show.server.server import Server
+from dig.show.server.shelf import Shelf
+from dig.tasks.run.arrange import arrange, make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.interchange.imports import import_file
+from dig.traces.journal.chain import Chain, bare
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, check_trace, read_records
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
-from dig.traces.report.rows import Rows
 from dig.traces.verify import verify
-from dig.traces.viewing.server import Server
-from dig.traces.viewing.shelf import Shelf
-from dig.watch import Watch
 from tests.hostile import hostile_run
 from tests.oracle import Row
+from tests.show.server.client import TOKEN, parse, request
 from tests.traces.runs import directory, hasty, solved, store
-from tests.traces.viewing.client import TOKEN, parse, request
 
 from .entrance import Entrance, assert_short
 from .sets import Sets

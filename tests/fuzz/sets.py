@@ -15,22 +15,22 @@ from hashlib import sha256
 from pathlib import Path
 
 from dig.errors import DigError
-from dig.faults.answers import read_answers
-from dig.faults.attributors import ATTRIBUTORS, attribute_all
-from dig.faults.candidates import Configuration, Recipe
-from dig.faults.fault import Fault
-from dig.faults.instances import BASELINE, FILES, INDEX, FaultSet, Label
-from dig.faults.scores_answers import score
-from dig.faults.scores_detectors import score_detectors
-from dig.faults.scores_healing import HealingScores, Pair, heal
-from dig.faults.storing import make_set
-from dig.tasks.experiment import NEWSGROUPS, Grid, TaskGrid
-from dig.tasks.experiment_file import read_grid
-from dig.tasks.experiment_results import read_rows
-from dig.tasks.experiment_runs import RESULTS, carry_out
-from dig.tasks.tables import Table
-from dig.tasks.tables_directions import directions
-from dig.tasks.tables_paper import all_tables
+from dig.faults.benchmark.answers import read_answers
+from dig.faults.benchmark.baselines import ATTRIBUTORS, attribute_all
+from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.scores_detectors import score_detectors
+from dig.faults.benchmark.scores_healing import HealingScores, Pair, heal
+from dig.faults.benchmark.storing import make_set
+from dig.faults.inject.fault import Fault
+from dig.tasks.experiment.directions import directions
+from dig.tasks.experiment.file import read_grid
+from dig.tasks.experiment.grid import NEWSGROUPS, Grid, TaskGrid
+from dig.tasks.experiment.paper import all_tables
+from dig.tasks.experiment.results import read_rows
+from dig.tasks.experiment.run import RESULTS, carry_out
+from dig.tasks.experiment.table import Table
 
 from .entrance import Entrance, assert_short
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from dig.messages import Pending
+from dig.monitor.messages import Pending
 from dig.runtime import Bus, RunResult, Setup, View
 from dig.runtime.llm import Model, ModelAgent, ModelSettings
 from dig.tasks.general_agent import GeneralBrief

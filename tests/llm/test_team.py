@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from dig.detectors import standard, standard_healers
-from dig.records import End, Finish, Start
+from dig.graph.records import End, Finish, Start
 from dig.runtime import Bus, RunResult, Setup
 from dig.runtime.llm import Model, ModelAgent, ModelSettings
 from dig.tasks.count_frequency import CountFrequency

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig import Fate, Limits, Monitor, Output, Pending
-from dig import records as kinds
 from dig.errors import DecisionError, SettingsError
+from dig.graph import records as kinds
+from dig.monitor.policies import Broadcast
 from dig.runtime import Bus, Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.agents import FunctionAgent, Thinking, as_agent, as_decision, shown
-from dig.runtime.delivery import Broadcast
 from tests.helpers import Recorder, Scripted, Stage, backends, rows, submit, tell
 
 EVENTS = (Pending("e1", "problem", None, 1), Pending("e2", "message", "b", 2))

@@ -16,9 +16,9 @@ import trio.testing
 
 from dig import Create, Inject, Limits, Output, Reroute, Step
 from dig.errors import RequestError, RuleError, SettingsError
-from dig.messages import Gate
+from dig.monitor.messages import Gate
+from dig.monitor.policies import Delayed, ToAgents
 from dig.runtime import Agent, Bus, Decision, NewEvent, Setup, View
-from dig.runtime.delivery import Delayed, ToAgents
 from tests.conservation import Account, Allowed, conservation
 from tests.helpers import (
     Keeper,

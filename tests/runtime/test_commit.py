@@ -8,11 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import Output, Record, records
+from dig import Output, Record
 from dig.errors import JournalError
+from dig.graph import records
 from dig.runtime import Bus, Decision, NewEvent, Setup, View, simulate
-from dig.runtime.commit import Durability
-from dig.runtime.simulation import Simulation
+from dig.runtime.group_commit import Durability
+from dig.runtime.simulator import Simulation
 from tests.conservation import Allowed, conservation
 from tests.helpers import Keeper, Scripted, submit, tell
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.codec import encode
+from dig.graph.codec import encode
 from dig.runtime import simulate
 from tests.chaos import chaos_run
 from tests.helpers import Recorder

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dig.runtime import draws as module
-from dig.runtime.draws import Draws
+from dig.runtime import keyed_random as module
+from dig.runtime.keyed_random import Draws
 
 
 def test_a_draw_depends_on_its_arguments_only() -> None:

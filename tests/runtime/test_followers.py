@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.followers import Sweep
-from dig.messages import Started
+from dig.monitor.messages import Started
+from dig.monitor.sinks import Sweep
 from dig.runtime import Bus, Decision, Setup, View
 from tests.helpers import Recorder, rows
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from dig.errors import StopRunError
-from dig.records import End, Finish, IncidentRow
+from dig.graph.records import End, Finish, IncidentRow
 from dig.runtime import Bus, Decision, Setup, View
 from tests.helpers import Recorder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dig.errors import RequestError, SettingsError
-from dig.messages import Output, Started
-from dig.monitor import Monitor
+from dig.monitor.messages import Output, Started
+from dig.monitor.monitor import Monitor
 from dig.runtime import Bus, Decision, Setup, View
 from dig.runtime.host import Host
 

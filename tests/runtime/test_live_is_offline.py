@@ -17,8 +17,8 @@ import anyio
 import pytest
 
 from dig import Watch, cli
-from dig.codec import encode
 from dig.detectors import standard
+from dig.graph.codec import encode
 from dig.runtime import Bus, RunResult, simulate
 from tests.chaos import chaos_run
 from tests.helpers import Recorder, backends, bodies, found_again

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dig import Output, Record
-from dig import records as kinds
+from dig.graph import records as kinds
 from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
 from dig.runtime.agents import Thinking
 from dig.runtime.reviewer import Reading, Reviewer

@@ -13,9 +13,9 @@ import pytest
 from dig import Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import RequestError, SettingsError
-from dig.messages import Effect
+from dig.monitor.messages import Effect
 from dig.runtime import Bus, Decision, Plan, RunResult, Setup, View, simulate
-from dig.runtime.simulation import Simulation
+from dig.runtime.simulator import Simulation
 from tests.chaos import Chaos, ChaosRun, chaos_run
 from tests.conservation import conservation
 from tests.helpers import (

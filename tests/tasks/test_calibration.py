@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.tasks.profile import Profile
+from dig.tasks.simulated.profile import Profile
 from tests.calibration import PAPER, cell
 
 from .test_newsgroups import REAL, needs_data

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.messages import Output
+from dig.monitor.messages import Output
 from dig.runtime.agents import Decision, Plan, View
-from dig.settings import Thresholds
 from dig.tasks import catalogue
-from dig.tasks.arrange import arrange, make_run, make_simulation, make_task, members
 from dig.tasks.catalogue import TASKS, kind
-from dig.tasks.execute import execute
-from dig.tasks.runs import TeamRun
+from dig.tasks.run.arrange import arrange, make_run, make_simulation, make_task, members
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score, Task
 
 PLAIN = Thresholds.load()

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from dig.runtime.draws import Draws
-from dig.tasks.classifying import Posts, topic
+from dig.runtime.keyed_random import Draws
 from dig.tasks.newsgroups import Newsgroups
 from dig.tasks.newsgroups_posts import GROUPS, Post, our_own, real, sections
-from dig.tasks.profile import Profile
-from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.simulated.agent import SimulatedAgent
+from dig.tasks.simulated.classifying import Posts, topic
+from dig.tasks.simulated.profile import Profile
 
 from .test_newsgroups import REAL, everything, needs_data
 from .test_simulated import reachable, run

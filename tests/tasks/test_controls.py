@@ -13,17 +13,17 @@ from statistics import fmean
 
 import pytest
 
-from dig.codec import to_row
 from dig.detectors import JUDGE
-from dig.records import FindingRow, HealRow, Record
+from dig.graph.codec import to_row
+from dig.graph.records import FindingRow, HealRow, Record
 from dig.runtime.reviewer import Log
-from dig.tasks.arrange import make_simulation, make_task
-from dig.tasks.experiment import NEWSGROUPS, PAPER_SIZES
-from dig.tasks.judge import Judging
+from dig.tasks.experiment.grid import NEWSGROUPS, PAPER_SIZES
+from dig.tasks.experiment.intervals import mean
+from dig.tasks.judge.judge import Judging
 from dig.tasks.newsgroups_posts import sections
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
-from dig.tasks.tables_intervals import mean
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 
 TASKS = {name: sizes[1] for name, sizes in PAPER_SIZES.items()}
 SEEDS = range(1, 17)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dig._util.json_values import plain
 from dig.errors import SettingsError
-from dig.plain import plain
 from dig.tasks.count_frequency import VALUES, CountFrequency
 
 SIZES = (2, 3, 1000, 1001, 5000)

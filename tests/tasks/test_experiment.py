@@ -18,28 +18,28 @@ from typing import Any
 import pytest
 
 from dig.cli import main
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.settings import Thresholds
-from dig.tasks import experiment_runs
-from dig.tasks.ablation import ablate
-from dig.tasks.experiment import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
-from dig.tasks.experiment_file import read_grid
-from dig.tasks.experiment_report import write_report
-from dig.tasks.experiment_results import PATTERNS, Row, append_rows, read_rows
-from dig.tasks.experiment_runs import RESULTS, How, carry_out, carry_out_cells
-from dig.tasks.experiment_traces import make_set
+from dig.tasks.experiment import run as experiment_runs
+from dig.tasks.experiment.ablation import ablate
+from dig.tasks.experiment.directions import directions
+from dig.tasks.experiment.file import read_grid
+from dig.tasks.experiment.grid import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
+from dig.tasks.experiment.intervals import mean
+from dig.tasks.experiment.paper import all_tables
+from dig.tasks.experiment.paper_figures import FIGURES
+from dig.tasks.experiment.report import write_report
+from dig.tasks.experiment.results import PATTERNS, Row, append_rows, read_rows
+from dig.tasks.experiment.run import RESULTS, How, carry_out, carry_out_cells
+from dig.tasks.experiment.table import SIMULATED_AGENTS, Table, harmless
+from dig.tasks.experiment.trace_set import make_set
 from dig.tasks.frequency import FrequencyTask
-from dig.tasks.judge import Judging, Verdict
-from dig.tasks.judge_model import INSTRUCTIONS
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
-from dig.tasks.tables import SIMULATED_AGENTS, Table, harmless
-from dig.tasks.tables_directions import directions
-from dig.tasks.tables_intervals import mean
-from dig.tasks.tables_paper import all_tables
-from dig.tasks.tables_paper_figures import FIGURES
+from dig.tasks.judge.judge import Judging, Verdict
+from dig.tasks.judge.model import INSTRUCTIONS
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 from dig.tasks.task import Score
-from dig.traces.overview.cost import tokens
+from dig.traces.usage import tokens
 from dig.traces.verify import verify
 from tests.llm.server import Answer, fails, says, serving
 from tests.llm.solver import solve
@@ -285,7 +285,7 @@ def test_a_task_and_agents_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from dig.tasks.count_frequency import CountFrequency\n"
         "from dig.tasks.catalogue import kind\n"
-        "from dig.tasks.profile import Profile\n"
+        "from dig.tasks.simulated.profile import Profile\n"
         "def task(size, seed):\n"
         "    return CountFrequency(size, seed)\n"
         "def team(names, task, seed, wait=0.0):\n"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.messages import Pending
+from dig._util.text import safe_text
+from dig.monitor.messages import Pending
 from dig.runtime import View
 from dig.runtime.llm.encoding import decoded, encoded
 from dig.tasks.general_agent import INSTRUCTIONS, GeneralBrief
-from dig.text import safe_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from dig import Output
-from dig.codec import decode
 from dig.detectors import JUDGE, Judged, judged_healers, standard
 from dig.errors import SettingsError
-from dig.records import Emit
+from dig.graph.codec import decode
+from dig.graph.records import Emit
 from dig.runtime import Decision, NewEvent, Plan, Policy, Setup, View, simulate
 from dig.runtime.reviewer import Reading, Reviewer
-from dig.tasks.arrange import make_simulation, make_task
-from dig.tasks.execute import execute
-from dig.tasks.fork import fork
-from dig.tasks.judge import Judging, Verdict, log_text
-from dig.tasks.judge_simulated import SimulatedJudge, look
-from dig.tasks.methods import Arrangement, judge
-from dig.tasks.profile import Profile
-from dig.tasks.runs import TeamRun
+from dig.tasks.judge.judge import Judging, Verdict, log_text
+from dig.tasks.judge.simulated import SimulatedJudge, look
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.execute import execute
+from dig.tasks.run.fork import fork
+from dig.tasks.run.methods import Arrangement, judge
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.verify import verify
 from tests.helpers import Recorder, Scripted, rows, wait
@@ -59,7 +59,7 @@ def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[View, Pla
     def make(seed: int, judging: Judging) -> Listens:
         return Listens(SimulatedJudge(seed, judging), listened)
 
-    monkeypatch.setattr("dig.tasks.methods.SimulatedJudge", make)
+    monkeypatch.setattr("dig.tasks.run.methods.SimulatedJudge", make)
     make_simulation(run, make_task(run), lambda record: None).run()
     return listened
 
@@ -98,7 +98,7 @@ def test_what_is_found_in_its_trace_is_what_was_found_live_apart_from_what_it_sa
 
 
 def read(path: Path) -> list[Any]:
-    from dig.traces.reader import read_records
+    from dig.traces.journal.reader import read_records
 
     return list(read_records(path))
 

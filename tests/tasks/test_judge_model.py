@@ -10,15 +10,15 @@ import pytest
 from dig import Output
 from dig.detectors import JUDGE, Judged, judged_healers, standard
 from dig.errors import SettingsError
-from dig.records import Emit, End
+from dig.graph.records import Emit, End
 from dig.runtime import Agent, Bus, RunResult, Setup, View
 from dig.runtime.llm import Model, ModelSettings
 from dig.runtime.reviewer import Reading, Reviewer
-from dig.tasks.judge import Judging, Remedy, Report, Verdict
-from dig.tasks.judge_model import INSTRUCTIONS, ModelJudge, brief
-from dig.tasks.judge_simulated import SimulatedJudge
-from dig.tasks.methods import Arrangement, judge
-from dig.tasks.runs import TeamRun
+from dig.tasks.judge.judge import Judging, Remedy, Report, Verdict
+from dig.tasks.judge.model import INSTRUCTIONS, ModelJudge, brief
+from dig.tasks.judge.simulated import SimulatedJudge
+from dig.tasks.run.methods import Arrangement, judge
+from dig.tasks.run.team_run import TeamRun
 from tests.helpers import Recorder, Scripted, drop, rows, submit, tell, wait
 from tests.llm.server import Answer, fails, says, serving
 

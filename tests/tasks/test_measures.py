@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from dig import cli
-from dig.records import End, Finish
+from dig.detectors.thresholds import Thresholds
+from dig.graph.records import End, Finish
 from dig.runtime.agents import Decision, Plan, View
-from dig.settings import Thresholds
-from dig.tasks.arrange import make_run
-from dig.tasks.execute import Execution, execute
-from dig.tasks.fork import Crew, fork
-from dig.tasks.judge import Judging
-from dig.tasks.measures import making
-from dig.tasks.runs import TeamRun
-from dig.traces.overview.cost import Costs, tokens
+from dig.tasks.judge.judge import Judging
+from dig.tasks.run.arrange import make_run
+from dig.tasks.run.execute import Execution, execute
+from dig.tasks.run.fork import Crew, fork
+from dig.tasks.run.measures import making
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.usage import Costs, tokens
 
 
 class Costly:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.messages import Pending
+from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, Plan
-from dig.tasks.profile import Profile
-from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.simulated.agent import SimulatedAgent
+from dig.tasks.simulated.profile import Profile
 
 from .turns import (
     NOTE,

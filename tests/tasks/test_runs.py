@@ -9,10 +9,10 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.runtime.result import RunResult
-from dig.tasks.arrange import make_problem, make_simulation, make_task
-from dig.tasks.methods import METHODS
-from dig.tasks.profile import Profile
-from dig.tasks.runs import METHOD_NAMES, TeamRun
+from dig.tasks.run.arrange import make_problem, make_simulation, make_task
+from dig.tasks.run.methods import METHODS
+from dig.tasks.run.team_run import METHOD_NAMES, TeamRun
+from dig.tasks.simulated.profile import Profile
 
 DEMO = TeamRun(agents=6, size=10_000, seed=25)
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from dig.detectors import standard, standard_healers
-from dig.records import Record
+from dig.graph.records import Record
 from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
-from dig.runtime.simulation import simulate
+from dig.runtime.simulator import simulate
 from dig.tasks.count_frequency import CountFrequency
-from dig.tasks.profile import Profile
-from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.simulated.agent import SimulatedAgent
+from dig.tasks.simulated.profile import Profile
 from dig.tasks.task import Task
 
 from .turns import PERFECT, TASK, TEAM, problem, see

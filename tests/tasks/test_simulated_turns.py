@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dig.messages import Pending
+from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision
-from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.simulated.agent import SimulatedAgent
 
 from .turns import (
     DATA,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dig.messages import Pending
+from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, View
 from dig.tasks.count_frequency import CountFrequency
-from dig.tasks.parts import Job, Partial
-from dig.tasks.profile import Profile
-from dig.tasks.simulated import SimulatedAgent
+from dig.tasks.simulated.agent import SimulatedAgent
+from dig.tasks.simulated.parts import Job, Partial
+from dig.tasks.simulated.profile import Profile
 
 PERFECT = Profile.perfect()
 TEAM = ("a1", "a2", "a3")

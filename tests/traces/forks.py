@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dig import records
+from dig.graph import records
 from dig.runtime import Plan, View
-from dig.runtime.simulation import Simulation
-from dig.traces.journal import Journal
-from dig.traces.reader import read_records
+from dig.runtime.simulator import Simulation
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import read_records
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.tape import Tape
 from tests.chaos import Chaos, ChaosRun

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dig import Fate, InteractionGraph, Monitor, Record
-from dig.codec import dumps
-from dig.messages import Effect
-from dig.records import Deliver, Emit, End, Finish, Run, Start
+from dig.graph.codec import dumps
+from dig.graph.records import Deliver, Emit, End, Finish, Run, Start
+from dig.monitor.messages import Effect
 from dig.runtime import simulate
-from dig.runtime.simulation import Simulation
-from dig.traces.chain import Chain
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE
+from dig.runtime.simulator import Simulation
+from dig.traces.journal.chain import Chain
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE
 from tests.chaos import ChaosRun, chaos_run
 from tests.conservation import Allowed
 

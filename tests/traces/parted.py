@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dig.traces.reader import TRACE
-from dig.traces.segments import segment_path, segments
+from dig.traces.journal.reader import TRACE
+from dig.traces.journal.segments import segment_path, segments
 from tests.traces.journals import journalled, simple_run
 
 LONG = 29

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dig.errors import JournalError, StopRunError
-from dig.traces.exchanges import EXCHANGES, are_incomplete, exchanges
+from dig.traces.journal.exchanges import EXCHANGES, are_incomplete, exchanges
 
 
 class Asked:

@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import records
 from dig.errors import ReplayError, SettingsError, TraceError
-from dig.messages import Output
+from dig.graph import records
+from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.bus import Resumed
-from dig.runtime.moment import Past
-from dig.runtime.simulation import Simulation
-from dig.traces.journal import Journal
-from dig.traces.reader import read_records
+from dig.runtime.checkpoint import Past
+from dig.runtime.simulator import Simulation
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import read_records
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify

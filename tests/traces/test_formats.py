@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 from dig.errors import SettingsError, TraceError
-from dig.traces.formats import FORMATS, Export, writer
-from dig.traces.reader import read_graph
+from dig.traces.interchange.export import FORMATS, Export, writer
+from dig.traces.journal.reader import read_graph
 from tests.histories import arrive, row, trace
 from tests.oracle import Row
 from tests.strategies import traces

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dig.errors import DamageError, JournalError, TraceError
-from dig.traces import journal as module
-from dig.traces.files import write_file
-from dig.traces.journal import Journal, Keeping, RunDirectory, read_side
-from dig.traces.reader import TRACE, read_graph, read_records
+from dig.traces.journal import journal as module
+from dig.traces.journal.files import write_file
+from dig.traces.journal.journal import Journal, Keeping, RunDirectory, read_side
+from dig.traces.journal.reader import TRACE, read_graph, read_records
 
 from .journals import LARGE, Disk, story, write
 
@@ -83,7 +83,7 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 def test_a_journal_has_one_writer(tmp_path: Path) -> None:
     """A file that is there is never written to, and one that is being written is locked."""
-    from dig.traces.locking import is_being_written
+    from dig.traces.journal.locking import is_being_written
 
     journal = Journal(tmp_path / TRACE)
     assert is_being_written(tmp_path / TRACE)

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from dig.errors import DigError, JournalError
-from dig.traces.comparing.golden import is_golden
-from dig.traces.files import MOST_BYTES, read_file, write_file, write_output
-from dig.traces.journal import RESULT, SIDE, Journal, read_side
+from dig.show.compare.golden import is_golden
+from dig.show.page.writing import write_report
+from dig.show.runs.index import INDEX, overview
+from dig.show.runs.summary import beside
+from dig.traces.journal.files import MOST_BYTES, read_file, write_file, write_output
+from dig.traces.journal.journal import RESULT, SIDE, Journal, read_side
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.recovery import is_cut_off, recover
 from dig.traces.otel.stored import origin_of
-from dig.traces.overview.index import INDEX, overview
-from dig.traces.overview.summary import beside
-from dig.traces.reader import TRACE, read_records
-from dig.traces.recovery import is_cut_off, recover
-from dig.traces.report.writing import write_report
 from dig.traces.verify import verify
 
 from .journals import story

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from dig.codec import decode
 from dig.detectors import standard
+from dig.detectors.watch import Watch
 from dig.errors import TraceError
-from dig.traces import reader
-from dig.traces.reader import TRACE, check_trace, read_graph, read_records
-from dig.watch import Watch
+from dig.graph.codec import decode
+from dig.traces.journal import reader
+from dig.traces.journal.reader import TRACE, check_trace, read_graph, read_records
 from tests.histories import arrive, emit, end, start, trace, turn
 from tests.oracle import Row
 from tests.oracle_findings import findings

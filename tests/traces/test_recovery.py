@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dig.errors import DamageError, TraceError
-from dig.traces.journal import Journal
-from dig.traces.reader import TRACE, read_records
-from dig.traces.recovery import recover
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.recovery import recover
 
 from .journals import story, write
 

@@ -16,14 +16,14 @@ import pytest
 
 from dig import InteractionGraph, Record
 from dig.detectors import standard
+from dig.detectors.watch import Watch
 from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
-from dig.messages import Output
-from dig.records import Fate
+from dig.graph.records import Fate
+from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
-from dig.traces.journal import Journal
-from dig.traces.reader import read_records
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import replay, rerun
-from dig.watch import Watch
 from tests.chaos import chaos_run
 
 from .journals import journalled, live_states, reseal, rows_of, simple_run, state, story, write

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import JournalError, SettingsError
-from dig.traces import appending
-from dig.traces import journal as module
-from dig.traces.journal import Journal, Keeping, RunDirectory
-from dig.traces.locking import is_being_written
-from dig.traces.overview.index import overview
-from dig.traces.reader import TRACE, read_records
-from dig.traces.recovery import recover
-from dig.traces.segments import segment_path
+from dig.show.runs.index import overview
+from dig.traces.journal import appending
+from dig.traces.journal import journal as module
+from dig.traces.journal.journal import Journal, Keeping, RunDirectory
+from dig.traces.journal.locking import is_being_written
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.journal.recovery import recover
+from dig.traces.journal.segments import segment_path
 from dig.traces.verify import verify
 from tests.traces.journals import Disk, journalled, simple_run, story, write
 from tests.traces.parted import EACH, files, whole

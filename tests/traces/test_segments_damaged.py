@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from dig.errors import DamageError, TraceError
-from dig.traces.overview.index import overview
-from dig.traces.reader import TRACE, Tail, read_records
-from dig.traces.recovery import recover
-from dig.traces.segments import segment_path, segments
+from dig.show.runs.index import overview
+from dig.traces.journal.reader import TRACE, Tail, read_records
+from dig.traces.journal.recovery import recover
+from dig.traces.journal.segments import segment_path, segments
 from dig.traces.verify import verify
-from tests.test_cli import digmon
+from tests.cli.test_cli import digmon
 from tests.traces.journals import story, write
 from tests.traces.parted import EACH, SPOILS, Spoil, files, long, parted, remove, whole
 

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import TraceError
-from dig.records import IncidentRow, Record, Run
-from dig.traces.journal import SIDE, Journal
+from dig.graph.records import IncidentRow, Record, Run
+from dig.show.server.stream import stream
+from dig.traces.journal.journal import SIDE, Journal
+from dig.traces.journal.reader import TRACE, Tail, read_lines, read_records
+from dig.traces.journal.segments import fault, segment_path, segments
 from dig.traces.otel.stored import origin_of
-from dig.traces.reader import TRACE, Tail, read_lines, read_records
 from dig.traces.replay.rerun import rerun
-from dig.traces.segments import fault, segment_path, segments
 from dig.traces.verify import verify
-from dig.traces.viewing.stream import stream
-from tests.test_cli import digmon
+from tests.cli.test_cli import digmon
+from tests.show.server.client import happenings
+from tests.show.server.test_stream import Waiting, numbers
 from tests.traces.forks import forked
 from tests.traces.journals import rows_of, simple_run, story, write
 from tests.traces.parted import EACH, LONG, files, long, parted
-from tests.traces.viewing.client import happenings
-from tests.traces.viewing.test_stream import Waiting, numbers
 
 # --- what is read ---
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import TraceError
-from dig.traces.reader import Tail, read_lines
+from dig.traces.journal.reader import Tail, read_lines
 from tests.traces.journals import story, write
 from tests.traces.runs import hasty, store
 

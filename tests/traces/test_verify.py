@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dig.codec import to_row
 from dig.errors import TraceError
+from dig.graph.codec import to_row
 from dig.traces import verify as package
-from dig.traces.reader import read_graph
+from dig.traces.journal.reader import read_graph
 from dig.traces.verify import Report, verify
 from tests.chaos import chaos_run
 from tests.random_traces import BREAKERS, break_trace, random_trace

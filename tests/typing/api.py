@@ -32,14 +32,15 @@ from dig import (
     Step,
     Watch,
 )
-from dig.behaviour import Behaviour, same_behaviour, signature
-from dig.codec import decode, encode
+from dig.adapters import Session, Turn
 from dig.detectors import standard, standard_healers
-from dig.finding import Explanation
-from dig.findings import Intervention
-from dig.messages import Answered, DeliveryPolicy, Effect, Over, Situation, Started, Wake
-from dig.protocols import ClockDetector
-from dig.records import Emit, End
+from dig.detectors.finding import Explanation
+from dig.detectors.interventions import Intervention
+from dig.detectors.protocols import ClockDetector
+from dig.graph.behaviour import Behaviour, same_behaviour, signature
+from dig.graph.codec import decode, encode
+from dig.graph.records import Emit, End
+from dig.monitor.messages import Answered, DeliveryPolicy, Effect, Over, Situation, Started, Wake
 from dig.runtime import (
     Agent,
     Bus,
@@ -52,9 +53,8 @@ from dig.runtime import (
     View,
     simulate,
 )
-from dig.runtime.wrap import Session, Turn
 from dig.testing import assert_same_behaviour
-from dig.traces.reader import check_trace, read_graph, read_records
+from dig.traces.journal.reader import check_trace, read_graph, read_records
 
 # -- agents: an async function, a class, a policy for virtual time ---
 
@@ -223,7 +223,9 @@ output = Output("x", policy=policy)
 def after_the_fact(path: Path) -> None:
     found = check_trace(path, Watch([*standard(), Chatter()]))
     assert_type(found, Iterator[Finding])
-    assert_type([dig.explain(Watch([]).graph, finding) for finding in found], list[Explanation])
+    assert_type(
+        [dig.detectors.explain(Watch([]).graph, finding) for finding in found], list[Explanation]
+    )
     graph = read_graph(path)
     assert_type([event.id for event in graph.open_events()], list[str])
     assert_type(graph.orphans(), dict[str, str])

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from dig._util.json_values import plain
+from dig._util.text import safe_text
 from dig.errors import PayloadError
-from dig.plain import plain
-from dig.text import safe_text
 
 _ROLE_MARK = re.compile(r"\[(?=/?[A-Z])")  # no JSON has a letter or a slash there
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import openai
 
-from dig.redaction import redacted
-from dig.text import one_line
+from dig._util.redaction import redacted
+from dig._util.text import one_line
 
 from .settings import ModelSettings
 

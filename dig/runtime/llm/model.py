@@ -15,8 +15,8 @@ import anyio
 import openai
 from pydantic import BaseModel, ValidationError
 
+from dig._util.redaction import redacted
 from dig.errors import ModelError, StopRunError
-from dig.redaction import redacted
 
 from .exchange import Exchange, Keep
 from .faults import Fault, fault

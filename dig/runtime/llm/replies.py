@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from dig._util.text import one_line
 from dig.errors import ModelError
-from dig.text import one_line
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
+from dig._util.text import counted
 from dig.errors import StopRunError
-from dig.text import counted
 
 from .settings import ModelSettings
 

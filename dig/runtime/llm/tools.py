@@ -13,10 +13,10 @@ from typing import Any, get_type_hints
 import openai
 from pydantic import BaseModel, Field, ValidationError, create_model
 
+from dig._util.json_values import plain
+from dig._util.text import one_line
 from dig.errors import SettingsError
-from dig.plain import plain
 from dig.runtime.agents import Tool
-from dig.text import one_line
 
 from .encoding import AS_JSON_TEXT, JsonText, decoded, encoded
 from .replies import Call, complaints

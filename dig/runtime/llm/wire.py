@@ -9,8 +9,8 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from dig.errors import DecisionError
-from dig.messages import check_decision
-from dig.records import FateName
+from dig.graph.records import FateName
+from dig.monitor.messages import check_decision
 from dig.runtime.agents import Decision, EventFate, NewEvent, View
 
 from .encoding import JsonText, decoded

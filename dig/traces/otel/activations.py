@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dig.frozen import frozen
-from dig.graph import InteractionGraph
-from dig.history import BY_SYSTEM, FROM_OUTSIDE
-from dig.records import FATES, SYSTEM, Deliver, Emit, End, Start
+from dig._util.frozen import frozen
+from dig.graph.graph import InteractionGraph
+from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
+from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
 
 from .content import Content, label
 from .ids import Origin, remote

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dig.redaction import mask_secrets
-from dig.text import safe_text
+from dig._util.redaction import mask_secrets
+from dig._util.text import safe_text
 
 MOST_IN_LABEL = 200
 MOST_IN_DETAIL = 1_000

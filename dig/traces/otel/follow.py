@@ -21,10 +21,10 @@ from opentelemetry._logs import LoggerProvider, get_logger_provider
 from opentelemetry.context import attach, detach
 from opentelemetry.metrics import MeterProvider
 
-from dig.followers import Sweep
-from dig.messages import Started
-from dig.monitor import Monitor
-from dig.records import Finish, Record
+from dig.graph.records import Finish, Record
+from dig.monitor.messages import Started
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sweep
 
 from .content import Content
 from .ids import Origin, segment

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-from dig.frozen import frozen
+from dig._util.frozen import frozen
 
 SEGMENT_RECORDS = 20_000
 """Records in a segment: some 5,000 spans, which viewers still draw in a few seconds."""

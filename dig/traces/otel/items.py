@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from dig.frozen import frozen
+from dig._util.frozen import frozen
 
 Attribute = str | bool | int | float | Sequence[str]
 Attributes = dict[str, Attribute]

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dig import describe
-from dig.followers import Sweep
-from dig.graph import InteractionGraph
-from dig.records import (
+from dig.detectors import describe
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import (
     Deliver,
     Emit,
     End,
@@ -25,7 +24,8 @@ from dig.records import (
     Record,
     Start,
 )
-from dig.state import Event
+from dig.graph.state import Event
+from dig.monitor.sinks import Sweep
 
 from .activations import MOST_LISTED, Activations
 from .content import Content, label
@@ -201,7 +201,7 @@ class Mapping:
         if record.stage is not None:
             attributes["dig.stage"] = label(str(record.stage))
         yield self._moment(
-            f"dig.finding {pattern}", place, record.us, attributes,
+            f"dig.detectors.finding {pattern}", place, record.us, attributes,
             links=list(self._implicated(record)), error=told if severity == "error" else "",
         )  # fmt: skip
         level = "ERROR" if severity == "error" else "WARN"

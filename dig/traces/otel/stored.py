@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dig.errors import RuleError, TraceError
-from dig.traces.files import open_file, read_file
-from dig.traces.journal import SIDE
-from dig.traces.reader import TRACE, read_records, trace_path
-from dig.traces.segments import fault, missing, segments
+from dig.traces.journal.files import open_file, read_file
+from dig.traces.journal.journal import SIDE
+from dig.traces.journal.reader import TRACE, read_records, trace_path
+from dig.traces.journal.segments import fault, missing, segments
 
 from .content import Content
 from .ids import Origin

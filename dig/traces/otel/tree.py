@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress
 
-from dig.frozen import frozen
-from dig.graph import InteractionGraph
+from dig._util.frozen import frozen
+from dig.graph.graph import InteractionGraph
 
 from .ids import Origin, segment
 

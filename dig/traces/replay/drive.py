@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dig.codec import encode
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -20,10 +19,8 @@ from dig.errors import (
     RequestError,
     RuleError,
 )
-from dig.followers import Sink
-from dig.messages import Effect, Output, Started
-from dig.monitor import Monitor
-from dig.records import (
+from dig.graph.codec import encode
+from dig.graph.records import (
     ASIDE,
     Emit,
     End,
@@ -37,9 +34,12 @@ from dig.records import (
     Run,
     Start,
 )
+from dig.monitor.messages import Effect, Output, Started
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sink
+from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
-from dig.runtime.moment import Clock
-from dig.traces.chain import Lines, bare
+from dig.traces.journal.chain import Lines, bare
 
 from .fitted import DOWNGRADED, AsRecorded
 from .tape import Recorded, Tape

@@ -8,17 +8,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dig._util.json_values import plain
+from dig._util.text import first_wrong
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Intervention
+from dig.detectors.protocols import Healer
 from dig.errors import ReplayError
-from dig.finding import Finding
-from dig.findings import Intervention
-from dig.graph import InteractionGraph
-from dig.messages import Output, are_names
-from dig.plain import plain
-from dig.protocols import Healer
-from dig.records import Emit, End, FindingRow, HealRow, Record, Redirect
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Emit, End, FindingRow, HealRow, Record, Redirect
+from dig.monitor.messages import Output, are_names
 from dig.runtime.agents import Decision
 from dig.runtime.host import Setup
-from dig.text import first_wrong
 
 from .drive import Edit, Outputs
 

@@ -6,9 +6,9 @@ from moment to moment. What it could not do is in the trace, as an incident.
 
 from __future__ import annotations
 
-from dig.findings import Act, Create, Inject, Intervention, Reroute
-from dig.graph import InteractionGraph
-from dig.records import IncidentRow
+from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import IncidentRow
 
 from .tape import Tape
 

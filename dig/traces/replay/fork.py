@@ -16,10 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, RequestError, TraceError
-from dig.followers import Sink
-from dig.messages import Effect, Output, Over, Started, Wake
-from dig.monitor import Monitor
-from dig.records import (
+from dig.graph.records import (
     Emit,
     End,
     FindingRow,
@@ -33,10 +30,13 @@ from dig.records import (
     Start,
     micros,
 )
+from dig.monitor.messages import Effect, Output, Over, Started, Wake
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sink
+from dig.runtime.checkpoint import Moment, Outside, Past, ToEnd, ToStart
 from dig.runtime.host import Setup
-from dig.runtime.moment import Moment, Outside, Past, ToEnd, ToStart
 from dig.runtime.reviewer import Reviewer
-from dig.traces.reader import read_records, trace_path
+from dig.traces.journal.reader import read_records, trace_path
 
 from .drive import OWN_INCIDENTS, Done, Driver, as_output
 from .edits import Change

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dig._util.text import first_wrong, safe_text
+from dig.detectors.interventions import MEANS, Budget, Means
 from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError
-from dig.findings import MEANS, Budget, Means
 from dig.runtime.host import Setup
-from dig.text import first_wrong, safe_text
 
 MOST_SHOWN = 200
 

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dig.codec import dumps
+from dig._util.text import safe_text
 from dig.detectors import standard
+from dig.detectors.finding import Finding
+from dig.detectors.protocols import Detector
+from dig.detectors.watch import Watch
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
-from dig.finding import Finding
-from dig.graph import InteractionGraph
-from dig.protocols import Detector
-from dig.records import FindingRow, Run
+from dig.graph.codec import dumps
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import FindingRow, Run
 from dig.runtime.host import Setup
-from dig.text import safe_text
-from dig.traces.segments import fault
-from dig.watch import Watch
+from dig.traces.journal.segments import fault
 
 from .drive import Driver
 from .header import header_of

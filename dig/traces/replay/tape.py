@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dig.records import Emit, Record, Redirect
-from dig.traces.chain import HEADER
-from dig.traces.reader import Line, read_lines, read_records, record_of, trace_path
+from dig.graph.records import Emit, Record, Redirect
+from dig.traces.journal.chain import HEADER
+from dig.traces.journal.reader import Line, read_lines, read_records, record_of, trace_path
 
 
 class Recorded(NamedTuple):

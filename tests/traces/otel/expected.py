@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dig import Fate, Output, Record
-from dig import records as kinds
 from dig.detectors import standard, standard_healers
-from dig.protocols import Detector
-from dig.records import Limits
+from dig.detectors.protocols import Detector
+from dig.graph import records as kinds
+from dig.graph.records import Limits
 from dig.runtime import NewEvent, Setup, View, simulate
-from dig.runtime.draws import Draws
+from dig.runtime.keyed_random import Draws
 from tests.chaos import Chaos
 from tests.helpers import Recorder
 

@@ -17,8 +17,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from dig.tasks.execute import execute
-from dig.tasks.runs import TeamRun
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.stored import export_text, send
 from tests.backends import server
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.records import Record
-from dig.tasks.arrange import make_simulation, make_task
-from dig.tasks.runs import TeamRun
+from dig.graph.records import Record
+from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.delivery import BATCH_BYTES, Delivery
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.otlp import Otlp, Report

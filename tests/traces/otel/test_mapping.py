@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig import Create, Output
-from dig import records as kinds
-from dig.codec import decode, encode
-from dig.records import Record
-from dig.redaction import mask_secrets
+from dig._util.redaction import mask_secrets
+from dig.graph import records as kinds
+from dig.graph.codec import decode, encode
+from dig.graph.records import Record
 from dig.runtime import simulate
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import MOST_NS, Origin, remote, segment
@@ -150,7 +150,7 @@ def test_an_activation_that_a_note_triggers_stands_below_the_healing() -> None:
     stage.turn("b", out("a"))
     found = spans(stage.sink)
     assert found["a1"].parent_id == found["dig.heal create"].span_id
-    assert found["dig.heal create"].parent_id == found["dig.finding SEEN"].span_id
+    assert found["dig.heal create"].parent_id == found["dig.detectors.finding SEEN"].span_id
     assert found["a1"].links[0].span_id == found["dig.heal create"].span_id
     assert found["a1"].attributes["dig.in.producers"] == ["system"]
 

@@ -1,0 +1,289 @@
+"""What a session is told of a hub: which event lies in front of whom, and who works on what.
+
+Each method is made in one step of the session, so whatever fails in here stays in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dig.adapters import Session, Turn, as_payload
+from dig.adapters.base.calls import Sent, calling
+from dig.adapters.base.patching import Teller
+
+from .routes import Route, forecast, has_floor, is_here
+
+
+class Work:
+    """A turn of an agent, from the message that it was given to the end of its handler.
+
+    Attributes:
+        client: Its `AgentClient`.
+        envelope: What it was given; ``None``, if it was asked directly.
+        event: The event of that; empty, if it was asked directly, or looks at it again.
+        turn: The turn.
+        error: What its handler has reported.
+        comes_again: Whether its answer came back, and it has to look at the message once more.
+        said: What it has said to the outside while its turn goes on.
+    """
+
+    def __init__(self, client: Any, envelope: Any, turn: Turn) -> None:
+        """Begin."""
+        self.client = client
+        self.envelope = envelope
+        self.event = ""
+        self.turn = turn
+        self.error: BaseException | None = None
+        self.comes_again = False
+        self.said: Any = None
+
+
+class Sending:
+    """A message on its way into the hub.
+
+    Attributes:
+        envelope: The message.
+        route: Where it will go.
+        work: The turn that sends it; ``None``: it comes from outside.
+        is_last: Whether it is what AG2's own handler posts at the end of a turn.
+        answer: The event of it, if it is an answer and was submitted.
+    """
+
+    def __init__(self, envelope: Any, route: Route, work: Work | None, is_last: bool) -> None:
+        """Begin."""
+        self.envelope = envelope
+        self.route = route
+        self.work = work
+        self.is_last = is_last
+        self.answer = ""
+
+    @property
+    def payload(self) -> Any:
+        """What it says."""
+        return as_payload(self.envelope.event_data)
+
+
+class Team(Teller):
+    """The agents of a hub, and what is between them."""
+
+    def __init__(
+        self, hub: Any, session: Session, handoff: Callable[[Mapping[str, Any]], bool]
+    ) -> None:
+        """Begin with nothing on its way."""
+        super().__init__(session)
+        self.handoff = handoff
+        self._hub = hub
+        self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
+        self._works: dict[Turn, Work] = {}
+        self._awaiting: dict[str, Turn] = {}  # channel -> who has delegated something over it
+        self._asked: set[str] = set()  # channels over which somebody outside has asked something
+
+    # --- a message is sent ---
+
+    def look_at(self, envelope: Any) -> Sending | None:
+        """An envelope is to be posted; ``None``: it is no message that anybody acts on."""
+        work = self._work_of(envelope.sender_id)
+        awaiting = self._awaiting.get(envelope.channel_id)
+        awaited = self._works[awaiting].client.agent_id if awaiting in self._works else None
+        route = forecast(self._hub, envelope, None if work and work.turn is awaiting else awaited)
+        if route is not None and work is None:
+            self._asked.add(envelope.channel_id)
+        elif route is not None and route.is_answer and not self._is_asked(envelope.channel_id):
+            route = self._to_creator(envelope)
+        if route is None or (work is None and not route.agents):
+            return None
+        is_last = work is not None and self._is_last(envelope, work)
+        sending = Sending(envelope, route, work, is_last)
+        if route.is_answer and work is not None:
+            if not is_last:
+                work.said = sending.payload
+            else:
+                may_bounce = not (self.is_lost or route.asks)
+                sending.answer = work.turn.submit(sending.payload, bounces=may_bounce)
+        return sending
+
+    def is_back(self, sending: Sending) -> bool:
+        """Whether an answer was sent back, once it is not held any more; else its turn is over."""
+        work = sending.work
+        if work is None:
+            return False
+        work.comes_again = self.has_back(work, sending.answer)
+        return work.comes_again
+
+    def has_back(self, work: Work, answer: str) -> bool:
+        """Whether a turn has its answer back, to look at its message again."""
+        if not work.turn.came_back(answer):
+            return False
+        if self.is_lost:
+            work.turn.end()
+        return not self.is_lost
+
+    def deliver(self, sending: Sending) -> None:
+        """The hub has accepted a message, and nobody has it yet."""
+        envelope, route, work = sending.envelope, sending.route, sending.work
+        if route.is_answer:
+            return
+        to = tuple(self._seat(id, envelope.channel_id) for id in route.agents)
+        if work is None:
+            event = self.session.request(sending.payload, to)
+        elif not route.agents and self._is_delegated(work, envelope):
+            return work.turn.wait_for()
+        elif sending.is_last:
+            event = self._end(work, sending, to)
+        else:
+            event = self._send(work, sending, to)
+        for id in route.agents:
+            self._events[envelope.envelope_id, id] = event
+        if work is not None and self._is_delegated(work, envelope):
+            self._awaiting[envelope.channel_id] = work.turn
+
+    def _send(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
+        """A turn says something and goes on; the same to a further agent is the same event."""
+        turn, waits = work.turn, self._is_delegated(work, sending.envelope)
+        sent = turn.sent or Sent("", None)
+        again = sent.again(sending.payload, to[0]) if len(to) == 1 else None
+        if again is not None:
+            turn.wait_for(int(waits))
+            self.session.redirect(again, to, sending.payload)
+            return again
+        event = turn.send(sending.payload, to, awaits=waits)
+        if to:
+            sent.add(event, sending.payload, to[0])
+        turn.sent = sent
+        return event
+
+    def _end(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
+        """A turn ends with what it says, or hands on what it was given."""
+        turn, given = work.turn, work.event
+        if to and self._is_passed_on(work) and self._only_hands_over(sending.envelope):
+            turn.pass_on(given, to)
+            turn.end()
+            return given
+        turn.emit(sending.payload, to)
+        turn.end()
+        return turn.outputs[-1] if turn.outputs else ""
+
+    def _only_hands_over(self, envelope: Any) -> bool:
+        return self.session.guard(self.handoff, envelope.event_data, otherwise=False)
+
+    # --- a message is received ---
+
+    def event_for(self, client: Any, envelope: Any) -> str:
+        """The event that lies in front of an agent; empty: nothing that it is to act on."""
+        return self._events.pop((envelope.envelope_id, client.agent_id), "")
+
+    def takes_up(self, client: Any, envelope: Any, event: str) -> bool:
+        """Whether a message is what a turn of the agent waits for, which now goes on."""
+        channel = envelope.channel_id
+        turn = self._awaiting.get(channel)
+        if turn is None or channel not in client._handler_suppressed_channels:
+            return False
+        del self._awaiting[channel]
+        turn.receive(event)
+        return True
+
+    def begin(self, client: Any, envelope: Any, event: str) -> Work:
+        """An agent begins to work on a message."""
+        turn = self.session.begin(client.passport.name, (event,) if event else ())
+        work = self.adopt(client, envelope, turn)
+        work.event = event
+        return work
+
+    def look_again(self, client: Any, envelope: Any) -> Work | None:
+        """An agent begins to work on a message once more that its channel still waits for."""
+        is_busy = any(work.client is client and work.envelope for work in self._works.values())
+        floor = has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
+        return None if is_busy or not floor else self.begin(client, envelope, "")
+
+    def adopt(self, client: Any, envelope: Any, turn: Turn) -> Work:
+        """Know the agent and the message of a turn."""
+        work = self._works[turn] = Work(client, envelope, turn)
+        return work
+
+    def finish(self, work: Work) -> str:
+        """A handler has returned; gives the answer of its agent, if that is one."""
+        turn = work.turn
+        if not turn.is_open:
+            return ""
+        if work.error is not None:
+            turn.fail(work.error)
+        elif work.said is not None:
+            return turn.submit(work.said, bounces=False)
+        elif not turn.outputs and self._is_silence(work):
+            return turn.submit(as_payload(work.envelope.event_data), bounces=not self.is_lost)
+        else:
+            turn.end()
+        return ""
+
+    def forget(self, work: Work) -> None:
+        """A handler is done, whatever became of its turn."""
+        self._works.pop(work.turn, None)
+        for channel in [one for one, turn in self._awaiting.items() if turn is work.turn]:
+            del self._awaiting[channel]
+
+    # --- who works ---
+
+    def report(self, agent_id: str, error: BaseException) -> None:
+        """A handler says that its turn has failed."""
+        work = self._work_of(agent_id)
+        if work is not None:
+            work.error = error
+
+    def work_on(self, agent: Any) -> Work | None:
+        """The turn that the running code belongs to, if it is one of this agent."""
+        turn = calling(self.session)
+        work = self._works.get(turn) if turn else None
+        return work if work is not None and work.client.agent is agent else None
+
+    def _work_of(self, agent_id: str) -> Work | None:
+        turn = calling(self.session)
+        while turn is not None:
+            work = self._works.get(turn)
+            if work is not None and turn.is_open and work.client.agent_id == agent_id:
+                return work
+            turn = turn.outer
+        return None
+
+    def _is_last(self, envelope: Any, work: Work) -> bool:
+        client, given = work.client, work.envelope
+        is_default = client._on_envelope == client._run_default_handler
+        return given is not None and is_default and envelope.causation_id == given.envelope_id
+
+    def _is_asked(self, channel_id: str) -> bool:
+        creator = self._hub._channels[channel_id].creator_id
+        return channel_id in self._asked or not is_here(self._hub, creator)
+
+    def _to_creator(self, envelope: Any) -> Route | None:
+        """What ends a channel that an agent has opened for its work is for that agent."""
+        creator = self._hub._channels[envelope.channel_id].creator_id
+        return None if creator == envelope.sender_id else Route((creator,), is_answer=False)
+
+    def _is_passed_on(self, work: Work) -> bool:
+        """Whether what a turn was given can be handed on: it has come from another agent."""
+        graph = self.session.monitor.graph
+        return (
+            work.turn.holds(work.event) and graph.history.by(graph.event(work.event).n) is not None
+        )
+
+    def _is_delegated(self, work: Work, envelope: Any) -> bool:
+        return envelope.channel_id in work.client._handler_suppressed_channels
+
+    def _is_silence(self, work: Work) -> bool:
+        """Whether an agent that says nothing ends something; else the others wait for it."""
+        given = work.envelope
+        if given is None:
+            return False
+        metadata = self._hub._channels.get(given.channel_id)
+        if metadata is None or metadata.is_terminal() or not self._is_asked(given.channel_id):
+            return False
+        return not has_floor(self._hub, given.channel_id, work.client.agent_id)
+
+    def _seat(self, agent_id: str, channel_id: str) -> str:
+        turn = self._awaiting.get(channel_id)
+        if turn is not None and turn.is_open and self._works[turn].client.agent_id == agent_id:
+            return turn.seat
+        name: str = self._hub.name_for(agent_id)
+        if name not in self.session.monitor.graph.agents:
+            self.session.unreserve(self.session.reserve(name))  # it joins
+        return name

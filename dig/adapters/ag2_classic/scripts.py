@@ -1,0 +1,186 @@
+"""What happens around the calls that a chat goes through, awaited or not (`play`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, NamedTuple
+
+from autogen.exception_utils import NoEligibleSpeakerError
+
+from dig.adapters import Session, Turn
+from dig.adapters.base.patching import Teller
+from dig.adapters.base.running import inside
+
+from .chat import Chat, Handoff
+from .members import is_agent
+from .notes import Told
+from .play import CALL, RAISE, Script
+from .talk import as_message
+
+
+class Here(NamedTuple):
+    """Where the running code belongs to.
+
+    Attributes:
+        chat: The chat.
+        speaker: The agent whose code it is; ``None``: AG2's own, between two turns.
+        turn: The turn of that agent.
+    """
+
+    chat: Chat
+    speaker: Any = None
+    turn: Turn | None = None
+
+
+NOWHERE: Mapping[object, Here] = {}
+
+_here: ContextVar[Mapping[object, Here]] = ContextVar("dig_ag2_classic_here", default=NOWHERE)
+"""Where the running code belongs to, for each team: an agent may be in several."""
+
+
+class Scripts(Teller):
+    """The scripts for the agents of one team; it is lost once one of its chats is."""
+
+    def __init__(self, session: Session, handoff: Handoff | None) -> None:
+        """Begin with no chat."""
+        super().__init__(session)
+        self._handoff = handoff
+
+    @property
+    def here(self) -> Here | None:
+        """Where the running code belongs to, if that is in this team."""
+        return _here.get().get(self)
+
+    def chatting(self) -> Script:
+        """A chat, from its beginning to what it gives back."""
+        chat = self._new(is_direct=False)
+        try:
+            with self._at(Here(chat)):
+                result = yield CALL
+        except BaseException as error:
+            chat.close(error)
+            chat.hand()
+            return RAISE
+        return RAISE if (yield from self._closed(chat)) is RAISE else result
+
+    def speaking(self, agent: Any, messages: Any, sender: Any) -> Script:
+        """A turn of an agent: the next one in a chat, or one that it is asked for directly."""
+        here = self.here
+        if here is not None and here.speaker is None and sender is not None:
+            return (yield from self._turn(here.chat, agent, messages, sender))
+        chat = self._new(is_direct=True)
+        with self._at(Here(chat)):
+            reply = yield from self._turn(chat, agent, messages, sender)
+        if reply is RAISE:
+            chat.close()
+            chat.hand()
+            return RAISE
+        return RAISE if (yield from self._closed(chat)) is RAISE else reply
+
+    def selecting(self) -> Script:
+        """A group chat looks for who is next; if there is nobody, it is over."""
+        try:
+            return (yield CALL)
+        except NoEligibleSpeakerError:
+            here = self.here
+            if here is None or not here.chat.ends():
+                return RAISE
+        except BaseException:
+            return RAISE
+        try:
+            yield from here.chat.held([here.chat.answer])
+        except BaseException as error:
+            here.chat.fail(error)
+            return RAISE
+        return here.chat.last if here.chat.has_back() else RAISE
+
+    def told(self, agent: Any, messages: Any) -> Any:
+        """The messages that an agent replies to, with the notes of its turn beside them."""
+        here = self.here
+        if self.is_lost or here is None or here.speaker is not agent or here.turn is None:
+            return messages
+        return Told(messages, partial(here.chat.notes, here.turn))
+
+    def asks_person(self, agent: Any) -> None:
+        """An agent asks the person that it stands for."""
+        here = self.here
+        if here is not None and here.speaker is agent:
+            here.chat.wait_for_person()
+
+    def _new(self, *, is_direct: bool) -> Chat:
+        here = self.here
+        caller = here.turn if here is not None else None
+        chat = Chat(self, self._handoff, caller, is_direct=is_direct)
+        chat.is_lost = here is not None and here.speaker is not None and here.chat.is_lost
+        return chat
+
+    def _turn(self, chat: Chat, agent: Any, messages: Any, sender: Any) -> Script:
+        if chat.is_answered:
+            reply = yield CALL
+            if reply is not None:
+                chat.go_on()
+            return reply
+        chat.give(agent, _last(agent, messages, sender))
+        try:
+            yield from chat.held(chat.mail)
+            chat.begin()
+            reply = yield from self._words(chat, agent)
+            while chat.answers(reply, is_end=_is_end(sender, reply, agent.name)):
+                yield from chat.held([chat.answer])
+                if not chat.has_back():
+                    return reply
+                reply = yield from self._words(chat, agent)
+        except BaseException as error:
+            chat.fail(error)
+            return RAISE
+        chat.say(reply, agent.name)
+        return reply
+
+    def _closed(self, chat: Chat) -> Script:
+        chat.close()
+        try:
+            yield from chat.held([chat.answer])
+        except BaseException as error:
+            chat.fail(error)
+            chat.hand()
+            return RAISE
+        chat.hand()
+        return None
+
+    def _words(self, chat: Chat, agent: Any) -> Script:
+        """What an agent says when it has the floor."""
+        turn = chat.turn
+        with self._at(Here(chat, agent, turn)), inside(turn) if turn else nullcontext():
+            return (yield CALL)
+
+    @contextmanager
+    def _at(self, here: Here) -> Iterator[None]:
+        """While a block lasts, the running code, and the tasks that it makes, belong there."""
+        token = _here.set({**_here.get(), self: here})
+        try:
+            yield
+        finally:
+            _here.reset(token)
+
+
+def _last(agent: Any, messages: Any, sender: Any) -> Any:
+    """The last message that an agent is given to reply to, if there is one."""
+    with suppress(Exception):  # then AG2 will raise it
+        shown = agent.chat_messages.get(sender, ()) if messages is None else messages
+        return shown[-1] if shown else None
+    return None
+
+
+def _is_end(sender: Any, reply: Any, name: str) -> bool:
+    """Whether who gets a reply will take it as the end; the real question comes later.
+
+    It is none where a person is asked first, who may go on.
+    """
+    with suppress(Exception):  # then AG2 will raise it
+        if is_agent(sender) and sender.human_input_mode != "NEVER":
+            return False
+        return reply is not None and bool(sender._is_termination_msg(as_message(reply, name)))
+    return False

@@ -1,0 +1,75 @@
+"""AutoGen 0.7: AgentChat teams and core runtimes (docs/wrapping-autogen.md).
+
+- `group`: the taps of a team; `chat`: what a session is told of it. `ending`: when it ends, and
+  how it goes on after all. `said`: messages as plain JSON.
+- `core`: the taps of a runtime; `post`: what is on its way in it.
+- `taps`: what both share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dig.adapters import Plan, need_version
+from dig.errors import SettingsError
+
+__all__ = ["plan"]
+
+VERSIONS = ("0.7.5", "0.8")
+"""The lowest version of AutoGen that this was tested with, and the first that it was not."""
+
+
+def plan(
+    team: Any,
+    *,
+    handoff: Callable[[Any], bool] | None = None,
+    outside: Iterable[str] = (),
+    allow: Iterable[str] = (),
+    annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
+    deliver: Callable[[str, str], object] | None = None,
+) -> Plan:
+    """Look at a team or a runtime, and refuse what cannot be wrapped.
+
+    Args:
+        team: A team of AgentChat, such as a `RoundRobinGroupChat`; or a
+            `SingleThreadedAgentRuntime`.
+        handoff: Of a team: whether a `HandoffMessage` passes on what its sender was given, instead
+            of saying something; by default, if it has no context, and no words of its own.
+        outside: Of a runtime: the types of agents that count as the outside, such as a
+            `ClosureAgent` that collects results. What they get is an answer.
+        allow: Of a runtime: `bounce`, that an agent whose answer was early handles its message
+            once more.
+        annotate: Of a runtime: puts notes into a message, `(message, notes) -> message`; by default
+            only `dig.notes()` has them.
+        deliver: Told of what healing says to an agent (its name, and a note) at once; runs on the
+            loop of the latest request.
+
+    Raises:
+        SettingsError: It is neither, an option is for the other kind, or AutoGen is not one that
+            was tested.
+    """
+    for package in ("autogen-core", "autogen-agentchat"):
+        need_version(package, *VERSIONS, extra="autogen")
+    try:
+        from autogen_agentchat.teams import BaseGroupChat
+        from autogen_core import SingleThreadedAgentRuntime
+
+        from . import group
+        from . import runtime as core
+    except ImportError as error:
+        raise SettingsError(f"this AutoGen is put together in another way: {error}") from error
+    if isinstance(team, SingleThreadedAgentRuntime):
+        _refuse("teams", handoff=handoff)
+        return core.plan(team, outside, allow, annotate, deliver)
+    if isinstance(team, BaseGroupChat):
+        _refuse("runtimes", outside=outside, allow=allow, annotate=annotate)
+        return group.plan(team, handoff, deliver)
+    kind = type(team).__name__
+    raise SettingsError(f"{kind} is no team or runtime; wrap the team or runtime that it is in")
+
+
+def _refuse(kind: str, **options: Any) -> None:
+    for name, given in options.items():
+        if given:
+            raise SettingsError(f"{name}= is for {kind}, and this is none of them")

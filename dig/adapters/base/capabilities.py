@@ -1,0 +1,112 @@
+"""What a wrapped team can be made to do, declared; and what is done where it cannot.
+
+An adapter declares a set of these names. What a user demands and it does not have is refused when
+the team is wrapped; what healing wants and it does not have becomes something lesser, or nothing,
+and an `incident` in the trace says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
+from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
+
+CAPABILITIES = {
+    "annotate": "a note beside an event is shown to the agent that gets the event",
+    "tell": "a system event is shown to its agents, with their next turn at the latest",
+    "wake": "a system event reaches an agent that waits, at once",
+    "hold": "a gate may keep an event, while agents that are not concerned go on",
+    "bounce": "an early answer goes back to the agent that submitted it",
+    "reroute": "an event on its way goes to another agent instead",
+    "resend": "an event that was lost is given to an agent, which is started for it",
+}
+"""What there may be, and what it means."""
+
+Veto = Callable[[Reroute], str | None]
+"""Says why an event cannot be sent elsewhere at this moment; ``None``: it can."""
+
+
+def names_in(given: Iterable[str], where: str) -> frozenset[str]:
+    """A set of names that a user has handed in.
+
+    Raises:
+        SettingsError: It is none; a string would be taken for its letters.
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise SettingsError(f"{where}={given!r:.60} is no set of names, such as {{'bounce'}}")
+    return frozenset(given)
+
+
+def known(names: Iterable[str], where: str) -> frozenset[str]:
+    """A set of capabilities.
+
+    Raises:
+        SettingsError: One is unknown; the message lists those that are known.
+    """
+    found = names_in(names, where)
+    unknown = sorted(found - CAPABILITIES.keys())
+    if unknown:
+        listed = ", ".join(CAPABILITIES)
+        raise SettingsError(f"{where} names {', '.join(unknown)}; there is: {listed}")
+    return found
+
+
+def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
+    """Refuse what a user demands and an adapter does not declare.
+
+    Raises:
+        SettingsError: The message says what is missing, and what there is.
+    """
+    missing = sorted(known(required, "require") - declared)
+    if missing:
+        has = ", ".join(sorted(declared)) or "nothing"
+        raise SettingsError(f"{who} cannot {', '.join(missing)}; it can: {has}")
+
+
+class Fitting:
+    """Turns what healing wants into what a team can be made to do; this is a `Fit`."""
+
+    def __init__(self, declared: frozenset[str], veto: Veto) -> None:
+        """Set up.
+
+        Args:
+            declared: What the team can be made to do.
+            veto: Asked about every event that is to be sent elsewhere although that is declared.
+        """
+        self._can = declared
+        self._veto = veto
+
+    def __call__(
+        self, graph: InteractionGraph, wish: Act
+    ) -> tuple[Intervention | None, str | None]:
+        """What is possible of an intervention, and why not all of it."""
+        if isinstance(wish, Inject):
+            if "annotate" in self._can:
+                return wish, None
+            return None, "agents here are shown no notes"
+        if isinstance(wish, Create):
+            if "tell" in self._can:
+                return wish, None
+            return None, "agents here are shown no system events"
+        return self._fit_reroute(graph, wish)
+
+    def _fit_reroute(
+        self, graph: InteractionGraph, wish: Reroute
+    ) -> tuple[Intervention | None, str | None]:
+        event = graph.event(wish.event)
+        is_held = event.final or bool(event.flight)
+        needed = "bounce" if event.final else "reroute" if is_held else "resend"
+        reason = self._why_not(wish) if needed in self._can else f"{needed} is not declared"
+        if reason is None:
+            return wish, None
+        if is_held:
+            return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
+        return (Create(wish.note, wish.to) if "tell" in self._can and wish.to else None), reason
+
+    def _why_not(self, wish: Reroute) -> str | None:
+        try:
+            return self._veto(wish)
+        except Exception as error:  # an adapter's: what it cannot tell, it cannot do
+            return f"its wrapper raised {error!r}"

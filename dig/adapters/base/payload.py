@@ -1,0 +1,178 @@
+"""What a framework passes around, as the plain JSON that an event carries.
+
+Nothing of the host is called for it but the fields of dataclasses and `model_dump` of pydantic
+models; whatever cannot be told is said to be so, by its type. Nor does a value make it go on for
+ever: ten lists, each with ten times the next one, have more parts than any memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from math import isfinite
+from typing import Any, NoReturn
+
+from dig._util.json_values import MOST_DIGITS
+from dig.graph.codec import dumps
+from dig.monitor.sanitize import MOST_BYTES, PER_CHARACTER
+
+MOST_DEPTH = 24
+MOST_IN_REPR = 200
+
+MOST_PARTS = 250_000
+"""How many parts of a value are told, for which the team waits half a second; a list of numbers
+is one part."""
+
+_BIG = 10**MOST_DIGITS
+_LEAST_BYTES = 2
+"""What a number takes as JSON, at least: a digit, and what parts it from the next one."""
+
+Words = Callable[[Any], Any]
+"""What an object of a framework comes to, to be told in its place; any other as it is."""
+
+
+def as_payload(value: Any, words: Words | None = None) -> Any:
+    """Any value in plain JSON types, as near as can be; it never raises.
+
+    Tuples and sets become lists, dataclasses and pydantic models objects, bytes their length.
+    Anything else becomes `{"$unserialisable": TYPE}`, with its `repr` where that is harmless; so
+    does a value inside itself. What is larger than any event becomes `{"$too_large": BYTES}`, with
+    what it takes at least, and what has too many parts `{"$too_many": PARTS}`.
+
+    Args:
+        value: Anything, made by anybody.
+        words: How the framework's own objects are told, wherever they stand in it.
+    """
+    if type(value) is str:
+        return value
+    telling = _Telling(words)
+    try:
+        return telling.tell(value, 0)
+    except Exception:  # raised only when it is too much
+        return telling.too_much
+
+
+def as_small_payload(value: Any) -> Any:
+    """Any value as `as_payload` has it; what no event can carry becomes `{"$too_large": BYTES}`."""
+    payload = as_payload(value)
+    if type(payload) is str and len(payload) < MOST_BYTES // PER_CHARACTER:
+        return payload
+    size = len(dumps(payload))
+    return payload if size <= MOST_BYTES else {"$too_large": size}
+
+
+def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The arguments of a call: the only one itself, else an object with both kinds."""
+    if len(args) == 1 and not kwargs:
+        return as_payload(args[0])
+    if not args and not kwargs:
+        return None
+    call: dict[str, Any] = {}
+    if args:
+        call["args"] = as_payload(args)
+    if kwargs:
+        call["kwargs"] = as_payload(dict(kwargs))
+    return call
+
+
+class _Telling:
+    """Tells one value, as long as an event might carry it."""
+
+    def __init__(self, words: Words | None) -> None:
+        self._words = words
+        self._bytes, self._parts = MOST_BYTES, MOST_PARTS
+        self._inside: set[int] = set()  # by id: whose parts are being told
+        self.too_much: dict[str, int] | None = None  # what is told instead, if that is so
+
+    def tell(self, value: Any, depth: int) -> Any:
+        """A part of it."""
+        self._parts -= 1
+        if self._parts < 0:
+            self._stop("$too_many", MOST_PARTS)
+        try:
+            return self._plain(value, depth)
+        except Exception:  # a host's object may raise whatever it likes
+            if self.too_much is not None:
+                raise
+            return _untold(value)
+
+    def _stop(self, what: str, most: int) -> NoReturn:
+        self.too_much = {what: most}
+        raise OverflowError(what)
+
+    def _spend(self, size: int) -> None:
+        self._bytes -= size
+        if self._bytes < 0:
+            self._stop("$too_large", MOST_BYTES)
+
+    def _plain(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if value is None or kind is bool:
+            return value
+        if kind is str:
+            self._spend(len(value))
+            return value
+        if kind is int:
+            return value if -_BIG < value < _BIG else _untold(value)
+        if kind is float:
+            return value if value - value == 0 else _untold(value, repr(value))
+        if depth >= MOST_DEPTH or id(value) in self._inside:
+            return _untold(value)
+        self._inside.add(id(value))
+        try:
+            return self._parts_of(value, depth)
+        finally:
+            self._inside.remove(id(value))
+
+    def _parts_of(self, value: Any, depth: int) -> Any:
+        told = value if self._words is None else self._words(value)
+        if told is not value:
+            return self.tell(told, depth + 1)
+        if isinstance(value, Enum):
+            return self.tell(value.value, depth + 1)
+        if isinstance(value, str):
+            return self.tell(str.__str__(value), depth)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return {"$bytes": len(value)}
+        if isinstance(value, Mapping):
+            return {self._key(k): self.tell(v, depth + 1) for k, v in value.items()}
+        if type(value) is list and _is_raw(value):
+            self._spend(_LEAST_BYTES * len(value))
+            return value.copy()
+        if isinstance(value, Sequence | Set):
+            return [self.tell(item, depth + 1) for item in value]
+        return self._fields(value, depth)
+
+    def _fields(self, value: Any, depth: int) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            parts = fields(value)
+            return {f.name: self.tell(getattr(value, f.name, None), depth + 1) for f in parts}
+        if hasattr(type(value), "model_dump"):
+            return self.tell(value.model_dump(), depth + 1)
+        if isinstance(value, BaseException):
+            return _untold(value, repr(value))
+        return _untold(value)
+
+    def _key(self, key: Any) -> str:
+        name = str.__str__(key) if isinstance(key, str) else repr(key)[:MOST_IN_REPR]
+        self._spend(len(name))
+        return name
+
+
+def _is_raw(values: list[Any]) -> bool:
+    """Whether a list is of numbers alone, all of which JSON has."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return bool(min(values) > -_BIG and max(values) < _BIG)
+    return kinds == {float} and all(map(isfinite, values))
+
+
+def _untold(value: Any, shown: str | None = None) -> dict[str, str]:
+    kind = type(value)
+    try:
+        name = f"{kind.__module__}.{kind.__qualname__}"[:MOST_IN_REPR]
+    except Exception:  # a class may be of a kind of its own
+        name = "?"
+    told = {"$unserialisable": name}
+    return told if shown is None else {**told, "repr": shown[:MOST_IN_REPR]}

@@ -1,0 +1,110 @@
+"""LangGraph: compiled state graphs (docs/wrapping-langgraph.md).
+
+- `graph`: the monitored copy of a graph. `work`: what stands in place of a node.
+- `run`, `request`: who was started by whom, and what becomes of it. `mail`: what waits to run.
+- `stops`: where LangGraph itself stops a request, which healing never goes past.
+- `routes`: what a node writes that starts others. `notes`, `payloads`: into and out of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from dig.adapters import Attached, Plan, Session, need_version
+from dig.errors import SettingsError
+
+__all__ = ["plan"]
+
+VERSIONS = ("1.2.22", "1.3")
+"""The lowest version of LangGraph that this was tested with, and the first that it was not."""
+
+
+def plan(
+    team: Any,
+    *,
+    annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
+    handoff: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> Plan:
+    """Look at a compiled graph, and refuse what cannot be wrapped.
+
+    Args:
+        team: What `StateGraph.compile` or `create_agent` returned.
+        annotate: Puts notes into what a node is given: `(state, notes) -> state`, a copy; by
+            default a message at the end of `messages`.
+        handoff: Whether a node that wrote this and chose who is next has only handed on what it
+            was given; by default, if it wrote nothing, or called a tool `transfer_to_NAME`.
+
+    Raises:
+        SettingsError: It is no compiled state graph, or LangGraph is not one that was tested.
+    """
+    need_version("langgraph", *VERSIONS, extra="langgraph")
+    try:
+        from . import graph as graphs
+        from . import messages as mail
+        from . import notes, routes, run
+    except ImportError as error:
+        raise SettingsError(f"this LangGraph is put together in another way: {error}") from error
+    _check(team)
+    nodes = tuple(name for name in team.nodes if not name.startswith("__"))
+    shared = mail.Team(
+        _static_edges(team, nodes),
+        bool(team.builder.waiting_edges),
+        frozenset(name for name in nodes if team.nodes[name].cache_policy),
+        frozenset(name for name in nodes if _may_be_retried(team, name)),
+        {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
+        annotate or notes.as_messages,
+        handoff or routes.is_handoff,
+    )
+
+    def attach(session: Session) -> Attached:
+        shared.session = session
+        twin = graphs.monitored(team, shared)
+        return Attached(twin, partial(_restore, twin, team))
+
+    can = {"annotate", "tell", "reroute", "hold"} | ({"bounce"} if _can_go_on(team) else set())
+    agents = ("__start__", *nodes, "__end__")
+    return Plan("a LangGraph graph", agents, attach, frozenset(can), partial(run.veto, shared))
+
+
+def _check(team: Any) -> None:
+    """Feature-test what is not public in LangGraph.
+
+    Raises:
+        SettingsError: It is not as this module expects it.
+    """
+    from langgraph.graph.state import _CHANNEL_BRANCH_TO, CompiledStateGraph
+
+    from .routes import BRANCH
+
+    if not isinstance(team, CompiledStateGraph):
+        raise SettingsError(f"{type(team).__name__} is no compiled state graph; compile it first")
+    is_as_known = all(hasattr(node, "node") for node in team.nodes.values())
+    if not is_as_known or _CHANNEL_BRANCH_TO.format("x") != f"{BRANCH}x":
+        raise SettingsError("the nodes of this LangGraph are put together in another way")
+
+
+def _static_edges(team: Any, nodes: tuple[str, ...]) -> dict[str, frozenset[str]]:
+    """For each node, those that always run after it."""
+    edges = {*team.builder.edges}
+    edges |= {(source, end) for sources, end in team.builder.waiting_edges for source in sources}
+    return {name: frozenset(end for source, end in edges if source == name) for name in nodes}
+
+
+def _may_be_retried(team: Any, name: str) -> bool:
+    return bool(team.nodes[name].retry_policy or team.retry_policy)
+
+
+def _can_go_on(team: Any) -> bool:
+    """Whether a run that has ended can be taken up again: if its state is kept."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    return isinstance(team.checkpointer, BaseCheckpointSaver)
+
+
+def _restore(twin: Any, team: Any) -> Any:
+    from .graph import restored
+
+    restored(twin)
+    return team

@@ -1,0 +1,187 @@
+"""A node at work: what stands between LangGraph and it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
+from langgraph.errors import GraphInterrupt, ParentCommand
+from langgraph.types import Command
+
+from dig.adapters import Turn
+from dig.adapters.base.running import inside
+
+from .held import ON_A_THREAD, let_go, released
+from .notes import without_notes
+from .routes import Route, Write, command_with, route, writes_of
+
+if TYPE_CHECKING:
+    from .messages import Mail
+    from .run import Run
+
+_END = object()
+
+
+class Work:
+    """One execution of a node; a context manager around it.
+
+    Attributes:
+        node: The node.
+        task: LangGraph's id of the task, the same for each attempt.
+        is_sent: Whether a `Send` has started it.
+        given: What it is given.
+        config: The config that it is given; its writes pass this object.
+        writes: What it has written.
+        routes: Those of its writes that start nodes.
+        mail: What it was started by, once that is known.
+        turn: Its turn, once that has begun.
+        error: What it raised, if it may be run again.
+    """
+
+    def __init__(self, run: Run, node: str, given: Any, config: Any) -> None:
+        """Prepare."""
+        self._run = run
+        self._session = run.team.session
+        self._heals = self._session.mode == "heal"
+        self._send = config[CONF][CONFIG_KEY_SEND]
+        self._has_notes = False
+        self.node = node
+        self.task = str(config[CONF].get(CONFIG_KEY_TASK_ID))
+        self.is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
+        self.given = given
+        self.config = {**config, CONF: {**config[CONF], CONFIG_KEY_SEND: self._write}}
+        self.writes: list[Write] = []
+        self.routes: list[Route] = []
+        self.mail: Mail | None = None
+        self.turn: Turn | None = None
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> Work:
+        """LangGraph runs the node."""
+        self._run.step(self._run.expect, self, otherwise=None)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """The node has returned or raised; what it raised is raised on."""
+        if error is None:
+            self._finish()
+        elif isinstance(error, ParentCommand):
+            self._step_aside(error)
+        elif isinstance(error, GraphInterrupt):
+            asked = [one.value for one in (error.args[0] if error.args else ())]
+            self._run.step(self._run.pause, self, asked, otherwise=None)
+        else:
+            self._run.step(self._run.fail, self, error, otherwise=None)
+
+    async def released(self) -> None:
+        """Wait until what it is started by is not held any more, and begin."""
+        if self.turn is None and self.mail is not None:
+            await released(self._session, self.mail.events)
+        self._begin()
+
+    def let_go(self) -> None:
+        """Begin without waiting: on a thread nobody can decide about what is held."""
+        if self.turn is None and self.mail is not None:
+            let_go(self._session, self.mail.events, ON_A_THREAD)
+        self._begin()
+
+    def inside(self) -> Any:
+        """Around what the node does: it belongs to the node's turn."""
+        return nullcontext() if self.turn is None else inside(self.turn)
+
+    # --- in between ---
+
+    def _begin(self) -> None:
+        if self.turn is None:
+            self._run.step(self._run.begin, self, otherwise=None)
+        if self.turn is not None and self.turn.notes and not self._run.team.is_lost:
+            self.given = self._run.step(self._annotated, self.turn.notes, otherwise=self.given)
+
+    def _annotated(self, notes: tuple[str, ...]) -> Any:
+        given = self._session.guard(self._run.team.annotate, self.given, notes, otherwise=None)
+        if given is None:
+            detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
+            self._session.incident("note not shown", detail)
+            return self.given
+        self._has_notes = True
+        return given
+
+    def _write(self, writes: Sequence[Write]) -> None:
+        """The node writes; what starts others is kept until it is done, if that may be changed."""
+        if self._has_notes:
+            writes = [(channel, without_notes(value)) for channel, value in writes]
+        self.writes.extend(writes)
+        routes = [found for write in writes if (found := route(write)) is not None]
+        self.routes.extend(routes)
+        if routes and self._heals:
+            writes = [write for write in writes if route(write) is None]
+        self._send(writes)
+
+    def _finish(self) -> None:
+        going = self._run.step(self._run.finish, self, otherwise=self.routes)
+        if self._heals and going:
+            self._send([one.write for one in going])
+
+    def _step_aside(self, error: ParentCommand) -> None:
+        """A graph inside the node has sent a command to this graph, past its own end."""
+        command: Command[Any] = error.args[0]
+        if command.graph == Command.PARENT:  # it is for the graph above this one
+            self._run.step(self._run.finish, self, otherwise=None)
+            return
+        self.writes.extend(writes_of(command))
+        self.routes.extend(one for write in self.writes if (one := route(write)) is not None)
+        going = self._run.step(self._run.finish, self, otherwise=self.routes)
+        if self._has_notes or (self._heals and going != self.routes):
+            kept = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
+            error.args = (replace(command_with(command, going), update=kept),)
+
+
+class Tap:
+    """Stands where a node with its writers stood, and runs it as it was."""
+
+    def __init__(self, run: Run, node: str, inner: Any) -> None:
+        """Make one for one run."""
+        self._run = run
+        self._node = node
+        self._inner = inner
+
+    def invoke(self, input: Any, config: Any = None, **more: Any) -> Any:
+        """Run the node."""
+        with Work(self._run, self._node, input, config) as work:
+            work.let_go()
+            with work.inside():
+                return self._inner.invoke(work.given, work.config, **more)
+
+    async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
+        """Run the node."""
+        with Work(self._run, self._node, input, config) as work:
+            await work.released()
+            with work.inside():
+                return await self._inner.ainvoke(work.given, work.config, **more)
+
+    def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
+        """Run the node, piece by piece."""
+        with Work(self._run, self._node, input, config) as work:
+            work.let_go()
+            pieces = self._inner.stream(work.given, work.config, **more)
+            while True:
+                with work.inside():  # the caller's context is its own while it has a piece
+                    piece = next(pieces, _END)
+                if piece is _END:
+                    return
+                yield piece
+
+    async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
+        """Run the node, piece by piece."""
+        with Work(self._run, self._node, input, config) as work:
+            await work.released()
+            async with aclosing(self._inner.astream(work.given, work.config, **more)) as pieces:
+                while True:
+                    with work.inside():
+                        piece = await anext(pieces, _END)
+                    if piece is _END:
+                        return
+                    yield piece

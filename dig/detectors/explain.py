@@ -1,0 +1,175 @@
+"""Explanations: what a finding means in plain sentences, and the paths that prove it.
+
+A pattern says in its own file how it is explained; what is here helps it, and explains findings
+of which nothing else is known. An explanation speaks of the graph as it stood when the finding
+was raised, however late it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dig._util.text import anything, cut, name
+from dig.graph.graph import InteractionGraph
+from dig.graph.history import CONSUME
+from dig.graph.records import FATES, FateName
+
+from .finding import Explanation, Finding, Path
+
+MOST_PATHS = 3
+MOST_STEPS = 9
+MOST_NODES = 200
+GONE = "the session has let go of what became of"
+_FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What a finding means in one or two sentences, with the paths that prove it.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding; one that says nothing by itself is explained by the paths to
+            whatever it names.
+    """
+    return (finding.why or _paths)(graph, finding)
+
+
+def _paths(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """Explain a finding of an unknown kind by the paths to whatever it names."""
+    story = Story(graph, finding)
+    named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
+    known = [one for one in named if graph.history.is_taken(one)]
+    return Explanation(anything(finding.subject, finding.evidence), story.to_all(known))
+
+
+def _ids(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [one for part in value.values() for one in _ids(part)]
+    if isinstance(value, list | tuple):
+        return [one for part in value for one in _ids(part)]
+    return []
+
+
+class Story:
+    """What a graph can tell about its events, as far as it had grown when a finding was raised."""
+
+    def __init__(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Look at a graph that has grown at least as far as the finding."""
+        self._history = graph.history
+        self._until = finding.t
+
+    def path_to(self, *ends: str, to_root: bool = False) -> Path:
+        """A causal path from outside to the first of some nodes, and on through the others.
+
+        Of a path of more than 200 nodes it is the end.
+
+        Args:
+            *ends: An event or activation, then nodes that follow it, as the caller knows.
+            to_root: Begin at a root of it, not outside.
+        """
+        before, is_whole = self._back(ends[0], to_root)
+        nodes = [*before, *ends]
+        kept = nodes if len(nodes) <= MOST_STEPS else [*nodes[:3], *nodes[4 - MOST_STEPS :]]
+        shown = list(self._shown(kept))
+        if len(kept) < len(nodes):
+            shown.insert(3, f"({len(nodes) - len(kept)} more)")
+        return Path(tuple(nodes), " -> ".join(shown if is_whole else ["...", *shown]))
+
+    def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
+        """A path to each of some nodes and, if it is an event, on to who saw it last; a few."""
+        return tuple(self.to_last_seen(node) for node in list(nodes)[:MOST_PATHS])
+
+    def to_last_seen(self, node: str) -> Path:
+        """A path to a node and, if it is an event, on to the activation that saw it last."""
+        seen = self.seen_by(node)
+        return self.path_to(node, *seen[-1:])
+
+    def seen_by(self, event: str) -> list[str]:
+        """The activations that had an event in front of them, in order of their start."""
+        h, n = self._history, self._history.event(event)
+        seen = () if n is None else h.sightings(n)
+        return [h.activation_ids[v] for v in seen if h.t_start[v] <= self._until]
+
+    def fate(self, event: str, activation: str) -> FateName | None:
+        """What an activation did with an event; ``None``, if it was still at work."""
+        h, n, v = self._history, self._history.event(event), self._history.activation(activation)
+        if n is None or v is None or not 0 <= h.t_end[v] <= self._until:
+            return None
+        return next((FATES[fate] for e, fate in h.edges(v) if e == n and fate >= 0), None)
+
+    def last_seen(self, event: str) -> str:
+        """What became of an event, in words."""
+        seen = self.seen_by(event)
+        if not seen:
+            is_known = self._is_whole(event)
+            return f"{'nobody has seen' if is_known else GONE} {name(event)}{' yet' * is_known}"
+        fate = self.fate(event, seen[-1])
+        who = self._actor(seen[-1])
+        if fate is None:
+            return f"{name(event)} is in front of {who}"
+        return f"{name(event)} was {_FATES[fate]} by {who}"
+
+    def last_seen_of(self, events: Sequence[str]) -> str:
+        """What became of some events, in one sentence."""
+        told = [self.last_seen(event) for event in events[:MOST_PATHS]]
+        return cut(told, "; ", most=MOST_PATHS, of=len(events)) + "."
+
+    def _back(self, end: str, to_root: bool) -> tuple[list[str], bool]:
+        """The nodes before a node on a causal path from outside, or from a root.
+
+        Of a very long path only the end, as is said with it: a finding must not cost the whole
+        history. So it is with a path of which a session has let go.
+        """
+        h = self._history
+        nodes: list[str] = []
+        n, v = h.event(end), h.activation(end)
+        if n is None and v is None:
+            return nodes, False
+        while n is not None or v is not None:
+            if len(nodes) > MOST_NODES or v in h.cut:
+                return nodes[::-1], False
+            if v is not None:
+                if not 0 <= h.t_end[v] <= self._until or (to_root and h.root_number[v] >= 0):
+                    break
+                n, v = self._input(v, to_root), None
+                if n is not None:
+                    nodes.append(h.event_ids[n])
+            else:
+                assert n is not None
+                v, n = h.generator[n], None
+                if v < 0:
+                    break
+                nodes.append(h.activation_ids[v])
+        return nodes[::-1], True
+
+    def _input(self, v: int, has_lineage: bool) -> int | None:
+        """The first event that an activation consumed; the first with roots, if that counts."""
+        h = self._history
+        for n in h.inputs(v):
+            g = h.generator[n]
+            if not has_lineage or (g >= 0 and (h.inputs(g) or (g in h.cut and h.cut[g][0]))):
+                return n
+        return None
+
+    def _is_whole(self, event: str) -> bool:
+        """Whether all is still there that has happened to an event."""
+        h, n = self._history, self._history.event(event)
+        return n is not None and h.t_gen[n] >= h.whole_from
+
+    def _shown(self, nodes: Iterable[str]) -> Iterator[str]:
+        event = ""
+        for node in nodes:
+            if self._history.activation(node) is None:
+                event = node
+                yield name(node)
+            else:
+                fate = self.fate(event, node)
+                did = f" ({fate})" if fate not in (None, FATES[CONSUME]) else ""
+                yield self._actor(node) + did
+
+    def _actor(self, activation: str) -> str:
+        v = self._history.activation(activation)
+        return f"{name(activation)} of {name(self._history.agent(v))}" if v is not None else "?"

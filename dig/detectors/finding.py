@@ -1,0 +1,107 @@
+"""Findings: a failure pattern that was seen, and what explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dig._util.html import MOST_ROWS, Cell, table
+from dig._util.text import anything, counted, name, one_line, value_text
+from dig.graph.graph import InteractionGraph
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way through the graph.
+
+    Attributes:
+        nodes: The ids of its events and activations, in order of time.
+        text: The same for people, cut in the middle if it is long.
+    """
+
+    nodes: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a finding was raised; as text, the sentences with the paths below them.
+
+    Attributes:
+        text: One or two plain sentences.
+        paths: What proves them.
+    """
+
+    text: str
+    paths: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([self.text, *(f"  path: {path}" for path in self.paths)])
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A failure pattern, seen once (paper, table 1).
+
+    Attributes:
+        pattern: Its short name, `ET` for instance.
+        stage: Where in the life of an event it was seen, for patterns that have stages.
+        t: Logical time: the record that raised it, or the last one before its moment.
+        us: Its moment, in microseconds since the run began.
+        subject: What it is about, by id.
+        evidence: What proves it, by id.
+        why: Explains it, for `dig.detectors.explain`; ``None``: the paths to what it names explain it.
+    """
+
+    pattern: str
+    t: int
+    us: int
+    subject: dict[str, Any]
+    evidence: dict[str, Any]
+    stage: str | None = None
+    why: Callable[[InteractionGraph, Finding], Explanation] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    def _repr_html_(self) -> str:
+        return finding_html(self)
+
+    @property
+    def ts(self) -> float:
+        """Its moment, in seconds since the run began."""
+        return self.us / 1_000_000
+
+    def row(self) -> dict[str, Any]:
+        """The object that `digmon check --json` prints for it."""
+        return {
+            "pattern": self.pattern,
+            "stage": self.stage,
+            "t": self.t,
+            "ts": self.ts,
+            "subject": self.subject,
+            "evidence": self.evidence,
+        }
+
+
+def finding_html(finding: Finding) -> str:
+    """A finding: what it is about, and what proves it."""
+    stage = f" {name(finding.stage)}" if finding.stage is not None else ""
+    title = f"{name(finding.pattern)}{stage} at {finding.ts:.1f} s (record {finding.t})"
+    evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
+    rows = [(one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()]
+    return table(title, [("what", anything(finding.subject, None)), *rows])
+
+
+def findings_html(findings: Sequence[Finding]) -> str:
+    """Some findings: when each was raised, and what it is about."""
+    rows: list[Sequence[Cell]] = [
+        (name(one.pattern), f"{one.ts:.1f} s", anything(one.subject, one.evidence))
+        for one in findings[:MOST_ROWS]
+    ]
+    if len(findings) > MOST_ROWS:
+        rows.append((f"and {len(findings) - MOST_ROWS:,} more",))
+    return table(counted(len(findings), "finding"), rows)

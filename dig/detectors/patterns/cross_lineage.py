@@ -1,0 +1,107 @@
+"""CLA, cross-lineage aggregation: what has no common ancestor is put together.
+
+Paper, section 5 (6). It is looked at when an event comes into a buffer beside others, and again
+when an activation consumes them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from dig._util.ranges import RangeSet
+from dig._util.text import cut, name, names
+from dig.detectors.explain import Story
+from dig.detectors.finding import Explanation, Finding, Path
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Deliver, End, Record
+from dig.graph.state import by_number
+
+
+class CrossLineageAggregation:
+    """Compares the roots of agent-made events: disjoint ones have no ancestor in common."""
+
+    pattern = "CLA"
+    kinds = (Deliver, End)
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        """Raise CLA for a delivery, or for the activation that ended."""
+        if isinstance(record, End):
+            yield from _at_consumption(graph, record)
+        elif isinstance(record, Deliver) and record.to is not None:
+            yield from _at_delivery(graph, record, record.to)
+
+
+def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterator[Finding]:
+    event = graph.event(record.event)
+    if not event.roots:
+        return
+    lineages = graph.agents[agent].lineages  # of few kinds, however long the buffer is
+    conflicts = [
+        other
+        for roots, events in lineages.items()
+        if roots is not event.roots and roots.isdisjoint(event.roots)
+        for other in events.values()
+    ]
+    if conflicts:
+        evidence = {"conflicts": [other.id for other in sorted(conflicts, key=by_number)]}
+        subject = {"event": event.id, "agent": agent}
+        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", explain)
+
+
+def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
+    assert graph.ended is not None
+    if len(graph.ended.consumed) < 2:
+        return
+    alike: dict[RangeSet, list[int]] = {}  # of few kinds, however many the inputs are
+    for event in graph.ended.consumed:
+        if event.roots:
+            alike.setdefault(event.roots, []).append(event.n)
+    pairs = [
+        (min(a, b), max(a, b))
+        for (some, those), (others, these) in combinations(alike.items(), 2)
+        if some.isdisjoint(others)
+        for a in those
+        for b in these
+    ]
+    if pairs:
+        ids = graph.history.event_ids
+        conflicts = [[ids[a], ids[b]] for a, b in sorted(pairs)]
+        subject, evidence = {"activation": record.activation}, {"conflicts": conflicts}
+        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption", explain)
+
+
+def tell(subject: Any, evidence: Any) -> str:
+    """CLA in words."""
+    conflicts = evidence["conflicts"]
+    if "agent" in subject:
+        event, agent = name(subject["event"]), name(subject["agent"])
+        return f"{event} came to {agent} beside {names(conflicts)}, of other origin"
+    pairs = cut([f"{name(a)} with {name(b)}" for a, b in conflicts])
+    return f"activation {name(subject['activation'])} put together {pairs}, of different origin"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The ways of two that have no activation in common, each from a root of its own."""
+    conflicts = finding.evidence["conflicts"]
+    onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
+    pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
+    story = Story(graph, finding)
+    one, other = (story.path_to(event, *onward, to_root=True) for event in pair)
+    text = f"{tell(finding.subject, finding.evidence)}."
+    if all(map(graph.knows, pair)):
+        text += (
+            f" {name(pair[0])} goes back to {name(_root(graph, pair[0], one))}, {name(pair[1])} to "
+            f"{name(_root(graph, pair[1], other))}, and no activation is behind both."
+        )
+    return Explanation(text, (one, other))
+
+
+def _root(graph: InteractionGraph, event: str, path: Path) -> str:
+    """Where a path begins, if that is a root; a root of the event, if the path is cut."""
+    history, first = graph.history, path.nodes[0]
+    v = history.activation(first)
+    if v is not None and history.root_number[v] >= 0:
+        return first
+    return graph.root(next(iter(graph.root_numbers(event))))

@@ -1,0 +1,191 @@
+"""Thresholds: what "a reasonable time" and "a reasonable number" are, in one place.
+
+The paper leaves them open. They come from the command line (`--set`), from the environment
+(`DIG_MC_WINDOW_S=20`), from a TOML file (`--config`), or are the defaults, in this order.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dig.errors import SettingsError
+from dig.graph.records import Limits
+
+from .interventions import Budget
+
+PREFIX = "DIG_"
+TABLE = "thresholds"
+
+MOST_SECONDS = 1e9
+
+
+class Thresholds(BaseModel):
+    """All thresholds of detection and healing; times are in seconds on the run's clock."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    mc_window_s: float = Field(default=30.0, ge=1e-6, le=MOST_SECONDS)
+    """MC: how long all work has been done and nobody made progress. A submit is one more
+    activation, so it should come within a model call or two; 30 s is several of them."""
+
+    oe_window_s: float = Field(default=10.0, ge=1e-6, le=MOST_SECONDS)
+    """OE: how long an event has been lost. Nothing but a host's own policy or an agent that comes
+    back can find it again, and these act within seconds, so there is little to wait for."""
+
+    dl_window_s: float = Field(default=30.0, ge=1e-6, le=MOST_SECONDS)
+    """DL: how long work has waited and nobody made progress. The time counts only while no agent
+    is at work, so slow agents do not shorten it; 30 s without anybody working is no pause for
+    thought any more."""
+
+    activation_limit_s: float = Field(default=300.0, ge=0, le=MOST_SECONDS)
+    """How long an activation holds MC and DL back. Model calls with tools and retries take up to a
+    few minutes; an agent that has been silent for five may hang, and must not hide a deadlock."""
+
+    reroute_limit: int = Field(default=3, ge=0, le=10**9)
+    """ER: how many reroutes are fine. One finds a better agent, one corrects a mistake, and one
+    is to spare; more than that is passing work round."""
+
+    coverage: bool = True
+    """ET: whether lost parts of a split problem count too. Without it an answer passes as soon as
+    nobody holds open work, also when part of the work was thrown away."""
+
+    heals_per_run: int = Field(default=100, ge=0)
+    """How many findings are healed in a run. A team of twenty that stumbles often is helped all
+    through a run of some hundred activations; beyond that more notes would not mend it."""
+
+    heals_per_pattern: int = Field(default=30, ge=0)
+    """How many of one pattern: a part of a run's, so that one pattern cannot use up all of it."""
+
+    heals_per_subject: int = Field(default=3, ge=0)
+    """How many of one pattern about one subject. What three notes about the same thing have not
+    mended, a fourth will not."""
+
+    cooldown_s: float = Field(default=1.0, ge=0, le=MOST_SECONDS)
+    """Seconds before the same is said again to an agent that could go on at once. Longer than a
+    loop of an agent that does not listen, shorter than a model call; each repeated bounce of an
+    early answer waits twice as long as the one before."""
+
+    designate: bool = False
+    """RSP: whether work with several recipients gets a designated handler beforehand. Off, since
+    it also speaks to teams that share work well by themselves."""
+
+    @property
+    def limits(self) -> Limits:
+        """The thresholds of detection, which stand in a trace."""
+        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
+
+    @property
+    def budget(self) -> Budget:
+        """How much healing there may be."""
+        return Budget(self.heals_per_run, self.heals_per_pattern, self.heals_per_subject)
+
+    @classmethod
+    def load(
+        cls,
+        given: Iterable[str] = (),
+        config: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> Thresholds:
+        """Thresholds from wherever they are set; the source that is named first wins.
+
+        Args:
+            given: `NAME=VALUE`, as on a command line.
+            config: A TOML file with a table `[thresholds]`.
+            environment: Variables; those that are called `DIG_` and a threshold count.
+
+        Raises:
+            SettingsError: A value is wrong, or a name is none; the message says where.
+        """
+        values: dict[str, Any] = {}
+        sources = [_from_file(config)] if config is not None else []
+        sources += [_from_environment(environment), _from_arguments(given)]
+        for source in sources:
+            for where, name, value in source:
+                values[name] = cls._checked(where, name, value)
+        return cls(**values)
+
+    @classmethod
+    def changed(cls, limits: Limits, given: Iterable[str]) -> Limits:
+        """The limits of a trace with some of them set anew, to see what would be found then.
+
+        Raises:
+            SettingsError: A value is wrong, or a name is none of a trace's limits.
+        """
+        known = [field.name for field in fields(Limits)]
+        for where, name, value in _from_arguments(given):
+            if name in cls.model_fields and name not in known:
+                raise SettingsError(
+                    f"{where}: a trace has no {name}; known are: {', '.join(known)}"
+                )
+            limits = replace(limits, **{name: cls._checked(where, name, value)})
+        return limits
+
+    @classmethod
+    def _checked(cls, where: str, name: str, value: Any) -> Any:
+        if name not in cls.model_fields:
+            close = get_close_matches(name, cls.model_fields, 1)
+            hint = f"did you mean {close[0]}?" if close else f"known are: {_known()}"
+            raise SettingsError(f"{where}: there is no threshold {name!r}; {hint}")
+        if isinstance(value, bool) and cls.model_fields[name].annotation is not bool:
+            raise SettingsError(f"{where}: {name} is {value!r}; it must be a number")
+        try:
+            return getattr(cls.model_validate({name: value}), name)
+        except ValidationError as error:
+            what = error.errors()[0]["msg"]
+            raise SettingsError(
+                f"{where}: {name} is {value!r}: {what[0].lower()}{what[1:]}"
+            ) from None
+
+
+def _known() -> str:
+    return ", ".join(Thresholds.model_fields)
+
+
+Setting = tuple[str, str, Any]
+"""Where it was set, its name, its value."""
+
+
+def _from_arguments(given: Iterable[str]) -> Iterator[Setting]:
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SettingsError(
+                f"--set {text}: write it as NAME=VALUE, mc_window_s=20 for instance"
+            )
+        yield f"--set {text}", name.strip(), value.strip()
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
+    for name in Thresholds.model_fields:
+        variable = PREFIX + name.upper()
+        if variable in environment:
+            yield f"environment variable {variable}", name, environment[variable]
+    known = [PREFIX + name.upper() for name in Thresholds.model_fields]
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX) and variable not in known:
+            close = get_close_matches(variable, known, 1, 0.8)
+            if close:
+                raise SettingsError(
+                    f"environment variable {variable} is no threshold; did you mean {close[0]}?"
+                )
+
+
+def _from_file(path: Path) -> Iterator[Setting]:
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get(TABLE)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path} has no table [{TABLE}]; thresholds stand below that line")
+    for name, value in table.items():
+        yield f"{path}, [{TABLE}]", name, value

@@ -1,0 +1,198 @@
+"""The graph of what a fault brought about: nodes in states, verified steps between them, alarms.
+
+What each state, rule and test means is in docs/faults-verification.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from dig._util.text import first_wrong
+from dig.errors import RecordError
+
+NodeType = Literal["agent", "activation", "event", "part", "outcome", "finding"]
+NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
+
+TASK = "task"
+"""The component of the parts of the task."""
+OUTCOME = "outcome"
+"""The component of what a run came to: its answer, its end, and the errors that were found."""
+COMPONENT = "component"
+"""The type, and the state, of the nodes of a projection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Something in a state that it is not in without the fault.
+
+    Attributes:
+        type: What it is.
+        name: Which one: an agent's name, an id of the trace, a range of elements `2000-3000`, the
+            record of a finding, or empty for the outcome.
+        component: Whose it is: an agent's name, `task` or `outcome`.
+        state: One of the vocabulary of its type.
+        onset_t: The record at which the state is first visible in the faulted run.
+        onset_s: That moment, in seconds since the run began.
+        test: Which test says that it deviates, by name.
+        value: What was measured in the faulted run.
+        twin: The same in the run without the fault; ``None``: there is no counterpart.
+        baseline: How likely it is to see such a value without a fault: a share of the baseline.
+    """
+
+    type: str
+    name: str
+    component: str
+    state: str
+    onset_t: int
+    onset_s: float
+    test: str
+    value: float | None = None
+    twin: float | None = None
+    baseline: float | None = None
+
+    @property
+    def id(self) -> str:
+        """`event:e37:lost`, `outcome:wrong`; of a node in a projection its component."""
+        if self.type == COMPONENT:
+            return self.component
+        return ":".join(part for part in (self.type, self.name, self.state) if part)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    """A step: that the source is in its state is why the target is in its own.
+
+    Attributes:
+        source: A node's id.
+        target: A node's id.
+        rule: The rule that admits the step; in a projection the rules, with commas.
+    """
+
+    source: str
+    target: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RootCause:
+    """Where a failure began: a component, and the kind of its fault."""
+
+    component: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CausalGraph:
+    """Verified consequences of one or several faults in one run.
+
+    Attributes:
+        nodes: In order of their onset.
+        edges: Between ids of nodes, in the order of these.
+        root_causes: What was injected.
+        alarms: The ids of the nodes at which somebody would notice the failure.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    root_causes: tuple[RootCause, ...] = ()
+    alarms: tuple[str, ...] = ()
+
+    def node(self, name: str) -> Node:
+        """The node with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for node in self.nodes:
+            if node.id == name:
+                return node
+        raise KeyError(name)
+
+    def to_json(self) -> dict[str, Any]:
+        """The graph as `causal_graph.json` has it."""
+        return {
+            "nodes": [{"id": node.id, **asdict(node)} for node in self.nodes],
+            "edges": [asdict(edge) for edge in self.edges],
+            "root_causes": [asdict(cause) for cause in self.root_causes],
+            "alarms": list(self.alarms),
+        }
+
+    @classmethod
+    def read(cls, body: Any) -> CausalGraph:
+        """The graph that `to_json` made this of.
+
+        Raises:
+            RecordError: It is none; the message says where.
+        """
+        graph = cls(
+            tuple(_all(Node, body, "nodes")),
+            tuple(_all(Edge, body, "edges")),
+            tuple(_all(RootCause, body, "root_causes")),
+            tuple(map(str, _list(body, "alarms"))),
+        )
+        known = {node.id for node in graph.nodes}
+        named = {end for edge in graph.edges for end in (edge.source, edge.target)}
+        for name in sorted(named.union(graph.alarms), key=str):
+            if name not in known:
+                raise RecordError(f"the causal graph names {name!r}, which is none of its nodes")
+        return graph
+
+    def project(self) -> CausalGraph:
+        """The same over components: agents, `task` and `outcome`; steps within one fall away."""
+        at: dict[str, Node] = {}
+        for node in self.nodes:  # in order of onset
+            at.setdefault(node.component, node)
+        component = {node.id: node.component for node in self.nodes}
+        rules: dict[tuple[str, str], set[str]] = {}
+        for edge in self.edges:
+            source, target = component[edge.source], component[edge.target]
+            if source != target:
+                rules.setdefault((source, target), set()).add(edge.rule)
+        return CausalGraph(
+            tuple(_as_component(node) for node in at.values()),
+            tuple(Edge(*ends, ",".join(sorted(names))) for ends, names in sorted(rules.items())),
+            self.root_causes,
+            tuple(dict.fromkeys(component[alarm] for alarm in self.alarms)),
+        )
+
+
+def _as_component(node: Node) -> Node:
+    return Node(
+        type=COMPONENT,
+        name=node.component,
+        component=node.component,
+        state=COMPONENT,
+        onset_t=node.onset_t,
+        onset_s=node.onset_s,
+        test=node.test,
+    )
+
+
+_T = TypeVar("_T", Node, Edge, RootCause)
+_ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
+    kind: TypeAdapter(kind) for kind in (Node, Edge, RootCause)
+}
+
+
+def _list(body: Any, key: str) -> list[Any]:
+    values = body.get(key) if isinstance(body, Mapping) else None
+    if not isinstance(values, list):
+        raise RecordError(f"a causal graph has a list under the key {key!r}")
+    return values
+
+
+def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
+    names = {field.name for field in fields(kind)}
+    for place, row in enumerate(_list(body, key)):
+        given = set(row) - {"id"} if isinstance(row, Mapping) else set()
+        if given != names:
+            told = ", ".join(sorted(names))
+            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {told}")
+        try:
+            yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
+        except ValidationError as error:
+            raise RecordError(f"{key}[{place}].{': '.join(first_wrong(error))}") from None

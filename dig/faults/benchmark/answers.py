@@ -1,0 +1,114 @@
+"""What somebody answers who was shown the traces of a set: a JSON file with a schema.
+
+    {"format": "digmon-answers", "version": 1, "by": "who answers",
+     "answers": {"i0007": {
+        "root_causes": [{"component": "agent-3", "kind": "drop", "evidence": [41]}],
+        "propagation": [{"source": "agent-3", "target": "outcome", "evidence": [41, 97]}]}}}
+
+A component is an agent's name, `task` (the parts that the work is made of) or `outcome` (what the
+run came to). Evidence is numbers of records, the `t` of the trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from dig._util.text import one_line
+from dig.faults.inject.catalogue import KINDS
+
+from .reading import read_model
+
+FORMAT: Final = "digmon-answers"
+VERSION: Final = 1
+
+
+def _known(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(
+            f"there is no kind of fault {one_line(repr(kind), 60)}; known are: {', '.join(KINDS)}"
+        )
+    return kind
+
+
+def _once(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(numbers))
+
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+FaultKind = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": [*KINDS]})]
+RecordNumber = Annotated[int, Field(ge=0)]
+Evidence = Annotated[tuple[RecordNumber, ...], AfterValidator(_once)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class RootCause(_Part):
+    """Where a failure began, and how."""
+
+    component: Name
+    """The agent at fault, by name."""
+    kind: FaultKind
+    """The kind of fault, a name of the catalogue (`digmon faults`)."""
+    evidence: Evidence = ()
+    """Numbers of records that show it; they should be about the component."""
+
+
+class Step(_Part):
+    """One step on the way from cause to consequence: what went wrong here made that go wrong."""
+
+    source: Name
+    """The component that the step leads from: an agent, `task` or `outcome`."""
+    target: Name
+    """The component that it leads to."""
+    evidence: Evidence = ()
+    """Numbers of records that show it; they should be about one of the two."""
+
+
+class Answer(_Part):
+    """What somebody says about one run; nothing at all, if nothing was wrong with it."""
+
+    root_causes: tuple[RootCause, ...] = ()
+    """Every root cause: two, where two faults met."""
+    propagation: tuple[Step, ...] = ()
+    """How the failure went on from there."""
+
+
+class Answers(_Part):
+    """Answers about a set. A run that is not among them counts as answered by nothing."""
+
+    format: Literal["digmon-answers"] = FORMAT
+    """Says what the file is."""
+    version: Literal[1] = VERSION
+    """Of this schema."""
+    by: str = ""
+    """Who answers."""
+    answers: Mapping[str, Answer]
+    """An answer for each run, by its name in the set."""
+
+    def text(self) -> str:
+        """The file."""
+        return json.dumps(self.model_dump(), ensure_ascii=True, indent=1) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a file of answers."""
+    return Answers.model_json_schema()
+
+
+def read_answers(path: Path) -> Answers:
+    """The answers of a file.
+
+    Raises:
+        SettingsError: It cannot be read, or is not what the schema says; the message names the
+            place in it.
+    """
+    return read_model(Answers, path)

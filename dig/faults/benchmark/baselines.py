@@ -1,0 +1,229 @@
+"""Who says where a failure came from, by the trace alone; those here are the floor to beat.
+
+None of them follows causes. What they know beside a trace is the public part of a set: which kinds
+of faults there are with which first error, and what runs without a fault are like.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Protocol
+
+from dig._util.text import one_line
+from dig.diagnosis.causes import OUTCOME
+from dig.diagnosis.components import blamed
+from dig.errors import DigError, SettingsError
+from dig.faults.inject.catalogue import KINDS
+from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
+from dig.tasks.named import load
+
+from .answers import Answer, Answers, RootCause, Step
+from .deviations import SIGNS, Usual
+from .instances import BASELINE, FaultSet, Instance
+from .reading import read_run
+
+
+class Attributor(Protocol):
+    """Says what went wrong in a run."""
+
+    def __call__(self, run: Sequence[Record], /) -> Answer:
+        """The causes of what went wrong, by the records of the trace; none, if nothing did."""
+        ...
+
+
+def random_agent(known: FaultSet) -> Attributor:
+    """Any agent, any kind; the same for the same run."""
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        first = _header(run)
+        chance = random.Random(f"random/{first.run}/{len(run)}")
+        return _blame(run, chance.choice(first.agents), chance.choice([*KINDS]), len(run) - 1)
+
+    return attribute
+
+
+def last_agent(known: FaultSet) -> Attributor:
+    """Who worked last."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        last = _last(run)
+        return _blame(run, last.agent, kind_of(run), last.t) if last else Answer()
+
+    return attribute
+
+
+def most_findings(known: FaultSet) -> Attributor:
+    """Who is named most often by what was found; of equals who was named first."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        named: Counter[str] = Counter()
+        first: dict[str, int] = {}
+        for finding, agents in blamed(run):
+            for agent in agents:
+                named[agent] += 1
+                first.setdefault(agent, finding.t)
+        if not named:
+            return Answer()
+        agent = max(named, key=lambda name: named[name])
+        return _blame(run, agent, kind_of(run), first[agent])
+
+    return attribute
+
+
+def first_finding(known: FaultSet) -> Attributor:
+    """Whom the first finding is about."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        for finding, agents in blamed(run):
+            if agents:
+                return _blame(run, agents[0], kind_of(run), finding.t)
+        return Answer()
+
+    return attribute
+
+
+def earliest_deviation(known: FaultSet) -> Attributor:
+    """Who was the first to do what runs without a fault hardly ever have."""
+    runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
+    for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
+        run = read_run(path)
+        runs.setdefault(_sort(run), []).append(run)
+    usual = {sort: Usual.of(some) for sort, some in runs.items()}
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        like = usual.get(_sort(run))
+        sign = like.first_unusual(run) if like else None
+        return _blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
+
+    return attribute
+
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        "random": random_agent,
+        "last_agent": last_agent,
+        "most_findings": most_findings,
+        "first_finding": first_finding,
+        "earliest_deviation": earliest_deviation,
+    }
+)
+"""By name: what makes one, from a set of which it may look at the public part."""
+
+
+def attributor(name: str, known: FaultSet) -> Attributor:
+    """The one with a name, or a user's own as `module:object`: a function of a run's records.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    if name in ATTRIBUTORS:
+        return ATTRIBUTORS[name](known)
+    if ":" not in name:
+        raise SettingsError(
+            f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
+            "as module:object"
+        )
+    found: Attributor = load(name, "attributor")
+    if not callable(found):
+        raise SettingsError(f"{name} is no function of a run's records but {_told(found)}")
+    return found
+
+
+def attribute_all(
+    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Answers:
+    """What an attributor answers about every run of a set.
+
+    Raises:
+        SettingsError: There is none of this name, it raises something, or what it answers is no
+            answer.
+    """
+    attribute = attributor(name, known)
+    answers: dict[str, Answer] = {}
+    total = len(known.index.instances)
+    for instance in known.instances():
+        answers[instance.entry.id] = _answer(name, attribute, instance)
+        progress("answers", len(answers), total)
+    return Answers(by=name, answers=answers)
+
+
+def _answer(name: str, attribute: Attributor, instance: Instance) -> Answer:
+    try:
+        answer = attribute(instance.records())
+    except DigError:
+        raise
+    except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
+        raise SettingsError(f"{name} raised {_told(error)} about {instance.entry.id}") from error
+    if not isinstance(answer, Answer):
+        raise SettingsError(
+            f"{name} answered {_told(answer)} about {instance.entry.id}; it must be a "
+            "dig.faults.benchmark.answers.Answer"
+        )
+    return answer
+
+
+def _told(value: object) -> str:
+    try:
+        return one_line(repr(value), 80)
+    except Exception:  # it may be of a user's own class
+        return f"a {type(value).__name__}"
+
+
+def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
+    """A guess at a kind: the most frequent one of the public runs with the same first finding."""
+    found: dict[str | None, Counter[str]] = {}
+    for instance in known.labelled("public"):
+        for fault in instance.label().faults:
+            for pattern in {_first_pattern(instance.records()), None}:
+                found.setdefault(pattern, Counter())[fault["kind"]] += 1
+
+    def kind_of(run: Sequence[Record]) -> str:
+        kinds = found.get(_first_pattern(run)) or found[None]
+        return max(sorted(kinds), key=lambda kind: kinds[kind])
+
+    return kind_of
+
+
+def _first_pattern(run: Sequence[Record]) -> str | None:
+    return next((record.pattern for record in run if isinstance(record, FindingRow)), None)
+
+
+def _header(run: Sequence[Record]) -> Run:
+    first = run[0]
+    if not isinstance(first, Run):
+        raise SettingsError("a trace begins with a record of kind `run`")
+    return first
+
+
+def _sort(run: Sequence[Record]) -> tuple[object, ...]:
+    """What tells runs of one sort from others, as far as a trace tells it."""
+    first = _header(run)
+    to = next((record.to for record in run if isinstance(record, Emit)), None)
+    return (first.task, first.agents, to)
+
+
+def _last(run: Sequence[Record]) -> Start | None:
+    """The start of the activation that ended last."""
+    starts = {record.activation: record for record in run if isinstance(record, Start)}
+    ends = [record for record in run if isinstance(record, End)]
+    return starts[ends[-1].activation] if ends else None
+
+
+def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
+    """It was this agent; from there it went to whoever worked last, and to the outcome."""
+    last = _last(run)
+    way = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
+    return Answer(
+        root_causes=(RootCause(component=agent, kind=kind, evidence=(t,)),),
+        propagation=tuple(
+            Step(source=source, target=target, evidence=(len(run) - 1,))
+            for source, target in pairwise(way)
+        ),
+    )

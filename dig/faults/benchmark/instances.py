@@ -1,0 +1,291 @@
+"""A set of instances on disk: what its files are called, and how they are read.
+
+    set.json                     what there is, with checksums
+    CARD.md  dropped.json        what the set is, and what was left out of it, and why
+    baseline/CONFIGURATION/      runs without a fault: their traces, and endings.json
+    baseline/CONFIGURATION.json  what they come to, measure by measure
+    public/INSTANCE/             trace.dig.jsonl twin.dig.jsonl label.json causal_graph.json
+    held-out/INSTANCE/           trace.dig.jsonl
+    held-out-labels/INSTANCE/    twin.dig.jsonl label.json causal_graph.json
+
+The labels of the held-out part are in a folder of their own, which can be kept back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+)
+
+from dig._util.text import one_line
+from dig.diagnosis.causes import CausalGraph
+from dig.errors import RecordError, SettingsError
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.placing import Injection
+from dig.faults.inject.playing import Played
+from dig.graph.records import Record
+from dig.tasks.experiment.results import MOST, Amount, Count
+from dig.tasks.run.team_run import Recipients, TeamRun
+from dig.traces.journal.reader import TRACE
+
+from .reading import check_sum, read_model, read_run, read_text
+
+FORMAT: Final = "digmon-fault-set"
+VERSION: Final = 1
+
+INDEX = "set.json"
+DROPPED = "dropped.json"
+CARD = "CARD.md"
+BASELINE = "baseline"
+LABELS = "held-out-labels"
+
+TWIN = "twin.dig.jsonl"
+LABEL = "label.json"
+GRAPH = "causal_graph.json"
+FILES = (TRACE, TWIN, LABEL, GRAPH)
+
+Split = Literal["public", "held-out"]
+InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""The name of a folder; it leads nowhere else."""
+Sum = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Ending(_Part):
+    """How a run ended: what it came to, whether its answer is valid and how far off, and what was
+    found in it, by pattern."""
+
+    outcome: str
+    valid: bool
+    rmse: Amount | None
+    seconds: Amount
+    raised: Mapping[str, Count]
+
+    @classmethod
+    def of(cls, played: Played) -> Ending:
+        """How a run that was played ended."""
+        result, score = played.result, played.score
+        return cls(
+            outcome=result.outcome,
+            valid=result.outcome == "submitted" and (score is None or score.valid),
+            rmse=score.rmse if score else None,
+            seconds=result.seconds,
+            raised=result.raised(),
+        )
+
+
+def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(run.get("method"), str) or run.get("to") not in [*get_args(Recipients)]:
+        raise ValueError("it does not say by which method it went, or who was given the problem")
+    return run
+
+
+def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        Fault.read(row)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+    return row
+
+
+_INJECTION = TypeAdapter(Injection)
+
+
+def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = _INJECTION.validate_python(row)
+    if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
+        raise ValueError("no record has such a number, or such a time")
+    return found.to_json()
+
+
+_FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
+_InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
+
+
+class Label(_Part):
+    """What was done to a run, and what came of it.
+
+    Attributes:
+        instance: The instance.
+        configuration: What sort of run it is.
+        run: All settings of the run, without the faults.
+        faults: The faults; the prominent one first.
+        injections: Where they showed themselves in the trace.
+        faulted: How the run ended.
+        twin: How the same run ends without faults.
+    """
+
+    instance: str
+    configuration: str
+    run: Annotated[Mapping[str, Any], AfterValidator(_run)]
+    faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
+    injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
+    faulted: Ending
+    twin: Ending
+
+    @property
+    def team_run(self) -> TeamRun:
+        """The run, to be played again.
+
+        Raises:
+            SettingsError: It is none of simulated agents: no code is run because a file names it.
+        """
+        try:
+            return TeamRun.read_simulated(self.run)
+        except SettingsError as error:
+            raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
+
+    @property
+    def is_healed(self) -> bool:
+        """Whether failures were healed in the run."""
+        return bool(self.run["method"] != "mas")
+
+    @property
+    def injected(self) -> tuple[Fault, ...]:
+        """The faults."""
+        return tuple(Fault.read(fault) for fault in self.faults)
+
+    @property
+    def kind(self) -> str:
+        """The kinds of the faults: `drop`, or `drop + slow`."""
+        return " + ".join(fault["kind"] for fault in self.faults)
+
+
+def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
+    if {*sums} != {*FILES}:
+        raise ValueError(f"there is one for each of {', '.join(FILES)}")
+    return sums
+
+
+class Entry(_Part):
+    """A line of the index: what may be known of an instance without its label."""
+
+    id: InstanceId
+    split: Split
+    configuration: str
+    task: str
+    size: Count
+    agents: Count
+    records: Count
+    sha256: Annotated[Mapping[str, Sum], AfterValidator(_of_each_file)]
+
+
+def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    for name, times in Counter(entry.id for entry in entries).items():
+        if times > 1:
+            raise ValueError(f"{name} stands there {times} times")
+    return entries
+
+
+class Index(_Part):
+    """What a set holds."""
+
+    format: Literal["digmon-fault-set"] = FORMAT
+    version: Literal[1] = VERSION
+    seed: int
+    instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance of a set; the checksum of each file is compared as it is read.
+
+    Attributes:
+        entry: Its line in the index.
+        folder: Where its trace is.
+        labels: Where all else is, unless it was kept back.
+    """
+
+    entry: Entry
+    folder: Path
+    labels: Path
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its label is there."""
+        return (self.labels / LABEL).is_file()
+
+    def records(self) -> tuple[Record, ...]:
+        """The run's records."""
+        return read_run(self._checked(self.folder / TRACE))
+
+    def twin(self) -> tuple[Record, ...]:
+        """The records of the same run without faults."""
+        return read_run(self._checked(self.labels / TWIN))
+
+    def label(self) -> Label:
+        """What was done to the run."""
+        return read_model(Label, self._checked(self.labels / LABEL))
+
+    def graph(self) -> CausalGraph:
+        """What came of it, and how."""
+        path = self._checked(self.labels / GRAPH)
+        try:
+            return CausalGraph.read(json.loads(read_text(path)))
+        except RecordError as error:
+            raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
+
+    def _checked(self, path: Path) -> Path:
+        """A file whose checksum was compared with the one of the index."""
+        check_sum(path, self.entry.sha256[path.name])
+        return path
+
+
+@dataclass(frozen=True)
+class FaultSet:
+    """A set of instances.
+
+    Attributes:
+        path: Where it is.
+        index: What it holds.
+    """
+
+    path: Path
+    index: Index
+
+    @classmethod
+    def open(cls, path: Path) -> FaultSet:
+        """The set in a directory.
+
+        Raises:
+            SettingsError: There is none.
+        """
+        if not (path / INDEX).is_file():
+            raise SettingsError(
+                f"{path} holds no set, since it has no {INDEX}; `digmon bench make` makes one"
+            )
+        return cls(path, read_model(Index, path / INDEX))
+
+    def instances(self, *splits: Split) -> Iterator[Instance]:
+        """The instances, those of some parts alone if parts are named, in order of their ids."""
+        for entry in self.index.instances:
+            if not splits or entry.split in splits:
+                folder = self.path / entry.split / entry.id
+                labels = folder if entry.split == "public" else self.path / LABELS / entry.id
+                yield Instance(entry, folder, labels)
+
+    def labelled(self, *splits: Split) -> list[Instance]:
+        """The same, as far as their labels are there.
+
+        Raises:
+            SettingsError: None is.
+        """
+        found = [one for one in self.instances(*splits) if one.is_labelled]
+        if not found:
+            raise SettingsError(f"{self.path} has no labels of the instances that are asked for")
+        return found

@@ -1,0 +1,104 @@
+"""Files of sets of faults, which anybody may have made: read strictly, and compared."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dig._util.text import cut, one_line
+from dig.errors import RecordError, RuleError, SettingsError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Record
+from dig.traces.journal.files import open_file, read_file
+from dig.traces.journal.json_text import parse
+from dig.traces.journal.reader import read_records
+from dig.traces.journal.segments import fault
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def read_model(model: type[T], path: Path) -> T:
+    """What a file of JSON describes.
+
+    Raises:
+        SettingsError: It cannot be read, or describes none; the message names the place in it.
+    """
+    text = read_text(path)
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise SettingsError(f"{path}: {_said(error)}") from None
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of strict JSON.
+
+    Raises:
+        SettingsError: It cannot be read, or is no such JSON.
+    """
+    try:
+        text = read_file(path).decode("utf-8")
+        parse(text, "the file")  # what is stricter than pydantic: no key twice, bounded depth
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecordError) as error:
+        raise SettingsError(f"{path} is not JSON: {one_line(error)}") from None
+    return text
+
+
+def read_run(path: Path) -> tuple[Record, ...]:
+    """The records of a trace that keeps the rules of the graph: what is done with them may rely on
+    them.
+
+    Raises:
+        TraceError: It cannot be read or breaks a rule; the line is named.
+    """
+    graph, records = InteractionGraph(), tuple(read_records(path))
+    for number, record in enumerate(records, 1):
+        try:
+            graph.apply(record)
+        except RuleError as error:
+            raise fault(path, number, str(error)) from None
+    return records
+
+
+def check_sum(path: Path, expected: str) -> None:
+    """Make sure that a file is the one that it was.
+
+    Raises:
+        SettingsError: It cannot be read, or has another checksum.
+    """
+    try:
+        with open_file(path) as file:
+            found = sha256()
+            while piece := file.read(1 << 20):
+                found.update(piece)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    if found.hexdigest() != expected:
+        raise SettingsError(
+            f"{path} is not the file that was made: its checksum is not the one of the set"
+        )
+
+
+def _said(error: ValidationError) -> str:
+    """The first things that are wrong, each with its place."""
+    found = error.errors(include_url=False, include_input=False)
+    parts = [f"{_place(one['loc'])}: {_lowered(one['msg'])}" for one in found]
+    return one_line(cut(parts, "; ", most=3))
+
+
+def _place(steps: tuple[int | str, ...]) -> str:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return place.removeprefix(".") or "the file"
+
+
+def _lowered(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

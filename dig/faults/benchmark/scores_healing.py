@@ -1,0 +1,138 @@
+"""What healing is worth against known faults: the same run with the same faults, healed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dig.faults.inject.playing import play
+from dig.tasks.experiment.intervals import mean
+from dig.tasks.experiment.table import Table, Value
+from dig.tasks.experiment.workers import Workers
+
+from .instances import Ending, FaultSet, Label
+from .intervals import as_json, share
+
+COLUMNS = (
+    "valid, unhealed", "valid, healed", "valid, gained", "saved", "made worse", "RMSE, gained",
+    "s, more", "valid, lost for good", "RMSE, left",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run, unhealed and healed.
+
+    Attributes:
+        kind: The kinds of its faults.
+        plain: How it ended without healing.
+        healed: How it ended with healing.
+        unharmed: How it ends with healing and without faults.
+    """
+
+    kind: str
+    plain: Ending
+    healed: Ending
+    unharmed: Ending
+
+
+@dataclass(frozen=True)
+class HealingScores:
+    """Pairs of runs."""
+
+    pairs: tuple[Pair, ...]
+
+    def table(self) -> Table:
+        """A row a kind of fault."""
+        return Table(
+            "healing",
+            "The same runs with the same faults, unhealed and healed",
+            ["fault", "runs", *COLUMNS],
+            [[kind, len(some), *_cells(kind, some)] for kind, some in self._by_kind()],
+            [
+                "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
+                "both answers are valid (negative is better). Saved: only the healed one is valid. "
+                "Made worse: only the unhealed one is, or the healed one's RMSE is larger. More "
+                "seconds: where both answer. Lost for good and left: healed with the fault less "
+                "healed without it. An interval without a width: all pairs came to the same.",
+            ],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as plain JSON."""
+        return {
+            kind: {
+                column: as_json(cell.ours) if isinstance(cell, Value) else cell
+                for column, cell in zip(COLUMNS, _cells(kind, some), strict=True)
+            }
+            for kind, some in self._by_kind()
+        }
+
+    def _by_kind(self) -> list[tuple[str, list[Pair]]]:
+        kinds = sorted({one.kind for one in self.pairs}, key=lambda kind: (" + " in kind, kind))
+        of = [(kind, [one for one in self.pairs if one.kind == kind]) for kind in kinds]
+        return [*of, ("all", list(self.pairs))]
+
+
+def score_healing(
+    known: FaultSet, *, jobs: int = 1,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> HealingScores:  # fmt: skip
+    """Play the runs of a set again, with healing.
+
+    Args:
+        known: The set; runs without labels are left out, and those that were healed already.
+        jobs: How many processes work at once.
+        progress: Is told how far it has come.
+
+    Raises:
+        SettingsError: It has no labels.
+    """
+    labels = [label for one in known.labelled() if not (label := one.label()).is_healed]
+    pairs: list[Pair] = []
+    with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
+        for pair in workers.each(heal, labels):
+            pairs.append(pair)
+            progress("runs", len(pairs), len(labels))
+    return HealingScores(tuple(pairs))
+
+
+def heal(label: Label) -> Pair:
+    """Play one run with healing, with its faults and without."""
+    run = replace(label.team_run, method="dig")
+    return Pair(
+        label.kind, label.faulted, Ending.of(play(run, label.injected)), Ending.of(play(run))
+    )
+
+
+def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
+    def value(what: str, values: Sequence[float]) -> Value:
+        return Value(mean(values, f"{what} of {kind}"))
+
+    answered = [
+        one for one in some
+        if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
+    ]  # fmt: skip
+    return [
+        Value(share([one.plain.valid for one in some])),
+        Value(share([one.healed.valid for one in some])),
+        value("gained", [one.healed.valid - one.plain.valid for one in some]),
+        sum(one.healed.valid and not one.plain.valid for one in some),
+        sum(_is_worse(one) for one in some),
+        value("rmse", _differences([(one.healed, one.plain) for one in some])),
+        value("seconds", [one.healed.seconds - one.plain.seconds for one in answered]),
+        value("lost", [one.unharmed.valid - one.healed.valid for one in some]),
+        value("left", _differences([(one.healed, one.unharmed) for one in some])),
+    ]
+
+
+def _differences(pairs: Sequence[tuple[Ending, Ending]]) -> list[float]:
+    """How much larger the RMSE of the first is, where both answers have one."""
+    return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
+
+
+def _is_worse(pair: Pair) -> bool:
+    if pair.plain.valid != pair.healed.valid:
+        return pair.plain.valid
+    return any(difference > 0 for difference in _differences([(pair.healed, pair.plain)]))

@@ -1,0 +1,170 @@
+"""Writes a set down, as `dig.faults.benchmark.instances` reads it; nothing is there before all is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dig.errors import SettingsError
+from dig.faults.inject.playing import Played, lines, play
+from dig.faults.truth.baseline import Baseline
+from dig.tasks.experiment.workers import Workers
+from dig.traces.journal.reader import TRACE
+
+from .candidates import Configuration, Recipe
+from .card import card
+from .instances import (
+    BASELINE,
+    CARD,
+    DROPPED,
+    GRAPH,
+    INDEX,
+    LABEL,
+    LABELS,
+    TWIN,
+    Ending,
+    Entry,
+    Index,
+    Label,
+    Split,
+)  # fmt: skip
+from .making import Harvest, Made, Progress, harvest, splits
+
+ENDINGS = "endings.json"
+
+
+def make_set(
+    out: Path, recipe: Recipe, *, jobs: int = 1,
+    progress: Progress = lambda what, done, total: None,
+) -> Index:  # fmt: skip
+    """Make a set of verified instances.
+
+    Args:
+        out: An empty directory, or one that is made. While the set is being made it is in a hidden
+            one within, so that an interruption leaves nothing half done.
+        recipe: What is made; the same one gives the same bytes.
+        jobs: How many processes work at once.
+        progress: Is told how far it has come.
+
+    Raises:
+        SettingsError: The directory cannot be used, or there are not so many instances to be had.
+        KeyboardInterrupt: It was interrupted; nothing is left.
+    """
+    workers = Workers(jobs, "the making", "make it with fewer --jobs")
+    with _filling(out) as folder, workers:
+        baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
+        found = harvest(recipe, baselines, workers, progress)
+        entries = tuple(
+            _write_instance(folder, f"i{number:04}", split, made)
+            for number, (split, made) in enumerate(splits(found.made, recipe.seed), 1)
+        )
+        index = Index(seed=recipe.seed, instances=entries)
+        _write(folder / INDEX, _json(index.model_dump()))
+        _write(folder / DROPPED, _json(_dropped(found)))
+        _write(folder / CARD, card(index, found, recipe).encode())
+    return index
+
+
+@contextmanager
+def _filling(out: Path) -> Iterator[Path]:
+    """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
+
+    Within it, since `out` may be another file system, or where somebody stands.
+    """
+    is_new = not out.exists()
+    try:
+        if not is_new and (not out.is_dir() or any(out.iterdir())):
+            raise SettingsError(f"{out} is not empty; name another directory for the set")
+        out.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".making.", dir=out))
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
+    try:
+        yield folder
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+            path.rename(out / path.name)  # the index last: before, there is no set
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
+
+
+def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+    configuration = made.candidate.stratum.configuration
+    label = Label(
+        instance=name,
+        configuration=configuration.name,
+        run=made.run,
+        faults=made.faults,
+        injections=made.injections,
+        faulted=made.faulted,
+        twin=made.unharmed,
+    )
+    files = {
+        TRACE: made.trace,
+        TWIN: made.twin,
+        LABEL: _json(label.model_dump()),
+        GRAPH: _json(made.graph.to_json()),
+    }
+    labels = split if split == "public" else LABELS
+    for file, data in files.items():
+        _write(folder / (split if file == TRACE else labels) / name / file, data)
+    return Entry(
+        id=name,
+        split=split,
+        configuration=configuration.name,
+        task=configuration.task,
+        size=configuration.size,
+        agents=configuration.agents,
+        records=made.records,
+        sha256={file: sha256(data).hexdigest() for file, data in files.items()},
+    )
+
+
+def _write_baseline(
+    folder: Path, recipe: Recipe, workers: Workers, progress: Progress
+) -> dict[Configuration, Baseline]:
+    """The runs that instances are held against, how each of them ended, and what they come to."""
+    wanted = [run for one in recipe.configurations for run in recipe.baseline(one)]
+    played = workers.each(play, wanted)
+    found: dict[Configuration, Baseline] = {}
+    for configuration in recipe.configurations:
+        runs: list[Played] = []
+        for number, run in enumerate(islice(played, recipe.baseline_runs)):
+            runs.append(run)
+            _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(run.records))
+            done = len(found) * recipe.baseline_runs + len(runs)
+            progress("runs without a fault", done, len(wanted))
+        endings = [Ending.of(run).model_dump() for run in runs]
+        _write(folder / configuration.name / ENDINGS, _json(endings))
+        found[configuration] = Baseline.from_runs(runs)
+        _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))
+    return found
+
+
+def _dropped(found: Harvest) -> Mapping[str, Any]:
+    return {
+        "tried": found.tried,
+        "kept": len(found.made),
+        "dropped": {
+            kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
+        },
+    }
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)

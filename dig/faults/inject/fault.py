@@ -1,0 +1,166 @@
+"""One fault: what goes wrong with whom, and when."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dig._util.text import one_line
+from dig.detectors.thresholds import MOST_SECONDS
+from dig.errors import SettingsError
+
+from .catalogue import Kind, kind_of
+from .injector import Parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A kind of fault, put on one agent for a while.
+
+    Attributes:
+        kind: Its name in `dig.faults.inject.catalogue.KINDS`.
+        target: The agent.
+        start_s: When it begins to act, in seconds since the run began. An activation that starts
+            in the window is one that it acts on, with all that the activation sends.
+        end_s: When it has stopped acting; ``None``: it never does.
+        parameters: What the kind is told, by name. Those that are left out are filled in.
+    """
+
+    kind: str
+    target: str
+    start_s: float = 0.0
+    end_s: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: The message says what is wrong, and what there is.
+        """
+        known = kind_of(self.kind).parameters
+        for name in self.parameters:
+            if name not in known:
+                raise SettingsError(
+                    f"{self.kind} has no parameter {_shown(name)}; it has: {', '.join(known)}"
+                )
+        if not self.target or not isinstance(self.target, str):
+            raise SettingsError(
+                f"a fault needs a target, the name of an agent, not {_shown(self.target)}"
+            )
+        end_s = MOST_SECONDS if self.end_s is None else self.end_s
+        if not 0 <= self.start_s < end_s <= MOST_SECONDS:
+            raise SettingsError(
+                f"{self.kind} cannot begin at {self.start_s:g} s and end at {end_s:g} s"
+            )
+        chosen = {
+            name: _checked(self.kind, name, parameter, self.parameters.get(name, parameter.default))
+            for name, parameter in known.items()
+        }
+        object.__setattr__(self, "parameters", chosen)
+
+    def is_on(self, time_s: float) -> bool:
+        """Whether it acts at a time, in seconds since the run began."""
+        return self.start_s <= time_s and (self.end_s is None or time_s < self.end_s)
+
+    @property
+    def row(self) -> Kind:
+        """The row of its kind in the catalogue."""
+        return kind_of(self.kind)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, with all parameters."""
+        return {
+            "kind": self.kind,
+            "target": self.target,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "parameters": dict(self.parameters),
+        }
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> Fault:
+        """The fault that `to_json` tells of.
+
+        Raises:
+            SettingsError: It tells of none.
+        """
+        try:
+            return cls(**row)
+        except (TypeError, AttributeError, OverflowError) as error:
+            raise SettingsError(f"{_shown(row)} is no fault: {one_line(error)}") from None
+
+    @classmethod
+    def parse(cls, text: str) -> Fault:
+        """The fault that words tell of.
+
+        >>> Fault.parse("stall target=agent-3 start=10 end=30 seconds=5").parameters["seconds"]
+        5.0
+
+        Raises:
+            SettingsError: They tell of none; the message says how it is written.
+        """
+        try:
+            kind, *pairs = shlex.split(text) or [""]
+        except ValueError as error:
+            raise SettingsError(f"{_shown(text)} is not written as a fault is: {error}") from None
+        given: dict[str, str] = {}
+        for pair in pairs:
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise SettingsError(
+                    f"{one_line(kind, 40)}: {_shown(pair)} says nothing; write NAME=VALUE"
+                )
+            if name in given:
+                raise SettingsError(
+                    f"{one_line(kind, 40)}: {_shown(name)} is said twice; each fault is written by "
+                    "itself"
+                )
+            given[name] = value
+        if "target" not in given:
+            raise SettingsError(
+                f"{_shown(text)} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
+            )
+        target = given.pop("target")
+        start, end = given.pop("start", "0"), given.pop("end", None)
+        return cls(
+            kind=kind,
+            target=target,
+            start_s=_number("start", start),
+            end_s=None if end is None else _number("end", end),
+            parameters=given,
+        )
+
+
+def _shown(value: object) -> str:
+    """What somebody wrote, or what stands in a file."""
+    return one_line(repr(value), 80)
+
+
+def _number(name: str, text: Any) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError, OverflowError):
+        raise SettingsError(f"{name} is {_shown(text)}; it must be a number") from None
+
+
+def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
+    """A parameter's value, which may still be text, in its own type."""
+    if value is None and parameter.default is None:
+        return None
+    of = int if parameter.default is None else type(parameter.default)
+    if of is str:
+        if value not in parameter.choices:
+            known = ", ".join(parameter.choices)
+            raise SettingsError(f"{kind}: {name} is {_shown(value)}; it must be one of: {known}")
+        return value
+    number = _number(f"{kind}: {name}", value)
+    if not parameter.least <= number <= parameter.most or (of is int and number % 1):
+        whole = ", in whole numbers" if of is int else ""
+        raise SettingsError(
+            f"{kind}: {name} is {_shown(value)}; it goes from {parameter.least:g} "
+            f"to {parameter.most:g}{whole}"
+        )
+    return of(number)

@@ -1,0 +1,261 @@
+"""What a kind of fault is made of: a class with hooks, its parameters, and the moment they act at.
+
+A kind changes what an agent is shown (`seen`) or what it has decided (`decided`); neither the
+agent nor the monitor knows of it. Random numbers come from `Moment` alone, under a purpose of
+their own, so that a fault changes no other draw of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeVar
+
+from dig.graph.records import SYSTEM
+from dig.monitor.messages import Pending
+from dig.runtime.agents import Decision, NewEvent, Plan, View
+from dig.runtime.keyed_random import Draws
+
+from .calls import Call, Go
+from .payloads import Payloads
+
+_T = TypeVar("_T")
+
+NO_TURN = 0
+"""The turn of what is no activation: to come and to go."""
+
+Change = Literal["leave", "join"]
+"""What can become of an agent's place in the team."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a kind of fault.
+
+    Attributes:
+        meaning: What it says, with its unit.
+        default: The value that it has unless told, of the parameter's type; ``None``: there is
+            no limit, which is a whole number else.
+        null: The value with which the fault has no effect at all, if there is one.
+        least: The smallest value.
+        most: The largest value.
+        choices: All values, if they are names.
+    """
+
+    meaning: str
+    default: float | int | str | None
+    null: float | int | None = None
+    least: float = 0
+    most: float = float("inf")
+    choices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON; a bound that there is not is ``None``."""
+        most = None if self.most == float("inf") else self.most
+        return {**asdict(self), "most": most, "choices": list(self.choices)}
+
+
+Parameters = Mapping[str, Parameter]
+"""The parameters of a kind, by name."""
+
+PROBABILITY = Parameter(
+    meaning="Probability that it acts, each time it could.", default=1.0, null=0, most=1
+)
+AT_MOST = Parameter(meaning="How many times it acts at most.", default=None, null=0)
+ONCE = replace(AT_MOST, default=1)
+COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
+"""What every kind can be told."""
+
+
+@dataclass(slots=True)
+class Touch:
+    """One act of a fault, before its place in the trace is known.
+
+    Attributes:
+        fault: The fault's place in the list of faults.
+        agent: Its target.
+        turn: Which activation of the target, counted from 1; `NO_TURN` if it is about none.
+        what: What was done, in words.
+        since_start: Whether the activation is another one from its start on.
+        output: The event that was changed, if one of those that the activation generates was.
+        place: Where that event is among those that are generated in the end.
+        since_end: Whether the end of the activation is another one already.
+    """
+
+    fault: int
+    agent: str
+    turn: int
+    what: str = ""
+    since_start: bool = False
+    output: NewEvent | None = None
+    place: int | None = None
+    since_end: bool = True
+
+
+class Moment:
+    """One activation of the target while a fault is on: its random numbers, and what is told.
+
+    Attributes:
+        payloads: What the payloads of the run's task mean.
+    """
+
+    def __init__(
+        self, purpose: str, draws: Draws, payloads: Payloads, act: Touch,
+        told: Callable[[Touch], None],
+    ) -> None:  # fmt: skip
+        """Begin.
+
+        Args:
+            purpose: What the random numbers are drawn for.
+            draws: The random numbers of the activation.
+            payloads: What the payloads of the run's task mean.
+            act: Whose act in which activation it would be.
+            told: Is told of each act.
+        """
+        self.payloads = payloads
+        self._purpose, self._draws, self._act, self._told = purpose, draws, act, told
+        self._touches: list[Touch] = []
+
+    def chance(self, probability: float, what: str = "", index: int = 0) -> bool:
+        """Whether something of this probability happens."""
+        return self._draws.chance(probability, f"{self._purpose} {what}", index)
+
+    def choice(self, items: Sequence[_T], what: str = "", index: int = 0) -> _T:
+        """One of some items, which must not be empty."""
+        return self._draws.choice([*items], f"{self._purpose} {what}", index)
+
+    def tell(self, what: str, *, since_start: bool = False, output: NewEvent | None = None) -> None:
+        """Write down that the fault has acted.
+
+        Args:
+            what: What was done, in words.
+            since_start: The activation is another one from its start on, not only at its end.
+            output: Which generated event is another one.
+        """
+        touch = replace(self._act, what=what, since_start=since_start, output=output)
+        self._touches.append(touch)
+        self._told(touch)
+
+    def settle(self, outputs: Sequence[NewEvent], are_as_many: bool) -> None:
+        """Find the events that were changed among those that are generated in the end.
+
+        Args:
+            outputs: Those.
+            are_as_many: Whether it would have been as many without faults, so that the end,
+                which names them, may be the same.
+        """
+        for touch in self._touches:
+            found = (i for i, output in enumerate(outputs) if output is touch.output)
+            touch.place = next(found, None)
+            touch.since_end = touch.place is None or not are_as_many
+
+
+class Injector:
+    """The base of all kinds: it does nothing.
+
+    An object of it belongs to one fault in one run, and may keep what it has seen of its target.
+
+    Attributes:
+        parameters: What the kind can be told, by name, besides `probability` and `at_most`.
+    """
+
+    parameters: ClassVar[Parameters] = MappingProxyType({})
+
+    def __init__(self, chosen: Mapping[str, Any]) -> None:
+        """Begin, with a value for each parameter."""
+        self.chosen = chosen
+        self.acted = 0  # how often `Moment.tell` was called
+
+    def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
+        """Whether it acts now: by its probability, and by how often it has."""
+        limit = self.chosen["at_most"]
+        if limit is not None and self.acted >= limit:
+            return False
+        return moment.chance(self.chosen["probability"], what, index)
+
+    def watch(self, view: View, decision: Decision) -> None:
+        """Every decision of the target, inside and outside the window, before it is changed."""
+
+    def seen(self, view: View, moment: Moment) -> View:
+        """What the target is shown instead, in an activation that starts in the window."""
+        return view
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """What counts as decided instead, in an activation that starts in the window."""
+        return plan
+
+    def script(
+        self, moment: Moment, start_s: float, end_s: float | None
+    ) -> Sequence[tuple[float, Change]]:
+        """When the target leaves and joins the team, in seconds since the run began."""
+        return ()
+
+    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The target, an async callable, calls another one."""
+        return await go(call)
+
+    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+        """The target, an async callable, is called."""
+        return await go(call)
+
+
+class OnTurn(Injector):
+    """A kind that acts on the decision of an activation as a whole."""
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """Have it decide something else, unless it has failed."""
+        if isinstance(plan.decision, str) or not self.happens(moment):
+            return plan
+        return Plan(plan.think_s, self.instead(view, plan.decision, moment))
+
+    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+        """What counts as decided instead of a decision."""
+        return decision
+
+
+class OnMessage(Injector):
+    """A kind that acts on each message of the target by itself.
+
+    Attributes:
+        takes_final: Whether it acts on answers too, which go to nobody in the team.
+    """
+
+    takes_final: ClassVar[bool] = False
+
+    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+        """Have other messages sent."""
+        if isinstance(plan.decision, str):
+            return plan
+        outputs: list[NewEvent] = []
+        for i, message in enumerate(plan.decision.outputs):
+            acts = self.takes_final or not message.final
+            acts = acts and self.happens(moment, "message", i)
+            outputs += self.sent(view, message, moment, i) if acts else [message]
+        return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """What is sent instead of a message, which was the `index`-th of its activation."""
+        return [message]
+
+
+def is_work(event: Pending) -> bool:
+    """Whether an event is work: no note of the system's, no answer that came back, no notice."""
+    return not (event.final or event.sender == SYSTEM or event.type == "notice")
+
+
+def is_solution(event: Pending) -> bool:
+    """Whether an event is work that carries a solution."""
+    return is_work(event) and event.type == "solution"
+
+
+def solutions(view: View, decision: Decision) -> list[Any]:
+    """The payloads of all solutions that lie in front of an agent, and that it has made itself."""
+    there = [event.payload for event in view.events if is_solution(event)]
+    return there + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
+
+
+def pieces(decision: Decision) -> list[NewEvent]:
+    """The parts that a problem is split into: several problems at once; else none."""
+    parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
+    return parts if len(parts) > 1 else []

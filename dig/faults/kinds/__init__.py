@@ -1,1 +1,0 @@
-"""The kinds of faults, one a file; the table of them is `dig.faults.catalogue`."""

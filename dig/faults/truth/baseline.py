@@ -1,0 +1,93 @@
+"""What fault-free runs of one configuration come to: the spread that a deviation must exceed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dig.errors import RecordError, SettingsError
+from dig.faults.inject.playing import Played
+
+from .course import Course
+from .measuring import DIGITS, Measured, measured
+
+FEWEST = 19
+"""With fewer runs, not even a value that none of them reaches is rarer than one in twenty."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Numbers of fault-free runs, by measure.
+
+    Attributes:
+        runs: How many runs there were.
+        values: For each measure all its values, in order.
+    """
+
+    runs: int
+    values: Mapping[str, tuple[float, ...]]
+
+    @classmethod
+    def from_runs(cls, runs: Iterable[Played]) -> Baseline:
+        """The numbers of some fault-free runs of one configuration, with different seeds.
+
+        Raises:
+            SettingsError: There are too few of them, or one has a fault.
+        """
+        played = list(runs)
+        if any(one.faults for one in played):
+            raise SettingsError("a run of a baseline has no fault")
+        if len(played) < FEWEST:
+            raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
+        return cls.of(len(played), (row for one in played for row in _rows(one)))
+
+    @classmethod
+    def of(cls, runs: int, rows: Iterable[Measured]) -> Baseline:
+        """A baseline of numbers that were measured in so many runs."""
+        values: dict[str, list[float]] = {}
+        for row in rows:
+            values.setdefault(row.measure, []).append(row.value)
+        return cls(runs, {name: tuple(sorted(some)) for name, some in sorted(values.items())})
+
+    def rarity(self, measure: str, value: float) -> float:
+        """How rare a value is: the share of values at least as large, itself among them.
+
+        It is at most the probability to see such a value where there is no fault.
+        """
+        known = self.values.get(measure, ())
+        above = len(known) - bisect_left(known, round(value, DIGITS))
+        return (1 + above) / (1 + len(known))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON: for each measure its values, each with how often it came."""
+        return {
+            "runs": self.runs,
+            "values": {name: _counted(some) for name, some in self.values.items()},
+        }
+
+    @classmethod
+    def read(cls, body: Any) -> Baseline:
+        """The baseline that `to_json` made this of.
+
+        Raises:
+            RecordError: It is none.
+        """
+        try:
+            values = {
+                str(name): tuple(float(value) for value, times in some for _ in range(times))
+                for name, some in body["values"].items()
+            }
+            return cls(int(body["runs"]), values)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RecordError(f"this is no baseline: {error}") from None
+
+
+def _rows(played: Played) -> Iterable[Measured]:
+    return measured(Course(played.records), played.score.rmse if played.score else None)
+
+
+def _counted(values: Iterable[float]) -> list[list[float]]:
+    return [[value, times] for value, times in Counter(values).items()]

@@ -1,0 +1,52 @@
+"""Which elements of the task an event is about, as ranges, and sums over such ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dig.tasks.simulated.parts import Range, merged, missing
+
+Ranges = tuple[Range, ...]
+"""Disjoint ranges of elements of the task, in order."""
+
+
+def about(kind: str, payload: Any) -> Ranges:
+    """The elements of the task that an event of some type is about, as far as its payload says."""
+    if not isinstance(payload, Mapping):
+        return ()
+    given = payload.get("covers") if kind == "solution" else [payload.get("part")]
+    if not isinstance(given, list) or not all(map(_is_range, given)):
+        return ()
+    return merged((start, stop) for start, stop in given)
+
+
+def _is_range(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
+        return False
+    return bool(0 <= value[0] < value[1])
+
+
+def common(one: Ranges, other: Ranges) -> int:
+    """How many elements two sets of ranges have in common."""
+    return sum(max(0, min(b, d) - max(a, c)) for a, b in one for c, d in other)
+
+
+def length(ranges: Ranges) -> int:
+    """How many elements there are in ranges that are disjoint."""
+    return sum(stop - start for start, stop in ranges)
+
+
+def covers(ranges: Ranges, piece: Range) -> bool:
+    """Whether a range lies in some ranges."""
+    return any(start <= piece[0] and piece[1] <= stop for start, stop in ranges)
+
+
+def without(ranges: Ranges, others: Ranges) -> Ranges:
+    """What of some ranges is in no other ones."""
+    return tuple(gap for one in ranges for gap in missing(one, others))
+
+
+def lacking(ranges: Ranges, whole: Ranges) -> float:
+    """Which share of the whole some ranges do not cover; none, if nobody knows the whole."""
+    return 1 - common(ranges, whole) / length(whole) if whole else 0.0

@@ -1,0 +1,262 @@
+"""The relations along which deviations spread: each is a question about two things of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dig.diagnosis.causes import Node
+from dig.faults.inject.placing import Injection
+from dig.graph.records import Emit, FindingRow
+from dig.tasks.simulated.parts import merged
+
+from .course import Course, Event
+from .elements import Ranges, common, length
+from .pieces import piece_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What relations are asked about.
+
+    Attributes:
+        course: The faulted run.
+        injections: What the faults did.
+    """
+
+    course: Course
+    injections: tuple[Injection, ...]
+
+    def event(self, node: Node) -> Event:
+        """The event of a node."""
+        return self.course.events[node.name]
+
+    def finding(self, node: Node) -> FindingRow:
+        """The finding of a node."""
+        row = self.course.records[int(node.name)]
+        assert isinstance(row, FindingRow)
+        return row
+
+    def changed(self, agent: str) -> set[str]:
+        """The activations in which a fault of an agent acted."""
+        return {one.activation for one in self.injections if one.agent == agent and one.activation}
+
+
+Relation = Callable[[Setting, Node, Node], bool]
+
+
+def _acted_in(at: Setting, source: Node, target: Node) -> bool:
+    return target.name in at.changed(source.name)
+
+
+def _acted_on_output(at: Setting, source: Node, target: Node) -> bool:
+    """The event is the one that was changed; where a decision was, any that came of it."""
+    event = at.event(target)
+    acts = [one for one in at.injections if one.agent == source.name]
+    for act in acts:
+        if act.activation is not None and act.activation == event.by:
+            row = at.course.records[act.t]
+            if not isinstance(row, Emit) or row.event == event.id or act.t < event.t:
+                return True
+    return False
+
+
+def _is(at: Setting, source: Node, target: Node) -> bool:
+    """They are one thing in two states; no state brings itself about."""
+    return source.name == target.name and source.state != target.state
+
+
+def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
+    """It lay before an agent when that left, was on its way to it, or was sent to it later."""
+    event, left = at.event(target), at.course.leaves[source.name]
+    lay_there = any(to == source.name and t < left for to, t in event.arrivals)
+    return event.lost_t == left or lay_there or source.name in (*event.to, event.report_to)
+
+
+def _was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
+    """The one consumed something that was to be reported to the other."""
+    activations = [one for one in at.course.activations.values() if one.agent == target.name]
+    consumed = [at.course.events[e] for one in activations for e in one.with_fate("consume")]
+    return any(event.report_to == source.name for event in consumed)
+
+
+def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
+    """It was with the agent during the activation, which did not consume it."""
+    activation, event = at.course.activations[source.name], at.event(target)
+    if activation.id in event.consumed or target.component != activation.agent:
+        return False
+    end = activation.end.t if activation.end else at.course.last.t
+    came = any(to == activation.agent and activation.t <= t <= end for to, t in event.arrivals)
+    return came or event.id in activation.inputs
+
+
+def _generated(at: Setting, source: Node, target: Node) -> bool:
+    return at.event(target).by == source.name
+
+
+def _passed_on(at: Setting, source: Node, target: Node) -> bool:
+    return target.name in at.course.activations[source.name].with_fate("reroute")
+
+
+def _threw_away(at: Setting, source: Node, target: Node) -> bool:
+    return target.name in at.course.activations[source.name].with_fate("discard")
+
+
+def _was_let_go_by(at: Setting, source: Node, target: Node) -> bool:
+    """What it is only since the activation let it go was no reason to do so."""
+    let_go = _passed_on(at, target, source) or _threw_away(at, target, source)
+    return let_go and source.onset_t < target.onset_t
+
+
+def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
+    """It consumed work on the part, and nothing that it made is about that."""
+    activation = at.course.activations[source.name]
+    events = at.course.events
+    used = [r for one in activation.with_fate("consume") for r in events[one].about]
+    made = [r for one in activation.outputs for r in events[one].about]
+    piece = (piece_of(target.name),)
+    return common(tuple(used), piece) > 0 and common(tuple(made), piece) < length(piece)
+
+
+def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
+    """Whether the solutions that an agent keeps are not about all of some elements."""
+    held = merged(r for event in at.course.kept_for(agent) for r in event.about)
+    return common(held, ranges) < length(ranges)
+
+
+def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+    """It consumed something of which the agent was to be told, and that the agent lacks."""
+    used = at.course.activations[source.name].with_fate("consume")
+    events = [at.course.events[one] for one in used]
+    wanted = [event for event in events if event.report_to == target.name]
+    return any(_lacks(at, target.name, event.about) for event in wanted)
+
+
+def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+    """The agent was to be told of it, and lacks it, since nobody consumed it."""
+    event = at.event(source)
+    return (
+        not event.consumed
+        and event.report_to == target.name
+        and _lacks(at, target.name, event.about)
+    )
+
+
+def _led_to(at: Setting, source: Node, target: Node) -> bool:
+    """There is a causal path from the one to the other."""
+    return source.name != target.name and source.name in at.course.ancestors(target.name)
+
+
+def _is_about(at: Setting, source: Node, target: Node) -> bool:
+    return common(at.event(source).about, (piece_of(target.name),)) > 0
+
+
+def _is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
+    return not at.event(source).consumed and _is_about(at, source, target)
+
+
+def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
+    event, piece = at.event(source), (piece_of(target.name),)
+    return common(event.about, piece) < length(piece)
+
+
+def _is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
+    """No solution that the agent keeps is about the part."""
+    held = at.course.kept_for(target.name)
+    return not any(common(event.about, (piece_of(source.name),)) for event in held)
+
+
+def _is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
+    return True
+
+
+def _was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
+    return at.course.lies_unread(at.event(source))
+
+
+def _is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
+    answer = at.course.answer
+    return answer is not None and source.name in at.course.ancestors(answer.id)
+
+
+def _was_going_on(at: Setting, source: Node, target: Node) -> bool:
+    return at.course.activations[source.name].end is None
+
+
+def _is_subject_of_oe(at: Setting, source: Node, target: Node) -> bool:
+    row = at.finding(target)
+    return row.pattern == "OE" and row.subject.get("event") == source.name
+
+
+def _named_by_et(at: Setting, node: Node) -> list[str]:
+    row = at.finding(node)
+    if row.pattern != "ET":
+        return []
+    return [*row.evidence.get("unresolved", ()), *row.evidence.get("uncovered", ())]
+
+
+def _is_named_by_et(at: Setting, source: Node, target: Node) -> bool:
+    return source.name in _named_by_et(at, target)
+
+
+def _is_behind_subject_of_et(at: Setting, source: Node, target: Node) -> bool:
+    row = at.finding(target)
+    subject = row.subject.get("event") if row.pattern == "ET" else None
+    return subject is not None and source.name in at.course.ancestors(subject)
+
+
+def _is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
+    mine = at.event(source).about
+    return any(common(mine, at.course.events[one].about) for one in _named_by_et(at, target))
+
+
+def _is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:
+    row = at.finding(target)
+    waiting = row.evidence.get("waiting", {}) if row.pattern == "DL" else {}
+    return any(source.name in events for events in waiting.values())
+
+
+def _waits_in_dl(at: Setting, source: Node, target: Node) -> bool:
+    row = at.finding(target)
+    return row.pattern == "DL" and source.name in row.evidence.get("waiting", {})
+
+
+def _is_missed_by_mc(at: Setting, source: Node, target: Node) -> bool:
+    return at.finding(target).pattern == "MC"
+
+
+RELATIONS: Mapping[str, Relation] = MappingProxyType(
+    {
+        "acted in": _acted_in,
+        "acted on what it generated": _acted_on_output,
+        "is": _is,
+        "was to have": _was_to_have,
+        "was to be told by": _was_to_be_told_by,
+        "kept waiting": _kept_waiting,
+        "generated": _generated,
+        "passed on": _passed_on,
+        "threw away": _threw_away,
+        "was let go by": _was_let_go_by,
+        "consumed the last of": _consumed_the_last_of,
+        "led to": _led_to,
+        "lost what was to be told to": _lost_what_was_to_be_told_to,
+        "was to be told to": _was_to_be_told_to,
+        "is about": _is_about,
+        "is the undone work on": _is_the_undone_work_on,
+        "leaves out": _leaves_out,
+        "is lacked by": _is_lacked_by,
+        "is of the same run": _is_of_the_same_run,
+        "was there in the end": _was_there_in_the_end,
+        "is behind the answer": _is_behind_the_answer,
+        "was going on in the end": _was_going_on,
+        "is the subject of OE": _is_subject_of_oe,
+        "is named by ET": _is_named_by_et,
+        "is behind the subject of ET": _is_behind_subject_of_et,
+        "is about what ET names": _is_about_what_et_names,
+        "is named by DL": _is_named_by_dl,
+        "waits in DL": _waits_in_dl,
+        "is missed by MC": _is_missed_by_mc,
+    }
+)
+"""The relations, by the names that rules have for them."""

@@ -1,0 +1,149 @@
+"""Which things are in a state that they are not in without the fault, by a test.
+
+A thing is in a state if its number is larger than its counterpart's in the twin, and so rare in
+fault-free runs that at most `LEVEL` of them reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from dig.diagnosis.causes import OUTCOME, TASK, Node
+from dig.graph.records import End, Leave
+
+from .baseline import Baseline
+from .course import Course, Event
+from .matching import Matching, Runs
+from .measuring import DIGITS, Measured, measured
+from .measuring_events import elements
+from .onsets import ONSETS
+from .pieces import own_cuts, part_name, piece_of
+
+RARE, UNUSUAL = 0.01, 0.05
+"""Levels: for times and amounts, of which a run has hundreds; and for what is or is not."""
+
+NUMBERS = frozenset({"slow", "late", "delayed", "overdue", "miscounted"})
+"""States by a time or an amount; each thing has some of it, and the test asks for `RARE`."""
+
+NEEDS_TWIN = frozenset({"late"})
+"""States that make no sense without a counterpart."""
+
+
+def deviations(
+    runs: Runs, baseline: Baseline, rmse: float | None, rmse_of_twin: float | None
+) -> list[Node]:
+    """All things in states that they are not in without the fault, in order of onset."""
+    cuts = own_cuts(runs.faulted) | own_cuts(runs.twin)
+    truth = {**elements(runs.faulted), **elements(runs.twin)}
+    usual = {
+        (row.type, row.name, row.state): row.value
+        for row in measured(runs.twin, rmse_of_twin, cuts, truth)
+    }
+    nodes: list[Node] = []
+    for row in measured(runs.faulted, rmse, cuts, truth):
+        same = _counterpart(runs.matching, row)
+        twin = None if same is None else usual.get((row.type, same, row.state))
+        if twin is None and row.state in NEEDS_TWIN:
+            continue
+        if not row.value > (twin or 0):
+            continue
+        rarity = baseline.rarity(row.measure, row.value)
+        if rarity <= level(row.state):
+            nodes += _nodes(runs, row, same, twin, rarity)
+    return sorted(_whole_parts(nodes), key=lambda node: (node.onset_t, node.id))
+
+
+def level(state: str) -> float:
+    """How rare a number must be at most."""
+    return RARE if state in NUMBERS else UNUSUAL
+
+
+def _counterpart(matching: Matching, row: Measured) -> str | None:
+    if row.type == "event":
+        return matching.event(row.name)
+    return matching.activation(row.name) if row.type == "activation" else row.name
+
+
+def _nodes(
+    runs: Runs, row: Measured, same: str | None, twin: float | None, rarity: float
+) -> Iterator[Node]:
+    """The node of what was measured; for a pattern, one for each finding."""
+    for name in _new_findings(runs, row.name) if row.type == "finding" else [row.name]:
+        t = ONSETS[row.type, row.state](runs, name, same)
+        yield Node(
+            type=row.type,
+            name=name,
+            component=_component(runs.faulted, row, name, t),
+            state=row.state,
+            onset_t=t,
+            onset_s=runs.faulted.records[t].ts,
+            test=row.measure,
+            value=row.value,
+            twin=twin,
+            baseline=round(rarity, DIGITS),
+        )
+
+
+def _new_findings(runs: Runs, pattern: str) -> list[str]:
+    """The findings of a pattern that the twin has no counterpart of."""
+    usual = [dict(one.subject) for one in runs.twin.findings if one.pattern == pattern]
+    return [
+        str(one.t)
+        for one in runs.faulted.findings
+        if one.pattern == pattern
+        and (not usual or _in_twin(runs.matching, one.subject) not in usual)
+    ]
+
+
+def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | None]:
+    return {key: matching.event(name) if key == "event" else name for key, name in subject.items()}
+
+
+def _component(course: Course, row: Measured, name: str, t: int) -> str:
+    """Whose a thing in a state is."""
+    if row.type == "agent":
+        return name
+    if row.type == "activation":
+        return course.activations[name].agent
+    if row.type == "event":
+        return _holder(course, course.events[name], row.state, t) or TASK
+    return TASK if row.type == "part" else OUTCOME
+
+
+def _holder(course: Course, event: Event, state: str, t: int) -> str | None:
+    """The agent before whom an event lies, or who lost or passed it on; else who generated it.
+
+    If it lies before several, it is with the one that is to put solutions together.
+    """
+    if state in ("unread", "overdue"):
+        held = [to for to, came in event.arrivals if came <= t]
+        wanted = event.report_to
+        return wanted if wanted in held else held[-1] if held else event.sender
+    record = course.records[t]
+    if state in ("lost", "rerouted") and isinstance(record, End):
+        return course.activations[record.activation].agent
+    if state == "lost" and isinstance(record, Leave):
+        return record.agent
+    return event.sender
+
+
+def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
+    """The nodes, with neighbouring parts in the same state since the same record as one."""
+    yield from (node for node in nodes if node.type != "part")
+    parts = [node for node in nodes if node.type == "part"]
+    parts.sort(key=lambda node: (node.state, node.onset_t, piece_of(node.name)))
+    for _, alike in groupby(parts, key=lambda node: (node.state, node.onset_t, node.value)):
+        run: list[Node] = []
+        for node in alike:
+            if run and piece_of(run[-1].name)[1] != piece_of(node.name)[0]:
+                yield _joined(run)
+                run = []
+            run.append(node)
+        yield _joined(run)
+
+
+def _joined(run: list[Node]) -> Node:
+    first, last = piece_of(run[0].name), piece_of(run[-1].name)
+    return replace(run[0], name=part_name((first[0], last[1])))

@@ -1,0 +1,143 @@
+"""Forward verification: which consequences of a known fault can be followed, step by step.
+
+It starts from what was injected. A thing in a state joins the causal graph only if (a) a rule
+admits the step to it from a thing that has joined, (b) its number deviates from its twin's and
+lies beyond the spread of fault-free runs, and (c) it is not seen before its cause. What remains are
+the paths that end in an alarm. docs/faults-verification.md has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import networkx as nx
+
+from dig.diagnosis.causes import CausalGraph, Edge, Node, RootCause
+from dig.faults.inject.playing import Played
+from dig.graph.records import End
+
+from .baseline import Baseline
+from .course import Course
+from .matching import Matching, Runs
+from .measuring import raised
+from .relations import RELATIONS, Setting
+from .rules import RULES
+from .states import UNUSUAL, deviations
+
+SILENT: Final = "silent injection"
+BASELINE_ANOMALOUS: Final = "baseline anomalous"
+TWIN_ANOMALOUS: Final = "twin anomalous"
+NO_CONSEQUENCE: Final = "no consequence"
+NOT_VERIFIED: Final = "not verified"
+
+ALARMS = frozenset({"outcome", "finding"})
+"""The types of what somebody would notice: the outcome, and findings that are errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a run is no instance with a known cause; one of the reasons above."""
+
+    reason: str
+
+
+def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | Dropped:
+    """Follow the consequences of what was injected into a run.
+
+    Args:
+        faulted: The run with its faults.
+        twin: The same run without them.
+        baseline: Fault-free runs of the same configuration with other seeds.
+    """
+    if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
+        return Dropped(SILENT)
+    runs = _runs(faulted, twin)
+    if runs.matching.first == len(faulted.records) == len(twin.records):
+        return Dropped(SILENT)
+    if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
+        return Dropped(BASELINE_ANOMALOUS)
+    if _is_anomalous(runs.twin, twin, baseline):
+        return Dropped(TWIN_ANOMALOUS)
+    rmse, rmse_of_twin = (one.score.rmse if one.score else None for one in (faulted, twin))
+    found = deviations(runs, baseline, rmse, rmse_of_twin)
+    alarms = {node.id for node in found if node.type in ALARMS}
+    if not alarms:
+        return Dropped(NO_CONSEQUENCE)
+    setting = Setting(runs.faulted, faulted.injections)
+    nodes = sorted([*_roots(faulted), *found], key=lambda node: node.onset_t)
+    return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
+
+
+def _runs(faulted: Played, twin: Played) -> Runs:
+    one, other = Course(faulted.records), Course(twin.records)
+    return Runs(one, other, Matching(one, other))
+
+
+def _is_anomalous(course: Course, twin: Played, baseline: Baseline) -> bool:
+    """Whether a twin has itself what counts as an alarm, more than fault-free runs have."""
+    if course.answer is None or course.answer.about != course.whole:
+        return True
+    rmse = twin.score.rmse if twin.score else None
+    if rmse is not None and baseline.rarity("outcome wrong", rmse) <= UNUSUAL:
+        return True
+    return any(
+        count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
+        for pattern, count in raised(course).items()
+    )
+
+
+def _roots(faulted: Played) -> Iterable[Node]:
+    """The targets of the faults, each since the first act or the end of that act's activation."""
+    ends = {row.activation: row.t for row in faulted.records if isinstance(row, End)}
+    first: dict[str, int] = {}
+    for one in faulted.injections:
+        t = min(one.t, ends.get(one.activation or "", one.t))
+        first[one.agent] = min(t, first.get(one.agent, t))
+    for agent, t in sorted(first.items(), key=lambda item: (item[1], item[0])):
+        yield Node(
+            type="agent",
+            name=agent,
+            component=agent,
+            state="injected",
+            onset_t=t,
+            onset_s=faulted.records[t].ts,
+            test="intervention",
+            value=sum(one.agent == agent for one in faulted.injections),
+            twin=0,
+        )
+
+
+def _graph(
+    faulted: Played, nodes: Sequence[Node], alarms: set[str], setting: Setting
+) -> CausalGraph | None:
+    """The paths from what was injected to alarms; ``None``, if a fault has no such path."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(node.id for node in nodes)
+    edges = list(_steps(nodes, setting))
+    graph.add_edges_from((edge.source, edge.target) for edge in edges)
+    roots = [node.id for node in nodes if node.state == "injected"]
+    reached = set(roots).union(*(nx.descendants(graph, root) for root in roots))
+    seen = alarms & reached
+    kept = reached & seen.union(*(nx.ancestors(graph, alarm) for alarm in seen))
+    if not kept.issuperset(roots):
+        return None
+    return CausalGraph(
+        tuple(node for node in nodes if node.id in kept),
+        tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
+        tuple(sorted({RootCause(fault.target, fault.kind) for fault in faulted.faults})),
+        tuple(node.id for node in nodes if node.id in seen),
+    )
+
+
+def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
+    """All steps that a rule admits, to what is not seen before its cause, in the nodes' order."""
+    for source in nodes:
+        rules = [rule for rule in RULES if rule.begins(source)]
+        for target in nodes:
+            if source.onset_t > target.onset_t:
+                continue
+            for rule in rules:
+                if rule.ends(target) and RELATIONS[rule.relation](setting, source, target):
+                    yield Edge(source.id, target.id, rule.id)

@@ -1,0 +1,268 @@
+"""Cooperative behaviour: what a run was, apart from who took part, what was said, and how fast.
+
+The paper (section 4.3, eq. 12) calls two runs the same behaviour if their graphs, through time,
+are isomorphic. A `Behaviour` is a run reduced to what that asks for: the steps in which its graph
+grew, with everything named by order of appearance. There are two notions:
+
+- *strict*: the same graphs in the same order. Logical time is total, so this is equality of steps.
+- *causal*: the same nodes, edges and fates, and the same order for each agent; what happened
+  independently of each other may have happened in any order.
+
+Ids, names, payloads, types other than `notice`, notes and wall time never matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+from dig._util.text import counted
+from dig.errors import SettingsError, UndecidedError
+
+from .graph import InteractionGraph
+from .history import ACCEPTED, BY_SYSTEM, FINAL, FROM_OUTSIDE, NOTICE_TYPE, History
+from .isomorphism import Arc, Diagram, Paint, are_isomorphic, refined
+from .records import FATES, FateName, Record
+
+LIMIT_S = 10.0
+WORK_PER_S = 1_000_000
+"""How many nodes and edges count as a second of comparing where no stopwatch is given."""
+
+Origin = Literal["outside", "system", "agent"]
+Mark = Literal["final", "accepted", "notice"]
+MARKS: tuple[tuple[Mark, int], ...] = (
+    ("final", FINAL), ("accepted", ACCEPTED), ("notice", NOTICE_TYPE),
+)  # fmt: skip
+
+
+class Generation(NamedTuple):
+    """An event comes into being; `by` is the number of an activation, if one generated it."""
+
+    origin: Origin
+    by: int | None
+    marks: tuple[Mark, ...]
+
+
+class Beginning(NamedTuple):
+    """An activation starts: the numbers of its agent and of the events in front of it."""
+
+    agent: int
+    events: tuple[int, ...]
+
+
+class Ending(NamedTuple):
+    """An activation ends, with a fate for each of its events in their order."""
+
+    activation: int
+    fates: tuple[FateName, ...]
+
+
+Step = Generation | Beginning | Ending
+
+# Labels of the edges of a causal diagram.
+_GENERATED, _UNFATED, _NEXT = -1, -2, -3
+
+
+class Node(NamedTuple):
+    """A node of the graph: what it is, and the step in which it came into being."""
+
+    kind: Literal["event", "activation"]
+    number: int
+    step: int
+
+
+class Names(NamedTuple):
+    """What things were called in the run, to tell of it."""
+
+    events: tuple[str, ...]
+    activations: tuple[str, ...]
+    agents: tuple[str, ...]
+    records: tuple[int, ...]
+    """The record behind each step."""
+
+
+class Behaviour:
+    """A run reduced to the steps in which its graph grew.
+
+    Attributes:
+        steps: What happened, in order; events, activations and agents by order of appearance.
+        names: What they were called, if that is known.
+    """
+
+    def __init__(self, steps: Iterable[Step], names: Names | None = None) -> None:
+        """Make a behaviour of its steps, which must name only what came before."""
+        self.steps: tuple[Step, ...] = tuple(steps)
+        self.names = names
+
+    @classmethod
+    def of(cls, run: Run) -> Behaviour:
+        """The behaviour of a run: of its graph, or of its records.
+
+        Raises:
+            RuleError: A record contradicts those before it.
+            SettingsError: The graph is that of a session, and has let go of some of it.
+        """
+        if isinstance(run, Behaviour):
+            return run
+        graph = run if isinstance(run, InteractionGraph) else InteractionGraph.of(run)
+        return _of_graph(graph)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The events and activations, in order of appearance."""
+        found: list[Node] = []
+        events = activations = 0
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Generation):
+                found.append(Node("event", events, number))
+                events += 1
+            elif isinstance(step, Beginning):
+                found.append(Node("activation", activations, number))
+                activations += 1
+        return tuple(found)
+
+    @cached_property
+    def beginnings(self) -> tuple[Beginning, ...]:
+        """How each activation started."""
+        return tuple(step for step in self.steps if isinstance(step, Beginning))
+
+    @cached_property
+    def fates(self) -> dict[int, tuple[FateName, ...]]:
+        """The fates that each ended activation gave its events."""
+        return {step.activation: step.fates for step in self.steps if isinstance(step, Ending)}
+
+    @cached_property
+    def diagram(self) -> Diagram:
+        """What the causal notion looks at, one node of it for each of `nodes`."""
+        labels: list[Hashable] = []
+        into: list[list[Arc]] = []
+        events: list[int] = []
+        activations: list[int] = []
+        latest: dict[int, int] = {}  # agent -> its activation before
+        for place, node in enumerate(self.nodes):
+            step = self.steps[node.step]
+            if isinstance(step, Generation):
+                events.append(place)
+                labels.append((step.origin, step.marks))
+                arcs = [] if step.by is None else [Arc(_GENERATED, activations[step.by])]
+            elif isinstance(step, Beginning):
+                activations.append(place)
+                fates = self.fates.get(node.number)
+                labels.append(("ended" if fates is not None else "in progress",))
+                codes = [_UNFATED] * len(step.events) if fates is None else map(FATES.index, fates)
+                seen = zip(codes, step.events, strict=True)
+                arcs = [Arc(code, events[event]) for code, event in seen]
+                if step.agent in latest:
+                    arcs.append(Arc(_NEXT, latest[step.agent]))
+                latest[step.agent] = place
+            into.append(arcs)
+        return Diagram.of(labels, into)
+
+
+Run = InteractionGraph | Behaviour | Iterable[Record]
+"""What has a behaviour: a graph, the records that lead to one, or a behaviour by itself."""
+
+
+def signature(run: Run, *, strict: bool = False) -> str:
+    """A short text that is equal for equal behaviour.
+
+    Runs with different signatures behave differently. Strict signatures are equal for the same
+    behaviour only; of runs with the same causal signature, `same_behaviour` tells for sure.
+    """
+    behaviour = Behaviour.of(run)
+    if strict:
+        return _digest(behaviour.steps).hex()
+    paint: Paint = _digest
+    (colours,) = refined([behaviour.diagram], paint, lambda work: None)
+    return _digest(sorted(colours)).hex()
+
+
+def same_behaviour(
+    a: Run,
+    b: Run,
+    *,
+    strict: bool = False,
+    limit_s: float = LIMIT_S,
+    stopwatch: Callable[[], float] | None = None,
+) -> bool:
+    """Whether two runs are the same behaviour.
+
+    Args:
+        a: A run.
+        b: Another one.
+        strict: Ask for the strict notion rather than for the causal one.
+        limit_s: How long comparing may take. The strict notion takes no time worth a limit.
+        stopwatch: A clock in seconds, `time.monotonic` for instance; ``None``: the work is
+            counted instead, so that the verdict is the same on every machine.
+
+    Raises:
+        RuleError: A record contradicts those before it.
+        UndecidedError: The time was over first.
+    """
+    one, other = Behaviour.of(a), Behaviour.of(b)
+    if one.steps == other.steps:
+        return True
+    if strict or len(one.nodes) != len(other.nodes):
+        return False
+    return are_isomorphic(one.diagram, other.diagram, _Limit(limit_s, stopwatch))
+
+
+class _Limit:
+    """Ends a comparison that takes too long."""
+
+    def __init__(self, limit_s: float, stopwatch: Callable[[], float] | None) -> None:
+        self._limit_s = limit_s
+        self._stopwatch = stopwatch
+        self._began = stopwatch() if stopwatch else 0.0
+        self._work = 0
+
+    def __call__(self, work: int) -> None:
+        self._work += work
+        clock = self._stopwatch
+        spent = clock() - self._began if clock else self._work / WORK_PER_S
+        if spent > self._limit_s:
+            raise UndecidedError(
+                f"{self._limit_s:g} s were not enough to compare the two behaviours; allow more "
+                "time, or compare strictly"
+            )
+
+
+def _digest(looks: object) -> bytes:
+    return blake2b(repr(looks).encode(), digest_size=16).digest()
+
+
+def _of_graph(graph: InteractionGraph) -> Behaviour:
+    h = graph.history
+    if graph.has_let_go:
+        gone = counted(h.gone_events, "event")
+        raise SettingsError(f"the graph has let go of {gone}: compare its trace, or keep all")
+    at: list[Step | None] = [None] * (graph.t + 1)
+    agents: dict[int, int] = {}  # those that were activated, by order of appearance
+    for n in range(len(h.event_ids)):
+        at[h.t_gen[n]] = _generation(h, n)
+    for v in range(len(h.activation_ids)):
+        edges = sorted(h.edges(v))
+        agent = agents.setdefault(h.agent_of[v], len(agents))
+        at[h.t_start[v]] = Beginning(agent, tuple(edge.event for edge in edges))
+        if h.t_end[v] >= 0:
+            at[h.t_end[v]] = Ending(v, tuple(FATES[edge.fate] for edge in edges))
+    steps = [(t, step) for t, step in enumerate(at) if step is not None]
+    names = Names(
+        tuple(h.event_ids),
+        tuple(h.activation_ids),
+        tuple(h.agent_names[agent] for agent in agents),
+        tuple(t for t, _ in steps),
+    )
+    return Behaviour((step for _, step in steps), names)
+
+
+def _generation(h: History, n: int) -> Generation:
+    marks = tuple(mark for mark, flag in MARKS if h.flags[n] & flag)
+    by = h.generator[n]
+    if by == FROM_OUTSIDE:
+        return Generation("outside", None, marks)
+    if by == BY_SYSTEM:
+        return Generation("system", None, marks)
+    return Generation("agent", by, marks)

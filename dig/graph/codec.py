@@ -1,0 +1,266 @@
+"""Records from and to JSON: one line of a trace file, looked at by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar, get_args
+
+from dig.errors import RecordError
+
+from .records import (
+    FATES,
+    OUTCOMES,
+    VERSION,
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    Fate,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Join,
+    Leave,
+    Limits,
+    Record,
+    Redirect,
+    Run,
+    Start,
+    micros,
+)
+
+_T = TypeVar("_T")
+
+# --- from JSON ------------------------------------------------------------------------------
+
+_MISSING = object()
+_NAMES = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}
+
+
+def _want(row: dict[str, Any], key: str, kind: type[_T]) -> _T:
+    value = row.get(key, _MISSING)
+    if type(value) is not kind:
+        found = "is missing" if value is _MISSING else f"is {_show(value)}"
+        raise RecordError(f"`{key}` {found}; it must be {_NAMES[kind]}")
+    return value
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _there(row: dict[str, Any], key: str) -> Any:
+    value = row.get(key, _MISSING)
+    if value is _MISSING:
+        raise RecordError(f"`{key}` is missing")
+    return value
+
+
+def _or_null(row: dict[str, Any], key: str) -> str | None:
+    return None if _there(row, key) is None else _want(row, key, str)
+
+
+def _strings(row: dict[str, Any], key: str) -> tuple[str, ...]:
+    values = _want(row, key, list)
+    for value in values:
+        if type(value) is not str:
+            raise RecordError(f"`{key}` holds {_show(value)}; it must be a list of strings")
+    return tuple(values)
+
+
+def _one_of(row: dict[str, Any], key: str, choices: tuple[_T, ...]) -> _T:
+    value = _there(row, key)
+    if value not in choices:
+        known = ", ".join(map(str, choices))
+        raise RecordError(f"`{key}` is {_show(value)}; it must be one of: {known}")
+    return value  # type: ignore[no-any-return]  # it equals one of the choices
+
+
+def _flag(row: dict[str, Any], key: str) -> bool:
+    return _want(row, key, bool) if key in row else False
+
+
+def _seconds(row: dict[str, Any], key: str, least: int) -> float:
+    """A time in seconds that is at least `least` microseconds."""
+    value: float = row[key]
+    if type(value) not in (int, float) or not abs(value) <= 1e15:
+        raise RecordError(f"`{key}` is {_show(value)}; it must be a number of seconds")
+    if micros(value) < least:
+        bound = "not negative" if least == 0 else "at least a microsecond"
+        raise RecordError(f"`{key}` is {_show(value)}; it must be {bound}")
+    return value  # a whole number stays one, so that it is written as it was read
+
+
+def _limits(row: dict[str, Any]) -> Limits:
+    if "limits" not in row:
+        return Limits()
+    given = row["limits"]
+    if type(given) is not dict:
+        raise RecordError(f"`limits` is {_show(given)}; it must be an object")
+    known: dict[str, Any] = {}
+    for key in ("mc_window_s", "oe_window_s", "dl_window_s"):
+        if key in given:
+            known[key] = _seconds(given, key, 1)
+    if "activation_limit_s" in given:
+        known["activation_limit_s"] = _seconds(given, "activation_limit_s", 0)
+    if "reroute_limit" in given:
+        known["reroute_limit"] = _want(given, "reroute_limit", int)
+        if known["reroute_limit"] < 0:
+            raise RecordError("`reroute_limit` must not be negative")
+    if "coverage" in given:
+        known["coverage"] = _want(given, "coverage", bool)
+    return Limits(**known)
+
+
+def _run(t: int, us: int, row: dict[str, Any]) -> Run:
+    version = _want(row, "version", int)
+    if version != VERSION:
+        raise RecordError(f"`version` is {version}; only version {VERSION} can be read")
+    return Run(
+        t, us, _want(row, "run", str), _strings(row, "agents"), row.get("task"), row.get("seed"),
+        _flag(row, "session"), _flag(row, "memory"), _limits(row), version,
+    )  # fmt: skip
+
+
+def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
+    policy, context = row.get("policy"), row.get("traceparent")
+    return Emit(
+        t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
+        _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
+        policy if type(policy) is str else None,
+        context if type(context) is str else None,
+    )  # fmt: skip
+
+
+def _fates(row: dict[str, Any]) -> tuple[Fate, ...]:
+    fates = []
+    for item in _want(row, "fates", list):
+        if type(item) is not dict:
+            raise RecordError(f"`fates` holds {_show(item)}; it must be a list of objects")
+        fate = _one_of(item, "fate", FATES)
+        to = _strings(item, "to") if fate == "reroute" else ()
+        fates.append(Fate(_want(item, "event", str), fate, to))
+    return tuple(fates)
+
+
+def _end(t: int, us: int, row: dict[str, Any]) -> End:
+    return End(
+        t, us, _want(row, "activation", str), _fates(row), _strings(row, "outputs"),
+        row.get("usage"), row.get("error"),
+    )  # fmt: skip
+
+
+def _start(t: int, us: int, row: dict[str, Any]) -> Start:
+    activation, agent = _want(row, "activation", str), _want(row, "agent", str)
+    return Start(t, us, activation, agent, _strings(row, "inputs"))
+
+
+def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
+    if "note" not in row and "reason" not in row:
+        raise RecordError("`note` is missing (or `reason`, if it was refused)")
+    to = row.get("to")
+    return HealRow(
+        t, us, _there(row, "finding"), _there(row, "action"), _there(row, "event"),
+        tuple(to) if type(to) is list else to, row.get("note"), row.get("reason"),
+    )  # fmt: skip
+
+
+# Detectors and healers of a user's own have names and shapes of their own, so of these two rows
+# only the keys are looked at.
+def _finding(t: int, us: int, row: dict[str, Any]) -> FindingRow:
+    keys = ("pattern", "stage", "subject", "evidence")
+    return FindingRow(t, us, *(_there(row, key) for key in keys))
+
+
+def _finish(t: int, us: int, row: dict[str, Any]) -> Finish:
+    return Finish(t, us, _one_of(row, "outcome", OUTCOMES), row.get("answer"), row.get("usage"))
+
+
+_DECODERS: dict[str, Callable[[int, int, dict[str, Any]], Record]] = {
+    "run": _run,
+    "emit": _emit,
+    "deliver": lambda t, us, row: Deliver(t, us, _want(row, "event", str), _or_null(row, "to")),
+    "start": _start,
+    "end": _end,
+    "join": lambda t, us, row: Join(t, us, _want(row, "agent", str)),
+    "leave": lambda t, us, row: Leave(t, us, _want(row, "agent", str)),
+    "redirect": lambda t, us, row: Redirect(t, us, _want(row, "event", str), _strings(row, "to")),
+    "expire": lambda t, us, row: Expire(t, us, _want(row, "event", str)),
+    "finding": _finding,
+    "heal": _heal,
+    "incident": lambda t, us, row: IncidentRow(
+        t, us, _want(row, "what", str), _there(row, "detail")
+    ),
+    "finish": _finish,
+}
+
+
+def decode(row: Any) -> Record:
+    """Turn the JSON object of one line into a record; keys that it does not know are ignored.
+
+    Raises:
+        RecordError: A key is missing, or a value is of the wrong type.
+    """
+    if type(row) is not dict:
+        raise RecordError("a record must be a JSON object")
+    kind = _want(row, "kind", str)
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise RecordError(f"`kind` is {_show(kind)}; known are: {', '.join(_DECODERS)}")
+    t = _want(row, "t", int)
+    _there(row, "ts")
+    return decoder(t, micros(_seconds(row, "ts", 0)), row)
+
+
+# --- to JSON --------------------------------------------------------------------------------
+
+# Written although they are empty, because the format says that the key is there.
+_ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
+dumps = json.JSONEncoder(
+    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+"""JSON as it stands in a trace."""
+
+
+def _keys(cls: type[Record]) -> list[tuple[str, bool]]:
+    names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
+    optional = {
+        "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
+        "reason", "answer",
+    }  # fmt: skip
+    return [(n, n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
+
+
+_KEYS = {cls.kind: _keys(cls) for cls in get_args(Record)}
+
+
+def to_row(record: Record) -> dict[str, Any]:
+    """The JSON object of a record, keys in a fixed order; optional ones that are empty left out."""
+    row: dict[str, Any] = {"t": record.t, "ts": record.us / 1_000_000, "kind": record.kind}
+    for key, optional in _KEYS[record.kind]:
+        value = getattr(record, key)
+        if not (optional and value is None):
+            row[key] = value
+    if type(record) is End:
+        row["fates"] = [_fate_row(fate) for fate in record.fates]
+    elif type(record) is Run:
+        row["limits"] = {f.name: getattr(record.limits, f.name) for f in fields(Limits)}
+    elif type(record) is HealRow and record.note is record.reason is None:
+        row["note"] = None  # one of the two keys has to be there
+    return row
+
+
+def _fate_row(fate: Fate) -> dict[str, Any]:
+    row: dict[str, Any] = {"event": fate.event, "fate": fate.fate}
+    if fate.fate == "reroute":
+        row["to"] = fate.to
+    return row
+
+
+def encode(record: Record) -> str:
+    """One line of a trace file, without its newline; the same record gives the same text."""
+    return dumps(to_row(record))

@@ -1,0 +1,286 @@
+"""All that has happened, in flat arrays: what the graph keeps of events and activations for good.
+
+A run may pass a million events. As objects they would cost the garbage collector a pause that
+grows with the run, so closed history is numbers in arrays, a few dozen bytes an event; only what
+can still change is an object (`dig.graph.state`). Events and activations are numbered in order of
+appearance, each from 0. An activation's delivery edges stand together, in the order of its
+inputs, and so do the events it generated.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dig._util.ranges import RangeSet
+
+from .records import FATES, NOTICE, SYSTEM, Emit
+
+FROM_OUTSIDE, BY_SYSTEM = -1, -2
+NO_FATE = -1
+CONSUME = FATES.index("consume")
+
+_CHUNK = 1024
+SHARDS = 256
+
+FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, LET_GO = 1, 2, 4, 8, 16, 32
+
+
+class Names:
+    """A list of ids that only grows.
+
+    In tuples, because the garbage collector does not look into a tuple of strings: a list of a
+    million of them would cost it a pause each time.
+    """
+
+    __slots__ = ("_full", "_last")
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._full: list[tuple[str, ...]] = []
+        self._last: list[str] = []
+        for name in names:
+            self.append(name)
+
+    def append(self, name: str) -> None:
+        """Add an id."""
+        self._last.append(name)
+        if len(self._last) == _CHUNK:
+            self._full.append(tuple(self._last))
+            self._last = []
+
+    def __len__(self) -> int:
+        return len(self._full) * _CHUNK + len(self._last)
+
+    def __getitem__(self, n: int) -> str:
+        chunk, place = divmod(n, _CHUNK)
+        return (self._full[chunk] if 0 <= chunk < len(self._full) else self._last)[place]
+
+    def __iter__(self) -> Iterator[str]:
+        for chunk in (*self._full, self._last):
+            yield from chunk
+
+
+Lineage = tuple[RangeSet, RangeSet]
+"""The roots and the sources of something."""
+
+
+class Edge(NamedTuple):
+    """A delivery edge: an event in front of an activation; `fate` indexes `FATES`, or -1."""
+
+    event: int
+    fate: int
+
+
+class History:
+    """Append-only arrays of the events, activations and delivery edges of one run.
+
+    A session may let go of what is closed (`dig.graph.retention`). What stays is then numbered anew:
+    numbers hold for as long as a call of the monitor, ids for ever.
+    """
+
+    def __init__(self) -> None:
+        # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
+        # it is moved, and with a million ids in one somebody would have to wait for that.
+        self.codes: list[dict[str, int]] = [{} for _ in range(SHARDS)]
+        self.event_ids = Names()
+        self.activation_ids = Names()
+        self.agents: dict[str, int] = {}
+        self.agent_names: list[str] = []
+        self.types: dict[str, int] = {}
+        self.type_names: list[str] = []
+        # Events.
+        self.generator = array("i")  # an activation, FROM_OUTSIDE or BY_SYSTEM
+        self.t_gen = array("i")
+        self.type_of = array("i")
+        self.flags = bytearray()
+        self.first_solver = array("i")  # the first activation that solved it, or -1
+        self.further_solvers: dict[int, list[int]] = {}  # the others, where there are any
+        self.root_activations = array("i")  # root number -> activation
+        self.source_events = array("i")  # source number -> environment event
+        # Activations; the delivery edges of number v are at first_edge[v] : first_edge[v + 1].
+        self.agent_of = array("i")
+        self.t_start = array("i")
+        self.t_end = array("i")  # -1: not ended
+        self.first_output = array("i")
+        self.output_count = array("i")
+        self.root_number = array("i")  # -1: not a root
+        self.settled = bytearray()
+        self.ended_by: dict[int, array[int]] = {}  # agent -> its ended activations, in order
+        self.first_edge = array("i", [0])
+        self.edge_event = array("i")
+        self.edge_fate = array("b")
+        # What a session has let go of.
+        self.cut: dict[int, Lineage] = {}  # of activations without their edges
+        self.whole_from = 0  # nothing is gone that came at this logical time or later
+        self.gone_events = 0
+        self.gone_activations = 0
+        # An index for explanations, made up to where it is asked for.
+        self._sightings: dict[int, array[int]] = {}
+        self._indexed = 0
+
+    # --- ids ---
+
+    def is_taken(self, name: str) -> bool:
+        """Whether an event or an activation has this id."""
+        return name in self.codes[hash(name) % SHARDS]
+
+    def event(self, name: str) -> int | None:
+        """The number of the event with this id, if there is one."""
+        code = self.codes[hash(name) % SHARDS].get(name)
+        return None if code is None or code & 1 else code >> 1
+
+    def activation(self, name: str) -> int | None:
+        """The number of the activation with this id, if there is one."""
+        code = self.codes[hash(name) % SHARDS].get(name)
+        return code >> 1 if code is not None and code & 1 else None
+
+    def event_number(self, name: str) -> int:
+        """The number of the event with this id; there must be one."""
+        n = self.event(name)
+        if n is None:
+            raise KeyError(name)
+        return n
+
+    def activation_number(self, name: str) -> int:
+        """The number of the activation with this id; there must be one."""
+        v = self.activation(name)
+        if v is None:
+            raise KeyError(name)
+        return v
+
+    @property
+    def rows(self) -> int:
+        """How many events and activations there are."""
+        return len(self.generator) + len(self.agent_of)
+
+    # --- writing ---
+
+    def add_event(self, record: Emit, generator: int) -> int:
+        """Append an event; one from outside becomes a source of its own."""
+        n = len(self.generator)
+        if generator == FROM_OUTSIDE:
+            self.source_events.append(n)
+        self.codes[hash(record.event) % SHARDS][record.event] = n << 1
+        self.event_ids.append(record.event)
+        self.generator.append(generator)
+        self.t_gen.append(record.t)
+        self.type_of.append(self._type(record.type))
+        self.first_solver.append(-1)
+        self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
+        return n
+
+    def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
+        """Append an activation with its inputs, whose fates are still open."""
+        v = len(self.agent_of)
+        self.codes[hash(name) % SHARDS][name] = v << 1 | 1
+        self.activation_ids.append(name)
+        self.agent_of.append(self._agent(agent))
+        self.t_start.append(t)
+        self.t_end.append(-1)
+        self.first_output.append(0)
+        self.output_count.append(0)
+        self.root_number.append(-1)
+        self.settled.append(0)
+        self.edge_event.extend(inputs)
+        self.edge_fate.extend([NO_FATE] * len(inputs))
+        self.first_edge.append(len(self.edge_event))
+        return v
+
+    def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
+        """Write down an activation's end: a fate for each of its inputs, in their order."""
+        self.t_end[v] = t
+        self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
+        self.first_output[v] = len(self.generator)
+        self.output_count[v] = outputs
+        self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
+
+    def solve(self, v: int, events: Iterable[int]) -> None:
+        """Write down that activation `v` reduced the problem, with an output, from some events."""
+        for n in events:
+            if self.first_solver[n] < 0:
+                self.first_solver[n] = v
+            else:
+                self.further_solvers.setdefault(n, []).append(v)
+
+    def _type(self, name: str) -> int:
+        code = self.types.get(name)
+        if code is None:
+            code = self.types[name] = len(self.type_names)
+            self.type_names.append(name)
+        return code
+
+    def _agent(self, name: str) -> int:
+        code = self.agents.get(name)
+        if code is None:
+            code = self.agents[name] = len(self.agent_names)
+            self.agent_names.append(name)
+        return code
+
+    def new_root(self, v: int) -> RangeSet:
+        """The set of activation `v` alone, which is a root from now on."""
+        self.root_number[v] = len(self.root_activations)
+        self.root_activations.append(v)
+        return RangeSet.single(self.root_number[v])
+
+    # --- reading ---
+
+    def is_work(self, n: int) -> bool:
+        """Whether event `n` is work: no system event, no final event, no notice."""
+        return self.generator[n] != BY_SYSTEM and not self.flags[n] & (FINAL | NOTICE_TYPE)
+
+    def ended_before(self, v: int) -> list[int]:
+        """The unsettled activations that the agent of activation `v` ended before `v`."""
+        agent = self.agent_of[v]
+        ended = [w for w in self.ended_by.get(agent, ()) if not self.settled[w]]
+        self.ended_by[agent] = array("i", ended)  # what is settled is never asked for again
+        return [w for w in ended if w < v]
+
+    def edges(self, v: int) -> Iterator[Edge]:
+        """The delivery edges of activation `v` in the order of its inputs."""
+        for i in range(self.first_edge[v], self.first_edge[v + 1]):
+            yield Edge(self.edge_event[i], self.edge_fate[i])
+
+    def inputs(self, v: int) -> list[int]:
+        """The events that activation `v` consumed, system events left out."""
+        span, generator = slice(self.first_edge[v], self.first_edge[v + 1]), self.generator
+        edges = zip(self.edge_event[span], self.edge_fate[span], strict=True)
+        return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
+
+    def solvers(self, n: int) -> list[int]:
+        """Who reduced the problem, with an output, from event `n`, in order of their end."""
+        first = self.first_solver[n]
+        return [] if first < 0 else [first, *self.further_solvers.get(n, ())]
+
+    def sightings(self, n: int) -> Sequence[int]:
+        """The activations that had event `n` in front of them, in order of their start."""
+        for v in range(self._indexed, len(self.activation_ids)):
+            for i in range(self.first_edge[v], self.first_edge[v + 1]):
+                self._sightings.setdefault(self.edge_event[i], array("i")).append(v)
+        self._indexed = len(self.activation_ids)
+        return self._sightings.get(n, ())
+
+    def forget_sightings(self) -> None:
+        """Numbers have changed: the index has to be made anew when it is asked for."""
+        self._sightings, self._indexed = {}, 0
+
+    def outputs(self, v: int) -> range:
+        """The events that activation `v` has generated up to now."""
+        first = self.first_output[v]
+        return range(first, min(first + self.output_count[v], len(self.generator)))
+
+    def agent(self, v: int) -> str:
+        """The name of the agent of activation `v`."""
+        return self.agent_names[self.agent_of[v]]
+
+    def sender(self, n: int) -> str | None:
+        """The agent that generated event `n`, if one did."""
+        generator = self.generator[n]
+        return self.agent(generator) if generator >= 0 else None
+
+    def by(self, n: int) -> str | None:
+        """Who generated event `n`, as a trace says it."""
+        generator = self.generator[n]
+        if generator == FROM_OUTSIDE:
+            return None
+        return SYSTEM if generator == BY_SYSTEM else self.activation_ids[generator]

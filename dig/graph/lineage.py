@@ -1,0 +1,111 @@
+"""Lineage: roots, sources, causal ancestry, and what stands behind an answer.
+
+Live events carry their roots and sources (`dig._util.ranges`). For closed ones, which are hardly ever
+asked for, they are found again by walking back through the history.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from dig._util.ranges import RangeSet, union
+
+from .history import FROM_OUTSIDE, History
+
+
+def ancestors(history: History, v: int) -> set[int]:
+    """The activations with a causal path to activation `v`, settled ones too."""
+    return _walk(history, history.inputs(v))[0]
+
+
+def roots_of(history: History, n: int) -> RangeSet:
+    """The roots of event `n`, as root numbers."""
+    return _roots(history, [n])
+
+
+def roots_of_activation(history: History, v: int) -> RangeSet:
+    """The roots of an ended activation, as root numbers."""
+    own = history.root_number[v]
+    if own >= 0:
+        return RangeSet.single(own)
+    return history.cut[v][0] if v in history.cut else _roots(history, history.inputs(v))
+
+
+def sources_of(history: History, n: int) -> RangeSet:
+    """The sources of event `n`, as source numbers."""
+    behind, events = _walk(history, [n])
+    outside = sorted(e for e in events if history.generator[e] == FROM_OUTSIDE)
+    own = RangeSet.of(bisect_left(history.source_events, e) for e in outside)
+    return union([own, *(history.cut[v][1] for v in behind if v in history.cut)])
+
+
+def _roots(history: History, events: Iterable[int]) -> RangeSet:
+    behind, _ = _walk(history, events)
+    own = RangeSet.of(sorted(r for v in behind if (r := history.root_number[v]) >= 0))
+    return union([own, *(history.cut[v][0] for v in behind if v in history.cut)])
+
+
+def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
+    """All activations and events with a causal path to some events, with these."""
+    seen: set[int] = set()
+    used = set(events)
+    stack = [g for e in used if (g := history.generator[e]) >= 0]
+    while stack:
+        v = stack.pop()
+        if v not in seen:
+            seen.add(v)
+            inputs = history.inputs(v)
+            used.update(inputs)
+            stack += [g for e in inputs if (g := history.generator[e]) >= 0 and g not in seen]
+    return seen, used
+
+
+class Answer:
+    """What stands behind a final event; all are numbers in the graph's history.
+
+    Attributes:
+        submitter: The activation that generated the event.
+        activations: A of the semantics: the submitter, its ancestors and, where memory counts,
+            what its agent did before, with the ancestors of that.
+        consumed: The events that they consumed.
+        outside: Those of them that came from outside.
+        parts: The work that problem-generating activations of them split off, and none consumed.
+    """
+
+    def __init__(self, submitter: int, counts_memory: bool) -> None:
+        """Begin with nothing; `dig.graph.coverage` walks back."""
+        self.submitter = submitter
+        self.counts_memory = counts_memory
+        self.activations: set[int] = set()
+        self.consumed: set[int] = set()
+        self.outside: set[int] = set()
+        self.parts: set[int] = set()
+
+    def add(self, history: History, v: int) -> list[int]:
+        """Take an activation in; return the activations that generated what it consumed."""
+        self.activations.add(v)
+        inputs = history.inputs(v)
+        if 0 < len(inputs) < history.output_count[v]:
+            self.parts.update(
+                e for e in history.outputs(v) if history.is_work(e) and e not in self.consumed
+            )
+        before = []
+        for e in inputs:
+            if e not in self.consumed:
+                self.consumed.add(e)
+                self.parts.discard(e)
+                generator = history.generator[e]
+                if generator >= 0:
+                    before.append(generator)
+                elif generator == FROM_OUTSIDE:
+                    self.outside.add(e)
+        return before
+
+    def take_over(self, known: Answer) -> None:
+        """Take in all that stands behind an earlier answer, which is used up by it."""
+        for one in ("activations", "consumed", "outside", "parts"):
+            theirs: set[int] = getattr(known, one)
+            theirs |= getattr(self, one)
+            setattr(self, one, theirs)
+        self.parts -= self.consumed

@@ -1,0 +1,215 @@
+"""The record vocabulary: all that ever happens in a run, one small type a kind.
+
+A trace file holds one record a line; `dig.graph.codec` turns a line into a `Record` and back. Whether
+a record may follow the ones before it is the business of the graph (`dig.graph.rules`).
+
+Every record has `t`, its place in the trace counted from 0 (logical time), and `us`, wall time
+in whole microseconds since the run began (the file's `ts` is the same in seconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, ClassVar, Literal, get_args
+
+from dig._util.frozen import frozen
+
+VERSION = 1
+SYSTEM = "system"
+NOTICE = "notice"
+
+FateName = Literal["consume", "delay", "reroute", "discard"]
+Outcome = Literal["submitted", "timeout", "stopped", "error"]
+FATES: tuple[FateName, ...] = get_args(FateName)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+def micros(seconds: float) -> int:
+    """Seconds as whole microseconds, the unit in which all times are compared."""
+    return round(seconds * 1_000_000)
+
+
+@frozen
+class Limits:
+    """What counts as "a reasonable time" and "a reasonable number" in one run; times in seconds."""
+
+    mc_window_s: float = 30.0
+    oe_window_s: float = 10.0
+    dl_window_s: float = 30.0
+    activation_limit_s: float = 300.0
+    reroute_limit: int = 3
+    coverage: bool = True
+
+
+@frozen
+class Fate:
+    """What an activation did with one of its inputs; `to` only for a reroute."""
+
+    event: str
+    fate: FateName
+    to: tuple[str, ...] = ()
+
+
+@frozen
+class _Row:
+    kind: ClassVar[str]
+    t: int
+    us: int
+
+    @property
+    def ts(self) -> float:
+        """Wall time in seconds since the run began."""
+        return self.us / 1_000_000
+
+
+@frozen
+class Run(_Row):
+    """The first record: who takes part, and by which limits the run is judged."""
+
+    kind = "run"
+    run: str
+    agents: tuple[str, ...]
+    task: Any = None
+    seed: Any = None
+    session: bool = False
+    memory: bool = False
+    limits: Limits = field(default_factory=Limits)
+    version: int = VERSION
+
+
+@frozen
+class Emit(_Row):
+    """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`.
+
+    `policy` names the kind of delivery policy that decides about it, if one does; `traceparent`
+    is the W3C trace context of who sent it, for tools that follow requests.
+    """
+
+    kind = "emit"
+    event: str
+    by: str | None
+    to: tuple[str, ...]
+    type: str
+    final: bool = False
+    payload: Any = None
+    policy: str | None = None
+    traceparent: str | None = None
+
+
+@frozen
+class Deliver(_Row):
+    """An event reaches an agent's buffer; `to` is `None` for a final event that is accepted."""
+
+    kind = "deliver"
+    event: str
+    to: str | None
+
+
+@frozen
+class Start(_Row):
+    """An idle agent is activated; `inputs` is its whole buffer in order of delivery."""
+
+    kind = "start"
+    activation: str
+    agent: str
+    inputs: tuple[str, ...]
+
+
+@frozen
+class End(_Row):
+    """An activation ends with a fate for its inputs and the ids of the events it generates."""
+
+    kind = "end"
+    activation: str
+    fates: tuple[Fate, ...] = ()
+    outputs: tuple[str, ...] = ()
+    usage: Any = None
+    error: Any = None
+
+
+@frozen
+class Join(_Row):
+    """An agent becomes present, with an empty buffer."""
+
+    kind = "join"
+    agent: str
+
+
+@frozen
+class Leave(_Row):
+    """An agent goes; its buffer and what was on its way to it are gone with it."""
+
+    kind = "leave"
+    agent: str
+
+
+@frozen
+class Redirect(_Row):
+    """Whom an event is on its way to is replaced."""
+
+    kind = "redirect"
+    event: str
+    to: tuple[str, ...]
+
+
+@frozen
+class Expire(_Row):
+    """An event's delivery policy is used up: it is on its way to nobody any more."""
+
+    kind = "expire"
+    event: str
+
+
+@frozen
+class FindingRow(_Row):
+    """What a monitor raised. Changes no graph."""
+
+    kind = "finding"
+    pattern: str
+    stage: str | None
+    subject: Any
+    evidence: Any
+
+
+@frozen
+class HealRow(_Row):
+    """What healing did about the finding at record `finding`. Changes no graph."""
+
+    kind = "heal"
+    finding: int
+    action: str
+    event: str | None = None
+    to: tuple[str, ...] | None = None
+    note: str | None = None
+    reason: str | None = None
+
+
+@frozen
+class IncidentRow(_Row):
+    """What changes no graph but must not be silent."""
+
+    kind = "incident"
+    what: str
+    detail: Any
+
+
+@frozen
+class Finish(_Row):
+    """The last record: how the run ended."""
+
+    kind = "finish"
+    outcome: Outcome
+    answer: Any = None
+    usage: Any = None
+
+
+Record = (
+    Run | Emit | Deliver | Start | End | Join | Leave | Redirect | Expire
+    | FindingRow | HealRow | IncidentRow | Finish
+)  # fmt: skip
+
+CHANGING = (Run, Emit, Deliver, Start, End, Join, Leave, Redirect, Expire)
+"""The kinds from which the graph follows."""
+
+ASIDE = (FindingRow, HealRow, IncidentRow)
+"""The kinds that tell what was seen and done; the graph follows from the others alone."""

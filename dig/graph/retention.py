@@ -1,0 +1,333 @@
+"""Retention: a session lets go of closed history that can never again change a verdict.
+
+What may still be asked of the past is little (docs/meaning.md). An event that is open, lost or
+being submitted has its roots and sources with it. What stands behind a coming answer counts only
+as far as it goes back to an event from outside that is *not answered yet*; whoever has consumed
+nothing of that kind, has no ancestor that has. So all that goes back to answered events alone can
+go, but for a few rows: who generated what is still there, who solved it before, the roots, and
+who worked last on a problem. In a run that is no session nothing is answered before its end.
+
+An event from outside that nobody consumed, and nobody can reach any more, is *given up* once all
+windows about it have passed: no answer can have it behind it.
+
+Arrays cannot have holes, so what stays moves together (`_compact`). It costs time in proportion
+to what was there, nearly all of it inside of `compress` and `map`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, compress
+
+from dig._util.ranges import NOTHING, RangeSet, union
+
+from .history import CONSUMED, FROM_OUTSIDE, LET_GO, SHARDS, History, Lineage, Names
+from .records import micros
+from .state import GraphState
+
+GONE, ROW, WHOLE = 0, 1, 2
+"""How much stays. Of an event: nothing, its number and name, all. Of an activation: nothing, who
+and when, all, with its edges."""
+
+
+def evict(
+    state: GraphState,
+    keep: int,
+    pinned: Collection[str] = (),
+    given_up: Collection[str] | None = None,
+) -> frozenset[str]:
+    """Let go of closed history; `InteractionGraph.evict` says what this takes and returns."""
+    cutoff = state.t - keep
+    for event in state.live.values():
+        _ = event.roots, event.sources  # some find them by a walk only when they are asked for
+    over = _let_lost_go(state, cutoff, pinned, given_up)
+    _renumber(state, _compact(state.history, _stay(state, cutoff, pinned)))
+    state.history.whole_from = max(state.history.whole_from, cutoff)
+    del state.findings[: bisect_left(state.findings, cutoff)]
+    state.touched, state.ended, state.latest_answer = [], None, None
+    state.seen_last, state.emitter_number, state.lineage = {}, -1, (NOTHING, NOTHING)
+    return over
+
+
+def _let_lost_go(
+    state: GraphState, cutoff: int, pinned: Collection[str], told: Collection[str] | None
+) -> frozenset[str]:
+    """Give up what nobody can answer any more, and let go of the lost events of no problem."""
+    window = micros(state.run.limits.oe_window_s)
+    lost = {
+        event.n: event
+        for event in state.live.values()
+        if not (event.copies or event.flight or event.id in pinned)
+        and state.history.t_gen[event.n] < cutoff
+        and (event.cause is None or event.us_lost + window <= state.now)
+    }
+    names = state.history.event_ids
+
+    def is_over(n: int) -> bool:
+        if told is not None:
+            return names[n] in told
+        return n in lost or _has_passed(state, n, cutoff, pinned)
+
+    given_up = state.problems.give_up(is_over)
+    waiting = state.problems.waiting
+    gone = [event for event in lost.values() if event.sources.isdisjoint(waiting)]
+    for event in gone:
+        del state.live[event.id]
+    for n in (*given_up, *(event.n for event in gone)):
+        state.history.flags[n] |= LET_GO  # whoever sent it on now would be heard by nobody
+    return frozenset(names[n] for n in given_up)
+
+
+def _has_passed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
+    """Whether an event is closed, and was used by nobody: a notice that was not read."""
+    h, name = state.history, state.history.event_ids[n]
+    is_closed = name not in state.live and name not in pinned and h.t_gen[n] < cutoff
+    return is_closed and not h.flags[n] & CONSUMED
+
+
+def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
+    """What stays: what is recent, and what a verdict may still ask for."""
+    h = state.history
+    stays = _Stays(h, cutoff, state.problems.waiting)
+    stays.keep_events(event.n for event in state.live.values())
+    stays.keep_events(n for n in map(h.event, pinned) if n is not None)
+    stays.keep_activations(activation.n for activation in state.running.values())
+    # Whether an answer counts what its agent did before depends on its submitter's inputs.
+    answers = (event.n for event in state.live.values() if event.final)
+    stays.keep_activations(h.generator[n] for n in answers)
+    latest = map(h.activation, state.problems.latest)
+    stays.keep_rows(v for v in latest if v is not None)
+    return stays.complete()
+
+
+def _renumber(state: GraphState, ranks: _Ranks) -> None:
+    state.problems.renumber(ranks.sources)
+    for event in state.live.values():
+        event.roots, event.sources = ranks.lineage((event.roots, event.sources))
+        event.n = ranks.events[event.n]
+    for activation in state.running.values():
+        activation.n = ranks.activations[activation.n]
+    for agent in state.present.values():
+        agent.lineages = {}
+        for event in agent.buffer.values():
+            agent.file(event)
+
+
+# --- what stays -----------------------------------------------------------------------------------
+
+
+class _Stays:
+    """Works out what of a history stays."""
+
+    def __init__(self, history: History, cutoff: int, waiting: RangeSet) -> None:
+        """Begin with what happened from `cutoff` on, and what goes back to what waits."""
+        h = self._history = history
+        self._lineages = list(_lineages(h))
+        self._events = bytearray(len(h.generator))
+        self._activations = bytearray(len(h.agent_of))
+        first = bisect_left(h.t_gen, cutoff)
+        self.keep_events(range(first, len(self._events)))
+        self.keep_events(h.source_events[source] for source in waiting)
+        self.keep_activations(
+            v
+            for v, (_, sources) in enumerate(self._lineages)
+            if h.t_end[v] >= cutoff or h.t_start[v] >= cutoff or not sources.isdisjoint(waiting)
+        )
+
+    def keep_events(self, events: Iterable[int]) -> None:
+        """Keep all about some events."""
+        for n in events:
+            self._events[n] = WHOLE
+
+    def keep_activations(self, activations: Iterable[int]) -> None:
+        """Keep all about some activations, with the events that they saw or made."""
+        h = self._history
+        for v in activations:
+            if v not in h.cut:
+                self._activations[v] = WHOLE
+                self.keep_events(h.edge_event[h.first_edge[v] : h.first_edge[v + 1]])
+                self.keep_events(h.outputs(v))
+
+    def keep_rows(self, activations: Iterable[int]) -> None:
+        """Keep who some activations were, if not more."""
+        for v in activations:
+            self._activations[v] = self._activations[v] or ROW
+
+    def complete(self) -> _Stay:
+        """What has to stay with all this: generators, solvers with their outputs, and roots."""
+        h = self._history
+        for n in [n for n, how in enumerate(self._events) if how == WHOLE]:
+            solvers = h.solvers(n)
+            self.keep_rows(solvers)
+            for output in (output for v in solvers for output in h.outputs(v)):
+                self._events[output] = self._events[output] or ROW
+            if h.generator[n] >= 0:
+                self.keep_rows([h.generator[n]])
+        self._keep_roots()
+        rows = (v for v, how in enumerate(self._activations) if how == ROW)
+        cut = {v: self._lineages[v] for v in rows}
+        return _Stay(self._events, self._activations, cut)
+
+    def _keep_roots(self) -> None:
+        rows = (v for v, how in enumerate(self._activations) if how == ROW)
+        roots = union({self._lineages[v][0]: None for v in rows})
+        self.keep_rows([self._history.root_activations[root] for root in roots])
+
+
+def _lineages(h: History) -> list[Lineage]:
+    """Roots and sources of every activation, as of an event that it would generate."""
+    lineages: list[Lineage] = []
+    numbers = {n: source for source, n in enumerate(h.source_events)}
+    for v in range(len(h.agent_of)):
+        lineages.append(h.cut.get(v) or _lineage(h, v, lineages, numbers))
+    return lineages
+
+
+def _lineage(h: History, v: int, lineages: list[Lineage], numbers: dict[int, int]) -> Lineage:
+    inputs, generator = h.inputs(v), h.generator
+    behind = [lineages[generator[n]] for n in inputs if generator[n] >= 0]
+    own = [RangeSet.single(numbers[n]) for n in inputs if generator[n] == FROM_OUTSIDE]
+    root = h.root_number[v]
+    roots = RangeSet.single(root) if root >= 0 else union(roots for roots, _ in behind)
+    return roots, union([*own, *(sources for _, sources in behind)])
+
+
+# --- compaction -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Stay:
+    """What of a history stays.
+
+    Attributes:
+        events: For each event GONE, ROW or WHOLE; ids of those that are but a ROW are free again.
+        activations: The same for activations.
+        cut: The lineage of each activation that loses its edges.
+    """
+
+    events: bytearray
+    activations: bytearray
+    cut: dict[int, Lineage]
+
+
+class _Ranks:
+    """New numbers by old ones; of what is gone, that of what comes next."""
+
+    def __init__(self, history: History, stay: _Stay) -> None:
+        """Count what stays."""
+        self.events = _rank(map(bool, stay.events))
+        self.activations = _rank(map(bool, stay.activations))
+        self.roots = _rank(bool(stay.activations[v]) for v in history.root_activations)
+        self.sources = _rank(bool(stay.events[n]) for n in history.source_events)
+        self._known: dict[tuple[RangeSet, bool], RangeSet] = {}
+
+    def lineage(self, lineage: Lineage) -> Lineage:
+        """Roots and sources with their new numbers; sets that were one object are one again."""
+        roots, sources = lineage
+        return self._renumbered(roots, True), self._renumbered(sources, False)
+
+    def _renumbered(self, numbers: RangeSet, are_roots: bool) -> RangeSet:
+        key = (numbers, are_roots)
+        if key not in self._known:
+            self._known[key] = numbers.renumbered(self.roots if are_roots else self.sources)
+        return self._known[key]
+
+
+def _compact(history: History, stay: _Stay) -> _Ranks:
+    """Let go of all else, and number anew what stays."""
+    ranks = _Ranks(history, stay)
+    history.gone_events += stay.events.count(GONE)
+    history.gone_activations += stay.activations.count(GONE)
+    history.cut = {ranks.activations[v]: ranks.lineage(one) for v, one in stay.cut.items()}
+    _edges(history, stay, ranks)  # it asks for numbers that the others replace
+    _ended_by(history, stay, ranks)
+    _activations(history, stay, ranks)
+    _events(history, stay, ranks)
+    _codes(history, stay)
+    history.forget_sightings()
+    return ranks
+
+
+def _rank(stays: Iterable[bool]) -> list[int]:
+    return list(accumulate(stays, initial=0))
+
+
+def _edges(h: History, stay: _Stay, ranks: _Ranks) -> None:
+    first, events, fates = array("i", [0]), array("i"), array("b")
+    for v, how in enumerate(stay.activations):
+        if how == WHOLE:
+            span = slice(h.first_edge[v], h.first_edge[v + 1])
+            events.extend(map(ranks.events.__getitem__, h.edge_event[span]))
+            fates.extend(h.edge_fate[span])
+        if how:
+            first.append(len(events))
+    h.first_edge, h.edge_event, h.edge_fate = first, events, fates
+
+
+def _ended_by(h: History, stay: _Stay, ranks: _Ranks) -> None:
+    """Only what may stand behind an answer is looked for among what an agent did before."""
+    kept = {}
+    for agent, ended in h.ended_by.items():
+        own = [ranks.activations[v] for v in ended if stay.activations[v] == WHOLE]
+        if own:
+            kept[h.agent_names[agent]] = array("i", own)
+    h.agent_of, h.agent_names = _table(compress(h.agent_of, stay.activations), h.agent_names)
+    h.agents = {name: code for code, name in enumerate(h.agent_names)}
+    h.ended_by = {h.agents[name]: own for name, own in kept.items()}
+
+
+def _activations(h: History, stay: _Stay, ranks: _Ranks) -> None:
+    stays, first, count = stay.activations, h.first_output, h.output_count
+    ends = [min(a + n, len(stay.events)) for a, n in zip(first, count, strict=True)]
+    spans = list(compress(zip(first, ends, strict=True), stays))
+    h.first_output = array("i", [ranks.events[a] for a, _ in spans])
+    h.output_count = array("i", [ranks.events[b] - ranks.events[a] for a, b in spans])
+    h.activation_ids = Names(compress(h.activation_ids, stays))
+    h.t_start = array("i", compress(h.t_start, stays))
+    h.t_end = array("i", compress(h.t_end, stays))
+    h.settled = bytearray(compress(h.settled, stays))
+    roots = compress(h.root_number, stays)
+    h.root_number = array("i", [r if r < 0 else ranks.roots[r] for r in roots])
+    kept_roots = [v for v in h.root_activations if stays[v]]
+    h.root_activations = array("i", map(ranks.activations.__getitem__, kept_roots))
+
+
+def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
+    stays, renamed = stay.events, ranks.activations
+    h.event_ids = Names(compress(h.event_ids, stays))
+    h.generator = array("i", [g if g < 0 else renamed[g] for g in compress(h.generator, stays)])
+    h.t_gen = array("i", compress(h.t_gen, stays))
+    h.flags = bytearray(compress(h.flags, stays))
+    h.type_of, h.type_names = _table(compress(h.type_of, stays), h.type_names)
+    h.types = {name: code for code, name in enumerate(h.type_names)}
+    kept_sources = [n for n in h.source_events if stays[n]]
+    h.source_events = array("i", map(ranks.events.__getitem__, kept_sources))
+    solvers = zip(h.first_solver, stays, strict=True)
+    h.first_solver = array(
+        "i", [v if v < 0 or how == ROW else renamed[v] for v, how in solvers if how]
+    )
+    h.further_solvers = {
+        ranks.events[n]: [renamed[v] for v in further]
+        for n, further in h.further_solvers.items()
+        if stays[n] == WHOLE
+    }
+
+
+def _codes(h: History, stay: _Stay) -> None:
+    h.codes = [{} for _ in range(SHARDS)]
+    hows = filter(None, stay.events)
+    for n, (name, how) in enumerate(zip(h.event_ids, hows, strict=True)):
+        if how == WHOLE:
+            h.codes[hash(name) % SHARDS][name] = n << 1
+    for v, name in enumerate(h.activation_ids):
+        h.codes[hash(name) % SHARDS][name] = v << 1 | 1
+
+
+def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], list[str]]:
+    """Codes for names of a table, in a table that only has those that are used."""
+    old = list(codes)
+    new = {code: place for place, code in enumerate(dict.fromkeys(old))}
+    return array("i", map(new.__getitem__, old)), [names[code] for code in new]

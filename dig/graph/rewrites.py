@@ -1,0 +1,269 @@
+"""How each kind of record rewrites the graph (paper, section 4.2).
+
+`dig.graph.rules` has let a record pass before it gets here, so nothing is checked again. Only
+`InteractionGraph.apply` calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from dig._util.ranges import NOTHING, RangeSet, union
+
+from . import records
+from .coverage import answer
+from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE
+from .records import FATES, SYSTEM, Fate, Record
+from .state import BUFFERED, FLYING, Activation, Agent, Event, GraphState, Problems, by_number
+
+
+def apply(state: GraphState, record: Record) -> None:
+    """Rewrite the graph by a record that the rules have let pass."""
+    state.touched = []
+    state.ended = None
+    if state.t >= 0:
+        state.problems.touched = {}
+    state.now = record.us
+    rewrite = _REWRITES.get(type(record))
+    if rewrite is not None:
+        rewrite(state, record)
+    state.t = record.t
+
+
+# --- one function a kind ---
+
+
+def _begin(state: GraphState, record: records.Run) -> None:
+    state.run = record
+    state.problems = Problems(state.history, record.session)
+    state.present = {name: Agent(name) for name in record.agents}
+
+
+def _emit(state: GraphState, record: records.Emit) -> None:
+    h = state.history
+    if record.by is None:
+        lineage = NOTHING, RangeSet.single(len(h.source_events))
+        n = h.add_event(record, FROM_OUTSIDE)
+    elif record.by == SYSTEM:
+        lineage = NOTHING, NOTHING
+        n = h.add_event(record, BY_SYSTEM)
+    else:
+        state.awaited.pop()
+        lineage = state.lineage
+        n = h.add_event(record, state.emitter_number)
+    event = Event(h, record.event, n, lineage)
+    if record.by is None:
+        state.problems.pose(event.work)
+    state.live[event.id] = event
+    if event.final:
+        state.problems.submit(event)
+    else:
+        _send(state, event, record.to)
+    _place(state, event, "no_recipient")
+
+
+def _deliver(state: GraphState, record: records.Deliver) -> None:
+    event = _revive(state, record.event)
+    if record.to is None:
+        _accept(state, event)
+    else:
+        agent = state.present[record.to]
+        del event.flight[agent.name], agent.incoming[event.id]
+        event.copies[agent.name] = None
+        agent.put(event)
+        if event.final:
+            state.history.flags[event.n] |= BOUNCED
+            state.problems.decide(event)
+    _place(state, event, None)
+
+
+def _accept(state: GraphState, event: Event) -> None:
+    _land(state, event)
+    state.history.flags[event.n] |= ACCEPTED
+    state.problems.decide(event)
+    if state.run.session:
+        state.problems.settle(answer(state, event.n))
+        state.latest_answer = None  # something behind it may be settled now
+    else:
+        state.is_over = True
+
+
+def _start(state: GraphState, record: records.Start) -> None:
+    agent = state.present[record.agent]
+    inputs = tuple(agent.buffer.values())
+    activation = Activation(record.activation, agent.name, inputs, record.us)
+    activation.n = state.history.add_activation(
+        activation.id, agent.name, record.t, [event.n for event in inputs]
+    )
+    agent.activation = state.running[activation.id] = activation
+    state.problems.started(activation)
+
+
+def _end(state: GraphState, record: records.End) -> None:
+    activation = state.running.pop(record.activation)
+    agent = state.present[activation.agent]
+    agent.activation = None
+    named = {fate.event: fate for fate in record.fates}
+    fates = [named.get(event.id) or implied_fate(event) for event in activation.inputs]
+    h = state.history
+    codes = [FATES.index(fate.fate) for fate in fates]
+    h.end_activation(activation.n, record.t, codes, len(record.outputs))
+    _inherit(state, activation, fates)
+    if 0 < len(record.outputs) <= len(activation.consumed):
+        h.solve(activation.n, (event.n for event in activation.consumed))
+    for event, fate in zip(activation.inputs, fates, strict=True):
+        if fate.fate != "delay":
+            _take(state, agent, event, fate)
+    state.awaited = list(reversed(record.outputs))
+    activation.is_progress = bool(record.outputs) or any(f.fate != "delay" for f in fates)
+    state.problems.ended(activation)
+    state.ended = activation
+    state.seen_last = {event.id: event for event in activation.inputs}
+
+
+def _inherit(state: GraphState, activation: Activation, fates: list[Fate]) -> None:
+    """What the outputs of an activation inherit: its roots and its sources."""
+    inputs = [
+        event
+        for event, fate in zip(activation.inputs, fates, strict=True)
+        if fate.fate == "consume" and event.by != SYSTEM
+    ]
+    activation.consumed = inputs
+    roots = union(event.roots for event in inputs)
+    if inputs and not roots:
+        roots = state.history.new_root(activation.n)
+    state.emitter_number = activation.n
+    state.lineage = (roots, union(event.sources for event in inputs))
+
+
+def _take(state: GraphState, agent: Agent, event: Event, fate: Fate) -> None:
+    """Take an event out of a buffer, and on to where its fate sends it."""
+    agent.take(event)
+    del event.copies[agent.name]
+    if fate.fate == "consume":
+        event.consumed = True
+        event.cause = None
+        event.reroutes = []
+        state.history.flags[event.n] |= CONSUMED
+    elif fate.fate == "reroute":
+        if not event.consumed:
+            event.reroutes.append(agent.name)
+        _send(state, event, fate.to)
+    else:
+        event.discarded_by[agent.name] = None
+    _place(state, event, "discarded" if fate.fate == "discard" else "no_recipient")
+
+
+def _join(state: GraphState, record: records.Join) -> None:
+    state.present[record.agent] = Agent(record.agent)
+
+
+def _leave(state: GraphState, record: records.Leave) -> None:
+    agent = state.present.pop(record.agent)
+    if agent.activation is not None:
+        state.problems.cut_off(state.running.pop(agent.activation.id))
+    lost = {**agent.buffer, **agent.incoming}
+    for event in sorted(lost.values(), key=by_number):
+        event.copies.pop(agent.name, None)
+        event.flight.pop(agent.name, None)
+        _place(state, event, "left")
+
+
+def _redirect(state: GraphState, record: records.Redirect) -> None:
+    event = _revive(state, record.event)
+    since = event.flight
+    _land(state, event)
+    _send(state, event, record.to)
+    for name in event.flight.keys() & since.keys():
+        event.flight[name] = since[name]
+    _place(state, event, "no_recipient")
+
+
+def _expire(state: GraphState, record: records.Expire) -> None:
+    event = _revive(state, record.event)
+    _land(state, event)
+    _place(state, event, "expired")
+
+
+def _found(state: GraphState, record: records.FindingRow) -> None:
+    state.findings.append(record.t)
+
+
+def _finish(state: GraphState, record: records.Finish) -> None:
+    state.finished = record
+
+
+# --- the life of an event ---
+
+
+def _send(state: GraphState, event: Event, to: Iterable[str]) -> None:
+    """Put an event on its way to those who are there and do not hold it."""
+    for name in to:
+        agent = state.present.get(name)
+        if agent is not None and name not in event.copies:
+            event.flight.setdefault(name, state.t)
+            agent.incoming[event.id] = event
+
+
+def _land(state: GraphState, event: Event) -> None:
+    """Call an event back from where it is on its way to."""
+    for name in event.flight:
+        del state.present[name].incoming[event.id]
+    event.flight = {}
+
+
+def _place(state: GraphState, event: Event, cause: str | None) -> None:
+    """Settle where an event stands after a change: open, orphaned (and why), or closed."""
+    state.touched.append(event)
+    place = 0
+    if event.work and not event.consumed:
+        place = BUFFERED * bool(event.copies) + FLYING * bool(event.flight)
+        if place:
+            event.cause = None
+            state.open[event.id] = event
+        elif event.cause is None:
+            event.cause = cause
+            event.us_lost = state.now
+    if place != event.place:
+        state.problems.move(event, place)
+    if not place:
+        state.open.pop(event.id, None)
+        if _is_closed(state, event):
+            state.live.pop(event.id, None)
+
+
+def _is_closed(state: GraphState, event: Event) -> bool:
+    is_undecided = event.final and not state.history.flags[event.n] & (ACCEPTED | BOUNCED)
+    return not (event.copies or event.flight or event.cause or is_undecided)
+
+
+def _revive(state: GraphState, name: str) -> Event:
+    """The live object of an event, made anew if the event was closed."""
+    event = state.live.get(name)
+    if event is None:
+        event = state.live[name] = state.event(name)
+    return event
+
+
+def implied_fate(event: Event) -> Fate:
+    """The fate of an input that a decision does not name: read if it is a note, else kept."""
+    return Fate(event.id, "consume" if event.by == SYSTEM else "delay")
+
+
+_REWRITES = cast(
+    "dict[type, Callable[[GraphState, Record], None]]",
+    {
+        records.Run: _begin,
+        records.Emit: _emit,
+        records.Deliver: _deliver,
+        records.Start: _start,
+        records.End: _end,
+        records.Join: _join,
+        records.Leave: _leave,
+        records.Redirect: _redirect,
+        records.Expire: _expire,
+        records.FindingRow: _found,
+        records.Finish: _finish,
+    },
+)

@@ -1,0 +1,172 @@
+"""What may follow what: the rules that a record must keep to be applied to a state.
+
+`check` raises a `RuleError` that names the rule, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection
+from typing import NoReturn, cast
+
+from dig.errors import RuleError
+
+from . import records
+from .records import ASIDE, SYSTEM, Record
+from .state import Activation, Event, GraphState
+
+MOST_CHARACTERS = 300
+
+
+def check(state: GraphState, record: Record) -> None:
+    """Check that a record may come next.
+
+    Raises:
+        RuleError: It may not; the message says why.
+    """
+    if record.t != state.t + 1:
+        _refuse(f"`t` is {record.t}, but record {state.t + 1} comes next")
+    if record.us < state.now:
+        _refuse(f"`ts` falls from {state.now / 1e6} to {record.ts}")
+    if (state.t < 0) != isinstance(record, records.Run):
+        _refuse("the first record must be of kind `run`, and no other")
+    if state.finished is not None:
+        _refuse("no record may follow `finish`")
+    if not isinstance(record, ASIDE):
+        _check_moment(state, record)
+    rule = _RULES.get(type(record))
+    if rule is not None:
+        rule(state, record)
+
+
+def _refuse(reason: str) -> NoReturn:
+    if len(reason) > MOST_CHARACTERS:  # names in a trace are anybody's
+        reason = reason[: MOST_CHARACTERS - 1] + "…"
+    raise RuleError(reason)
+
+
+def _check_moment(state: GraphState, record: Record) -> None:
+    if state.awaited:
+        expected = state.awaited[-1]
+        if not (isinstance(record, records.Emit) and record.event == expected):
+            _refuse(f"the `emit` of output {expected!r} must come first")
+    if state.is_over and not isinstance(record, records.Finish):
+        _refuse(f"no `{record.kind}` may follow an accepted final event (this is no session)")
+
+
+def _new_id(state: GraphState, name: str) -> None:
+    if name == SYSTEM:
+        _refuse("`system` can be nobody's id")
+    if state.history.is_taken(name):
+        _refuse(f"the id {name!r} is used for a second thing")
+
+
+def _new_agents(names: Collection[str]) -> None:
+    if SYSTEM in names:
+        _refuse("`system` can be nobody's id")
+    if len(set(names)) != len(names):
+        _refuse("`agents` names somebody twice")
+
+
+def _event(state: GraphState, name: str) -> Event:
+    if not state.knows(name):
+        _refuse(f"there is no event {name!r}")
+    return state.event(name)
+
+
+def _run(state: GraphState, record: records.Run) -> None:
+    _new_agents(record.agents)
+
+
+def _emit(state: GraphState, record: records.Emit) -> None:
+    from_activation = record.by is not None and record.by != SYSTEM
+    if from_activation and not (state.awaited and record.by == state.emitter):
+        _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
+    if state.awaited and not from_activation:
+        _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
+    _new_id(state, record.event)
+    if record.final and not (from_activation and state.sole_output):
+        _refuse("only an activation's sole output may be final")
+
+
+def _deliver(state: GraphState, record: records.Deliver) -> None:
+    event = _event(state, record.event)
+    if record.to is None:
+        if not event.final:
+            _refuse(f"{event.id!r} is no final event, so it cannot be accepted")
+        if state.is_accepted(event.id):
+            _refuse(f"{event.id!r} was accepted already")
+        if state.is_bounced(event.id):
+            _refuse(f"{event.id!r} was bounced, so it cannot be accepted")
+    elif record.to not in event.flight:
+        _refuse(f"{event.id!r} is not on its way to {record.to!r}")
+
+
+def _start(state: GraphState, record: records.Start) -> None:
+    agent = state.agents.get(record.agent)
+    if agent is None:
+        _refuse(f"agent {record.agent!r} is not present")
+    if agent.activation is not None:
+        _refuse(f"agent {record.agent!r} is busy with {agent.activation.id!r}")
+    if record.inputs != tuple(agent.buffer):
+        buffer = ", ".join(map(repr, agent.buffer)) or "nothing"
+        _refuse(f"`inputs` must be the buffer of {record.agent!r} in order: {buffer}")
+    _new_id(state, record.activation)
+
+
+def _end(state: GraphState, record: records.End) -> None:
+    activation = state.activations.get(record.activation)
+    if activation is None:
+        _refuse(f"{record.activation!r} is not an activation in progress")
+    _check_fates(activation, record)
+    for name in record.outputs:
+        _new_id(state, name)
+    if len(set(record.outputs)) != len(record.outputs):
+        _refuse("`outputs` names an event twice")
+
+
+def _check_fates(activation: Activation, record: records.End) -> None:
+    inputs = {event.id for event in activation.inputs}
+    for fate in record.fates:
+        if fate.event not in inputs:
+            _refuse(f"{fate.event!r} has a second fate, or is no input of {activation.id!r}")
+        inputs.remove(fate.event)
+
+
+def _join(state: GraphState, record: records.Join) -> None:
+    _new_agents([record.agent])
+    if record.agent in state.agents:
+        _refuse(f"agent {record.agent!r} is present already")
+
+
+def _leave(state: GraphState, record: records.Leave) -> None:
+    if record.agent not in state.agents:
+        _refuse(f"agent {record.agent!r} is not present")
+
+
+def _names_event(state: GraphState, record: records.Redirect | records.Expire) -> None:
+    _event(state, record.event)
+
+
+def _heal(state: GraphState, record: records.HealRow) -> None:
+    t, found = record.finding, state.findings
+    place = bisect_left(found, t) if type(t) is int else len(found)
+    if place == len(found) or found[place] != t:
+        _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
+
+
+_RULES = cast(
+    "dict[type, Callable[[GraphState, Record], None]]",
+    {
+        records.Run: _run,
+        records.Emit: _emit,
+        records.Deliver: _deliver,
+        records.Start: _start,
+        records.End: _end,
+        records.Join: _join,
+        records.Leave: _leave,
+        records.Redirect: _names_event,
+        records.Expire: _names_event,
+        records.HealRow: _heal,
+    },
+)

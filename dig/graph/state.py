@@ -1,0 +1,600 @@
+"""What can still change in a graph, as objects, and what one may ask of it.
+
+Events, activations, agents and problems are objects; closed history is numbers in arrays
+(`dig.graph.history`). `GraphState` holds them together.
+
+A *problem* is what clock-time patterns look at. A run that is no session has one problem, the
+whole run. In a session every event from outside that is not answered yet is one, and problems may
+overlap: what an event concerns follows from its sources, what an activation concerns from the
+events that it saw.
+
+Problems that cannot be told apart, because all that is going on about one is about the other too,
+are kept as one `Problem` with several sources. So a conversation that has merged a thousand
+problems costs what one costs. Such a problem is parted again when something concerns only some of
+its sources.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from itertools import compress
+from types import MappingProxyType
+from typing import Any
+
+from dig._util.ranges import NOTHING, RangeSet, union
+
+from .history import ACCEPTED, BOUNCED, CONSUMED, FINAL, LET_GO, History
+from .lineage import Answer, roots_of, roots_of_activation, sources_of
+from .records import Finish, Run
+
+BUFFERED, FLYING = 1, 2
+
+
+class Event:
+    """An event that can still change.
+
+    Attributes:
+        id: Its id.
+        n: Its number in order of generation.
+        by: Who generated it: an activation, ``None`` (from outside) or ``"system"``.
+        type: Its type, as it was emitted.
+        final: Whether it carries a submitted answer.
+        work: Whether it is work: no system event, no final event, no notice.
+        copies: The agents in whose buffer it lies.
+        flight: The agents to whom it is on its way, and for each a number that is another one when
+            it is sent there again.
+        consumed: Whether a delivery edge of it has the fate `consume`.
+        cause: Why it is orphaned, if it is.
+        us_lost: Since when, in microseconds; set with the cause.
+        reroutes: The agents that rerouted it, in order, while it was not consumed.
+        discarded_by: The agents that discarded it.
+        place: BUFFERED and FLYING, if it is open.
+        roots: Its roots; sources: its sources.
+        problems: The problems it concerns, while it is open or submitted.
+    """
+
+    __slots__ = (
+        "_history", "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id",
+        "n", "place", "problems", "reroutes", "roots", "sources", "type", "us_lost", "work",
+    )  # fmt: skip
+
+    roots: RangeSet
+    sources: RangeSet
+    us_lost: int
+
+    def __init__(
+        self, history: History, name: str, n: int, lineage: tuple[RangeSet, RangeSet] | None = None
+    ) -> None:
+        flags = history.flags[n]
+        self.id = name
+        self.n = n
+        self.by = history.by(n)
+        self.type = history.type_names[history.type_of[n]]
+        self.final = bool(flags & FINAL)
+        self.work = history.is_work(n)
+        self.consumed = bool(flags & CONSUMED)
+        self.copies: dict[str, None] = {}
+        self.flight: dict[str, int] = {}
+        self.cause: str | None = None
+        self.reroutes: list[str] = []
+        self.discarded_by: dict[str, None] = {}
+        self.place = 0
+        if lineage is not None:
+            self.roots, self.sources = lineage
+        else:
+            self._history = history
+        self.problems: tuple[Problem, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        # A closed event is asked for its lineage only seldom, and it takes a walk to find it.
+        if name == "roots":
+            self.roots = roots_of(self._history, self.n)
+            return self.roots
+        if name == "sources":
+            self.sources = sources_of(self._history, self.n)
+            return self.sources
+        raise AttributeError(name)
+
+
+class Activation:
+    """An activation in progress, or the latest one that ended.
+
+    Attributes:
+        id: Its id; n: its number in order of start; agent: whose it is.
+        inputs: The events that it sees.
+        consumed: Those that it consumed, system events left out, once it ended.
+        is_progress: Whether it ended with an output, or with a fate other than `delay`.
+        us_start: When it began, in microseconds.
+        problems: The problems that it concerns.
+    """
+
+    __slots__ = ("agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start")
+
+    def __init__(self, name: str, agent: str, inputs: tuple[Event, ...], us_start: int) -> None:
+        self.id = name
+        self.agent = agent
+        self.inputs = inputs
+        self.consumed: list[Event] = []
+        self.is_progress = False
+        self.us_start = us_start
+        self.n = -1
+        self.problems: tuple[Problem, ...] = ()
+
+
+class Agent:
+    """A present agent.
+
+    Attributes:
+        name: Its name.
+        buffer: The events in front of it, in order of delivery.
+        lineages: Those of them that have roots, by their roots.
+        incoming: The events that are on their way to it.
+        activation: What it is doing.
+    """
+
+    __slots__ = ("activation", "buffer", "incoming", "lineages", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.buffer: dict[str, Event] = {}
+        self.lineages: dict[RangeSet, dict[str, Event]] = {}
+        self.incoming: dict[str, Event] = {}
+        self.activation: Activation | None = None
+
+    def put(self, event: Event) -> None:
+        """Put an event into the buffer."""
+        self.buffer[event.id] = event
+        self.file(event)
+
+    def file(self, event: Event) -> None:
+        """Note by what roots an event is found in the buffer, if it has any."""
+        if event.roots:
+            self.lineages.setdefault(event.roots, {})[event.id] = event
+
+    def take(self, event: Event) -> None:
+        """Take an event out of the buffer."""
+        del self.buffer[event.id]
+        if event.roots:
+            alike = self.lineages[event.roots]
+            del alike[event.id]
+            if not alike:
+                del self.lineages[event.roots]
+
+
+def by_number(event: Event) -> int:
+    """The key that sorts events in order of generation."""
+    return event.n
+
+
+class Problem:
+    """A problem, or several that cannot be told apart, and what is going on about it.
+
+    Attributes:
+        sources: The events from outside that pose it, as source numbers; none for a whole run.
+        open: The open events that concern it.
+        buffered: How many of them lie in a buffer.
+        flying: How many of them are on their way.
+        running: The activations in progress that concern it, in order of their start.
+        last: The activation concerning it that ended last.
+        submitted: The final events concerning it that were neither bounced nor accepted yet.
+        is_posed: Whether work about it has come from outside.
+        is_over: Whether an answer to it was accepted, or it became part of another.
+        marks: What detectors remember about it, by detector; copied when it is parted. One that
+            says by `is_pending` that it waits for nothing lets a session give the problem up.
+    """
+
+    __slots__ = (
+        "buffered", "flying", "is_over", "is_posed", "last", "marks", "open", "running",
+        "sources", "submitted",
+    )  # fmt: skip
+
+    def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
+        self.sources = sources
+        self.open: dict[str, Event] = {}
+        self.buffered = 0
+        self.flying = 0
+        self.running: dict[str, Activation] = {}
+        self.last: str | None = None
+        self.submitted: dict[str, Event] = {}
+        self.is_posed = is_posed
+        self.is_over = False
+        self.marks: dict[object, Any] = {}
+
+    def is_like(self, other: Problem) -> bool:
+        """Whether everything going on about one of the two is about the other too."""
+        return (
+            self.is_posed == other.is_posed
+            and self.last == other.last
+            and self.open.keys() == other.open.keys()
+            and self.running.keys() == other.running.keys()
+            and self.submitted.keys() == other.submitted.keys()
+        )
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing goes on about it, and no detector waits for its time to pass."""
+        return not self.concerning() and not any(
+            getattr(mark, "is_pending", True) for mark in self.marks.values()
+        )
+
+    def concerning(self) -> list[Event | Activation]:
+        """All that is going on about it."""
+        return [*self.open.values(), *self.running.values(), *self.submitted.values()]
+
+    def part(self, sources: RangeSet) -> Problem:
+        """Let some of its sources go, as a problem of their own in the same state."""
+        other = Problem(sources, self.is_posed)
+        other.open, other.running = dict(self.open), dict(self.running)
+        other.submitted, other.last = dict(self.submitted), self.last
+        other.buffered, other.flying = self.buffered, self.flying
+        other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}
+        self.sources = self.sources.minus(sources)
+        for one in self.concerning():
+            one.problems += (other,)
+        return other
+
+
+class Problems:
+    """The problems of a run, kept up to date by the graph.
+
+    Attributes:
+        touched: The problems that the latest record changed something about.
+    """
+
+    def __init__(self, history: History, session: bool) -> None:
+        self._history = history
+        self._whole = None if session else (Problem(),)
+        # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
+        self._ranges: list[tuple[int, int, Problem]] = []
+        self._answered = bytearray()  # source number -> whether it is answered
+        self.touched: dict[Problem, None] = {}
+
+    def pose(self, is_work: bool) -> None:
+        """An event came from outside: in a session, a new problem if it is work."""
+        self._answered.append(0)
+        if self._whole is None:
+            sources = RangeSet.single(len(self._history.source_events) - 1)
+            problem = Problem(sources, is_work)
+            self._enter(problem)
+        else:
+            problem = self._whole[0]
+            problem.is_posed |= is_work
+        self.touched[problem] = None
+
+    def concerned(self, sources: RangeSet) -> tuple[Problem, ...]:
+        """The problems, not yet answered, that something with these sources concerns."""
+        if self._whole is not None:
+            return self._whole
+        found = self._touching(sources)
+        for problem in found:
+            others = problem.sources.minus(sources)
+            if others:
+                self._withdraw(problem)
+                other = problem.part(others)
+                self._enter(problem)
+                self._enter(other)
+                self.touched[other] = None
+        return tuple(found)
+
+    def seen_by(self, events: Iterable[Event]) -> tuple[Problem, ...]:
+        """The problems that an activation concerns which sees these events."""
+        return self.concerned(union(event.sources for event in events))
+
+    def open_events(self, sources: RangeSet) -> dict[str, Event]:
+        """The open events that have some of these sources; to ask parts no problem."""
+        return {
+            name: event
+            for problem in self._whole or self._touching(sources)
+            for name, event in problem.open.items()
+            if not event.sources.isdisjoint(sources)
+        }
+
+    def move(self, event: Event, now: int) -> None:
+        """An event's place changes from `event.place` to `now` (of BUFFERED and FLYING)."""
+        before = event.place
+        event.place = now
+        if not before:
+            event.problems = self.concerned(event.sources)
+        for problem in event.problems:
+            problem.buffered += (now & BUFFERED) - (before & BUFFERED)
+            problem.flying += (now & FLYING) // FLYING - (before & FLYING) // FLYING
+            if now and not before:
+                problem.open[event.id] = event
+            elif before and not now:
+                del problem.open[event.id]
+            self.touched[problem] = None
+
+    def submit(self, event: Event) -> None:
+        """A final event was generated."""
+        event.problems = self.concerned(event.sources)
+        for problem in event.problems:
+            problem.submitted[event.id] = event
+            self.touched[problem] = None
+
+    def decide(self, event: Event) -> None:
+        """A final event was bounced or accepted."""
+        for problem in self.concerned(event.sources):
+            problem.submitted.pop(event.id, None)
+            self.touched[problem] = None
+
+    def started(self, activation: Activation) -> None:
+        """An activation begins."""
+        activation.problems = self.seen_by(activation.inputs)
+        for problem in activation.problems:
+            problem.running[activation.id] = activation
+            self.touched[problem] = None
+
+    def ended(self, activation: Activation) -> None:
+        """An activation ends; with progress, what it concerned may be one problem now."""
+        self.cut_off(activation)
+        for problem in activation.problems:
+            problem.last = activation.id
+        if activation.is_progress and len(activation.problems) > 1:
+            self._merge(activation)
+
+    def cut_off(self, activation: Activation) -> None:
+        """An activation is in progress no more."""
+        for problem in activation.problems:
+            del problem.running[activation.id]
+            self.touched[problem] = None
+
+    def asked(self, behind: Answer) -> RangeSet:
+        """The sources that a final event answers, as far as they are not answered yet."""
+        events = self._history.source_events
+        own = (bisect_left(events, e) for e in sorted(behind.outside))
+        return RangeSet.of(source for source in own if not self._answered[source])
+
+    def settle(self, behind: Answer) -> None:
+        """A final event was accepted: what stands behind it is settled, its sources answered."""
+        asked = self.asked(behind)
+        for source in asked:
+            self._answered[source] = 1
+        for problem in self.concerned(asked):
+            self._withdraw(problem)
+            problem.is_over = True
+            self.touched[problem] = None
+        for v in behind.activations:
+            self._history.settled[v] = 1
+
+    @property
+    def waiting(self) -> RangeSet:
+        """The events from outside that are not answered, as source numbers."""
+        return RangeSet.of(n for n, done in enumerate(self._answered) if not done)
+
+    @property
+    def latest(self) -> list[str]:
+        """The activations that worked last on a problem of a session, not yet answered."""
+        return [problem.last for _, _, problem in self._ranges if problem.last is not None]
+
+    def give_up(self, is_over: Callable[[int], bool]) -> list[int]:
+        """Wait no more for answers to problems about which nothing goes on, or can any more.
+
+        Args:
+            is_over: Whether nothing can come any more of the event with this number.
+
+        Returns:
+            The events that are not waited for any more, by number.
+        """
+        events, given_up = self._history.source_events, list[int]()
+        for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
+            if problem.is_quiet and all(is_over(events[source]) for source in problem.sources):
+                self._withdraw(problem)
+                problem.is_over = True
+                for source in problem.sources:
+                    self._answered[source] = 1
+                    given_up.append(events[source])
+        return given_up
+
+    def renumber(self, rank: Sequence[int]) -> None:
+        """Sources have new numbers: `rank` has them by the old ones."""
+        problems = dict.fromkeys(problem for _, _, problem in self._ranges)
+        stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
+        self._answered = bytearray(compress(self._answered, stays))
+        self._ranges, self.touched = [], {}
+        for problem in problems:
+            problem.sources = problem.sources.renumbered(rank)
+            self._enter(problem)
+
+    @property
+    def answered(self) -> list[int]:
+        """The numbers of the environment events that are answered, in order of generation."""
+        events = self._history.source_events
+        return [event for event, done in zip(events, self._answered, strict=True) if done]
+
+    def _merge(self, activation: Activation) -> None:
+        """Make one of the problems that cannot be told apart any more.
+
+        Only when an activation that concerned them has made progress: that ended what detectors
+        have observed about each of them for a while, so that their marks need not be compared.
+        """
+        kept: list[Problem] = []
+        for problem in activation.problems:
+            if problem.is_over:
+                continue
+            twin = next((other for other in kept if other.is_like(problem)), None)
+            if twin is None:
+                kept.append(problem)
+                continue
+            self._withdraw(problem)
+            self._withdraw(twin)
+            twin.sources = twin.sources.union(problem.sources)
+            self._enter(twin)
+            problem.is_over = True
+            for one in problem.concerning():
+                one.problems = tuple(p for p in one.problems if p is not problem)
+        activation.problems = tuple(kept)
+
+    def _touching(self, sources: RangeSet) -> dict[Problem, None]:
+        """The problems of a session, not yet answered, that have some of these sources."""
+        found: dict[Problem, None] = {}
+        for start, end in sources.pairs():
+            i = max(0, bisect_left(self._ranges, (start + 1,)) - 1)
+            while i < len(self._ranges) and self._ranges[i][0] < end:
+                if self._ranges[i][1] > start:
+                    found[self._ranges[i][2]] = None
+                i += 1
+        return found
+
+    def _enter(self, problem: Problem) -> None:
+        for start, end in problem.sources.pairs():
+            insort(self._ranges, (start, end, problem))
+
+    def _withdraw(self, problem: Problem) -> None:
+        for start, _ in problem.sources.pairs():
+            del self._ranges[bisect_left(self._ranges, (start,))]
+
+
+class GraphState:
+    """The state of a graph: what it holds and what one may ask it.
+
+    Only `dig.graph.rewrites`, `dig.graph.retention` and `dig.graph.coverage` change it.
+
+    Attributes:
+        t: Logical time, the latest record's; -1 before the first.
+        now: Wall time of the latest record in microseconds since the run began.
+        run: The first record.
+        history: Everything that has happened, as arrays.
+        problems: What concerns which problem.
+        touched: The events whose place the latest record may have changed.
+        ended: The activation that the latest record ended, if it did.
+        finished: The last record of the run, once it is there.
+        is_over: Whether a final event was accepted, and the run is no session.
+        awaited: The outputs of the latest end that are still to be emitted, the next one last.
+        findings: Logical time of every record of kind `finding`, in order.
+        latest_answer: What stands behind the final event that was looked at last.
+        present: The present agents by name.
+        running: The activations in progress by id.
+        live: The events that are not closed, by id.
+        open: Those of them that are open work.
+        seen_last: What the activation that ended last saw, by id.
+        lineage: The roots and sources that the outputs of the latest end inherit.
+        emitter_number: The number of the activation that ended last.
+    """
+
+    run: Run
+    problems: Problems
+
+    def __init__(self) -> None:
+        self.t = -1
+        self.now = 0
+        self.history = History()
+        self.touched: list[Event] = []
+        self.ended: Activation | None = None
+        self.finished: Finish | None = None
+        self.is_over = False
+        self.awaited: list[str] = []
+        self.findings = array("q")
+        self.latest_answer: Answer | None = None
+        self.emitter_number = -1
+        self.seen_last: dict[str, Event] = {}
+        self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
+        self.present: dict[str, Agent] = {}
+        self.running: dict[str, Activation] = {}
+        self.live: dict[str, Event] = {}
+        self.open: dict[str, Event] = {}
+
+    def event(self, name: str) -> Event:
+        """An event by its id; a closed one is put together from history.
+
+        Raises:
+            KeyError: No event has this id.
+        """
+        event = self.live.get(name) or self.seen_last.get(name)
+        if event is None:
+            event = Event(self.history, name, self.history.event_number(name))
+        return event
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """The present agents by name, in the order in which they came."""
+        return MappingProxyType(self.present)
+
+    @property
+    def activations(self) -> Mapping[str, Activation]:
+        """The activations in progress by id, in order of their start."""
+        return MappingProxyType(self.running)
+
+    @property
+    def latest_source(self) -> str:
+        """The event that came from outside last."""
+        return self.history.event_ids[self.history.source_events[-1]]
+
+    @property
+    def event_count(self) -> int:
+        """How many events there have been, with those that are let go of."""
+        return self.history.gone_events + len(self.history.event_ids)
+
+    @property
+    def activation_count(self) -> int:
+        """How many activations there have been, with those that are let go of."""
+        return self.history.gone_activations + len(self.history.activation_ids)
+
+    @property
+    def has_let_go(self) -> bool:
+        """Whether something that has happened is not in the history any more."""
+        h = self.history
+        return bool(h.gone_events or h.gone_activations or h.cut)
+
+    def open_events(self) -> list[Event]:
+        """R(t): work that nobody consumed and that somebody can still reach, as generated."""
+        return sorted(self.open.values(), key=by_number)
+
+    def orphans(self) -> dict[str, str]:
+        """Work that nobody consumed and nobody can reach, with its cause, as generated."""
+        lost = [e for e in self.live.values() if e.cause is not None]
+        return {e.id: e.cause or "" for e in sorted(lost, key=by_number)}
+
+    def flying(self) -> list[Event]:
+        """The events of any kind that are on their way to somebody, as generated."""
+        return sorted((e for e in self.live.values() if e.flight), key=by_number)
+
+    def knows(self, event: str) -> bool:
+        """Whether there is an event with this id, and the graph has not let go of it."""
+        n = self.history.event(event)
+        return n is not None and not self.history.flags[n] & LET_GO
+
+    def is_open(self, n: int) -> bool:
+        """Whether the event with this number is open."""
+        return self.history.event_ids[n] in self.open
+
+    def is_accepted(self, event: str) -> bool:
+        """Whether an event is a final one that was accepted."""
+        return bool(self._flags(event) & ACCEPTED)
+
+    def is_bounced(self, event: str) -> bool:
+        """Whether an event is a final one that was delivered to an agent."""
+        return bool(self._flags(event) & BOUNCED)
+
+    def roots(self, name: str) -> frozenset[str]:
+        """The roots of an event or of an ended activation, by id."""
+        return frozenset(self.root(number) for number in self.root_numbers(name))
+
+    def root_numbers(self, name: str) -> RangeSet:
+        """The roots of an event or of an ended activation, as numbers for `root`."""
+        event = self.live.get(name) or self.seen_last.get(name)
+        if event is not None:
+            return event.roots
+        n = self.history.event(name)
+        if n is not None:
+            return roots_of(self.history, n)
+        return roots_of_activation(self.history, self.history.activation_number(name))
+
+    def root(self, number: int) -> str:
+        """The activation that is the root with this number."""
+        return self.history.activation_ids[self.history.root_activations[number]]
+
+    @property
+    def emitter(self) -> str:
+        """The activation that ended last: whose outputs are awaited, if any are."""
+        return self.history.activation_ids[self.emitter_number]
+
+    @property
+    def sole_output(self) -> bool:
+        """Whether the activation that ended last generates exactly one event."""
+        return self.history.output_count[self.emitter_number] == 1
+
+    def _flags(self, event: str) -> int:
+        return self.history.flags[self.history.event_number(event)]

@@ -1,0 +1,285 @@
+"""What goes into the monitor and what comes out of it: outputs, pending events, gates, effects.
+
+A host (the bus, the simulator, a wrapper, your own loop) calls the monitor and carries out the
+effects that it returns, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dig._util.frozen import frozen
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Intervention
+from dig.errors import DecisionError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import FATES, Fate, HealRow
+
+
+@frozen
+class Output:
+    """An event that an activation, or the environment, wants to generate.
+
+    Attributes:
+        payload: Plain JSON; it is copied.
+        to: The agents that it should go to. Not looked at for a final event.
+        type: `problem`, `solution`, `raw_data`, `message`, `notice`, or a type of your own.
+        final: Whether it submits an answer.
+        policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
+            is what counts.
+        traceparent: The W3C trace context of who sends it, if that is traced; it stands beside
+            the payload, and exports link to it.
+    """
+
+    payload: Any
+    to: tuple[str, ...] = ()
+    type: str = "message"
+    final: bool = False
+    policy: DeliveryPolicy | None = None
+    traceparent: str | None = None
+
+
+@frozen
+class Pending:
+    """An event as it lies in front of an agent.
+
+    Attributes:
+        id: Its id.
+        type: Its type.
+        sender: The agent that generated it, ``None`` (it came from outside) or ``"system"``.
+        payload: What it carries.
+        notes: What the system wrote beside the payload for this recipient.
+        final: Whether it is a submitted answer that came back.
+    """
+
+    id: str
+    type: str
+    sender: str | None
+    payload: Any
+    notes: tuple[str, ...] = ()
+    final: bool = False
+
+
+@frozen
+class Situation:
+    """What a delivery policy is shown.
+
+    Attributes:
+        graph: The graph as it stands.
+        sender: The agent that generates the event, or ``None``.
+        event: The event's id; ``None`` when its first recipients are asked for.
+    """
+
+    graph: InteractionGraph
+    sender: str | None
+    event: str | None = None
+
+    def load(self, agent: str) -> int:
+        """How many events lie in front of an agent or are on their way to it."""
+        state = self.graph.agents[agent]
+        return len(state.buffer) + len(state.incoming)
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether somebody has consumed the event already."""
+        return self.event is not None and self.graph.event(self.event).consumed
+
+
+@frozen
+class Step:
+    """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
+
+    Attributes:
+        to: Whom the event is on its way to from now on; ``None``: no change.
+        arrives: Whether it arrives now; else it stays on its way.
+        then: The policy left over; ``None``: nothing more will be asked.
+        in_s: Seconds until `then` is asked.
+        in_t: Records until `then` is asked, or less, when nothing else can happen before.
+        expires: The policy is used up: the event is on its way to nobody any more.
+        also: Further policies left over, each asked in its own time.
+    """
+
+    to: tuple[str, ...] | None = None
+    arrives: bool = True
+    then: DeliveryPolicy | None = None
+    in_s: float | None = None
+    in_t: int | None = None
+    expires: bool = False
+    also: tuple[Later, ...] = ()
+
+
+@frozen
+class Later:
+    """A delivery policy, and when it is asked, as in `Step`."""
+
+    then: DeliveryPolicy
+    in_s: float | None = None
+    in_t: int | None = None
+
+
+class DeliveryPolicy(Protocol):
+    """Decides whom an event goes to, and when; what is left over of it is `Step.then`."""
+
+    def step(self, now: Situation) -> Step:
+        """Say whom the event goes to at this moment, and what to ask later."""
+        ...
+
+
+# --- gates ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A gate's wish to keep an event held: for how long, and what happens when time is up.
+
+    Attributes:
+        seconds: How long the gate may take.
+        otherwise: What is done to the event if it takes longer; nothing: it is just released.
+    """
+
+    seconds: float
+    otherwise: tuple[Intervention, ...] = ()
+
+
+class Gate(Protocol):
+    """Keeps some events held for longer: a person's approval, a check that takes its time."""
+
+    name: str
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        """Whether this gate wants to decide about an event that is about to be released."""
+        ...
+
+    async def decide(self, event: Pending) -> Iterable[Intervention]:
+        """Decide; what it returns is done to the event before its release.
+
+        `Reroute` to nobody withholds the event: it is orphaned, which detectors may tell.
+        """
+        ...
+
+
+# --- effects: what a host has to do ---------------------------------------------------------
+
+
+@frozen
+class Delivered:
+    """An event, by its id, is in an agent's buffer now; `Started` shows what it carries."""
+
+    agent: str
+    event: str
+
+
+@frozen
+class Wake:
+    """An idle agent's buffer has changed: start it as soon as you can."""
+
+    agent: str
+
+
+@frozen
+class Started:
+    """An activation has begun, in front of its agent's whole buffer."""
+
+    activation: str
+    agent: str
+    events: tuple[Pending, ...]
+
+
+@frozen
+class Raised:
+    """A detector raised a finding."""
+
+    finding: Finding
+
+
+@frozen
+class Healed:
+    """Healing did something about a finding, or was refused."""
+
+    row: HealRow
+
+
+@frozen
+class Asked:
+    """A gate holds an event: run `gate.decide(event)`, then call `Monitor.resolve`."""
+
+    gate: Gate
+    event: Pending
+
+
+@frozen
+class Answered:
+    """A final event was accepted.
+
+    Attributes:
+        event: Its id.
+        payload: The answer.
+        problems: The events from outside that it answers, as generated.
+        notes: What the system wrote beside it.
+    """
+
+    event: str
+    payload: Any
+    problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@frozen
+class Over:
+    """The run has ended; only `Monitor.finish` may still be called."""
+
+    outcome: str
+
+
+Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
+
+
+# --- what a decision must keep to -----------------------------------------------------------
+
+
+def check_decision(
+    inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
+    *, outside: bool = False,
+) -> None:  # fmt: skip
+    """Check fates and outputs against the inputs of their activation.
+
+    Args:
+        inputs: The events that the activation sees.
+        fates: What it did with them.
+        outputs: What it generates.
+        outside: There is no activation: an event comes from outside.
+
+    Raises:
+        DecisionError: They do not fit; the message says which one, and why.
+    """
+    left = set(inputs)
+    for fate in fates:
+        if fate.event not in left:
+            again = "a second time" if fate.event in inputs else "which is not in front of it"
+            raise DecisionError(f"the decision names event {fate.event!r}, {again}")
+        left.remove(fate.event)
+        if fate.fate not in FATES:
+            raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
+        _check_names(f"the reroute of {fate.event!r}", fate.to)
+    for output in outputs:
+        if not isinstance(output, Output):
+            raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
+        if not isinstance(output.type, str) or not output.type:
+            raise DecisionError(f"an event's type must be a name, not {output.type!r}")
+        if not isinstance(output.traceparent, str | None):
+            raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
+        _check_names("an event's recipients", output.to)
+    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
+        raise DecisionError("a final event must be the only output of an activation")
+
+
+def are_names(names: object) -> bool:
+    """Whether this is a list or tuple of names; a name alone is none."""
+    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+
+
+def _check_names(what: str, names: object) -> None:
+    if not are_names(names):
+        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

@@ -1,0 +1,145 @@
+"""Delivery policies: whom an event goes to, and when (paper, eq. 3).
+
+A policy is a small frozen object with one method; what is left over of it after a step is
+another policy. Delays are in seconds (`after_s`), or in records (`after_t`); one in records is
+also due when nothing else can happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dig.errors import SettingsError
+
+from .messages import DeliveryPolicy, Later, Situation, Step
+
+
+@dataclass(frozen=True)
+class ToAgents:
+    """To some agents by name, at once."""
+
+    to: tuple[str, ...]
+
+    def step(self, now: Situation) -> Step:
+        """Send it to them."""
+        return Step(self.to)
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """To everybody who is present, except the sender."""
+
+    def step(self, now: Situation) -> Step:
+        """Send it to all others."""
+        return Step(tuple(agent for agent in now.graph.agents if agent != now.sender))
+
+
+@dataclass(frozen=True)
+class LeastLoaded:
+    """To the agents with the fewest events in front of them or on their way to them.
+
+    Attributes:
+        count: How many agents.
+        among: Who may be chosen; nobody named: everybody but the sender.
+    """
+
+    count: int = 1
+    among: tuple[str, ...] = ()
+
+    def step(self, now: Situation) -> Step:
+        """Choose; agents with the same load in the order in which they came."""
+        present = now.graph.agents
+        choice = [a for a in self.among if a in present]
+        if not self.among:
+            choice = [a for a in present if a != now.sender]
+        return Step(tuple(sorted(choice, key=now.load)[: self.count]))
+
+
+@dataclass(frozen=True)
+class Delayed:
+    """As another policy says, but later; until then the event is on its way."""
+
+    policy: DeliveryPolicy
+    after_s: float | None = None
+    after_t: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a delay that says nothing, or two things."""
+        _check_delay(self.after_s, self.after_t)
+
+    def step(self, now: Situation) -> Step:
+        """Say whom it is on its way to, and ask the other policy when the time has come."""
+        to = self.policy.step(now).to
+        return Step(to, arrives=False, then=self.policy, in_s=self.after_s, in_t=self.after_t)
+
+
+@dataclass(frozen=True)
+class Escalating:
+    """As one policy says; and as another one says too, if nobody has consumed the event by then."""
+
+    first: DeliveryPolicy
+    then: DeliveryPolicy
+    after_s: float | None = None
+    after_t: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a delay that says nothing, or two things."""
+        _check_delay(self.after_s, self.after_t)
+
+    def step(self, now: Situation) -> Step:
+        """Begin with the first policy."""
+        later = Later(_Unless(_is_consumed, self.then), self.after_s, self.after_t)
+        first = self.first.step(now)
+        return replace(first, also=(*first.also, later))
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """As another policy says; what has not arrived by then is called back for good."""
+
+    policy: DeliveryPolicy
+    after_s: float | None = None
+    after_t: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a delay that says nothing, or two things."""
+        _check_delay(self.after_s, self.after_t)
+
+    def step(self, now: Situation) -> Step:
+        """Begin with the policy."""
+        later = Later(_Unless(_has_arrived, _Expire()), self.after_s, self.after_t)
+        first = self.policy.step(now)
+        return replace(first, also=(*first.also, later))
+
+
+@dataclass(frozen=True)
+class _Unless:
+    """As another policy says, unless something is true by then."""
+
+    test: Callable[[Situation], bool]
+    policy: DeliveryPolicy
+
+    def step(self, now: Situation) -> Step:
+        return Step(arrives=False) if self.test(now) else self.policy.step(now)
+
+
+@dataclass(frozen=True)
+class _Expire:
+    def step(self, now: Situation) -> Step:
+        return Step(arrives=False, expires=True)
+
+
+def _is_consumed(now: Situation) -> bool:
+    return now.is_consumed
+
+
+def _has_arrived(now: Situation) -> bool:
+    return now.event is not None and not now.graph.event(now.event).flight
+
+
+def _check_delay(after_s: float | None, after_t: int | None) -> None:
+    if (after_s is None) == (after_t is None):
+        raise SettingsError("a delay is either in seconds (after_s) or in records (after_t)")
+    if not (after_s or after_t or 0) > 0:
+        raise SettingsError("a delay must be more than nothing")

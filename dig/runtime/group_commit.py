@@ -1,0 +1,123 @@
+"""Group commit: what was decided takes effect once the records that tell of it are on the disk.
+
+A record is written before the monitor's call returns, and what follows from the call waits here,
+first in, first out, while a worker thread syncs the journal. One sync serves all that came in
+before it. The monitor's call stays synchronous, and the loop's thread never syncs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, Protocol
+
+import anyio
+import anyio.to_thread
+
+from dig.monitor.messages import Answered, Asked, Effect, Over, Started, Wake
+
+Durability = Literal["process", "effects", "power"]
+
+
+class Durable(Protocol):
+    """What a sink has written, as something that can be synced."""
+
+    @property
+    def durability(self) -> Durability:
+        """What has to be synced before it takes effect.
+
+        `process`: nothing. `effects`: what led to a call of an agent or a gate, and an answer.
+        `power`: what led to a delivery, too.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Block until everything written so far is on the disk; called in a worker thread."""
+        ...
+
+
+def waits(level: Durability, effects: Iterable[Effect]) -> bool:
+    """Whether one of these effects must not be carried out before a sync."""
+    kinds = _WAITING[level]
+    return any(isinstance(effect, kinds) for effect in effects)
+
+
+# The others only tell what has happened.
+_OUTSIDE = (Started, Asked, Answered, Over)
+_WAITING: dict[Durability, tuple[type[Effect], ...]] = {
+    "process": (),
+    "effects": _OUTSIDE,
+    "power": (*_OUTSIDE, Wake),
+}
+
+
+class Commits:
+    """The queue of what waits for the disk, in one run on the bus."""
+
+    def __init__(
+        self,
+        durable: Durable | None,
+        carry_out: Callable[[Sequence[Effect]], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        """Begin with nothing waiting.
+
+        Args:
+            durable: What is synced; ``None``: nothing has to be.
+            carry_out: Does what effects say.
+            fail: Is told if the disk has failed; nothing takes effect after that.
+        """
+        self._durable = durable
+        self._level: Durability = durable.durability if durable else "process"
+        self._carry_out = carry_out
+        self._fail = fail
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._more = anyio.Event()
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do what effects say, as soon as the level of durability allows."""
+        if self._level == "process":
+            self._carry_out(effects)
+            return
+        later = [effect for effect in effects if waits(self._level, (effect,))]
+        self._carry_out([effect for effect in effects if not waits(self._level, (effect,))])
+        if later:
+            self._wait(lambda: self._carry_out(later))
+
+    async def barrier(self) -> None:
+        """Wait until everything that has happened so far may have effects outside."""
+        if self._level != "process":
+            reached = anyio.Event()
+            self._wait(reached.set)
+            await reached.wait()
+
+    async def keep(self) -> None:
+        """Sync, and do what waited for it, for ever; this is a task of the bus."""
+        while True:
+            await self._more.wait()
+            self._more = anyio.Event()
+            while self._waiting:
+                ready = len(self._waiting)
+                if not await self._sync():
+                    return
+                for _ in range(ready):
+                    self._waiting.popleft()()
+
+    async def close(self) -> None:
+        """Sync for the last time; what still waits never takes effect."""
+        with anyio.CancelScope(shield=True):
+            await self._sync()
+
+    def _wait(self, action: Callable[[], None]) -> None:
+        self._waiting.append(action)
+        self._more.set()
+
+    async def _sync(self) -> bool:
+        if self._durable is None or self._level == "process":
+            return True
+        try:
+            await anyio.to_thread.run_sync(self._durable.sync)
+        except Exception as error:  # the disk has failed: no effect may happen any more
+            self._fail(error)
+            return False
+        return True

@@ -1,0 +1,314 @@
+"""The simulator: a run in virtual time, without an event loop; the same seed, the same bytes.
+
+The same monitor and the same host as on the bus, under a scheduler that keeps what is to happen
+in a heap. An agent's think time is what its policy says; how long a ready agent takes to start
+is drawn from the seed, so that different seeds try different schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Protocol
+
+from dig.detectors.interventions import Intervention
+from dig.errors import DigError, SettingsError
+from dig.graph.records import Outcome, micros
+from dig.monitor.messages import Asked, Effect, Output, Over, Pending, Started, Wake
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Sink
+
+from .agents import Policy, View
+from .checkpoint import Moment, ToEnd, ToStart, restore
+from .group_commit import Durable, waits
+from .host import Host, Setup
+from .keyed_random import Draws
+from .result import STALLED, RunResult
+
+Happening = tuple[float, Callable[[Monitor], list[Effect]]]
+"""A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
+
+
+_Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
+"""When in microseconds, an order, what is done, and whether it still is to be done."""
+
+
+class PlannedGate(Protocol):
+    """A gate whose decision can be had without waiting."""
+
+    def plan(self, event: Pending) -> tuple[float, Sequence[Intervention]]:
+        """Seconds until it has decided, and what it decides."""
+        ...
+
+
+def simulate(
+    team: Mapping[str, Policy],
+    problem: Any = None,
+    *,
+    setup: Setup | None = None,
+    script: Iterable[Happening] = (),
+    sink: Sink = lambda record: None,
+    latency_s: float = 0.05,
+) -> RunResult:
+    """Run a team in virtual time.
+
+    Args:
+        team: The agents by name.
+        problem: The first event, at time zero: an `Output`, or a payload for the first agent.
+        setup: Everything else about the run; its seed also orders what is simultaneous.
+        script: What happens from outside, besides.
+        sink: Is given every record.
+        latency_s: A ready agent starts after a random part of this many seconds.
+
+    Returns:
+        How the run ended.
+    """
+    simulation = Simulation(team, setup or Setup(), sink, latency_s)
+    for at, happening in script:
+        simulation.plan(at, happening)
+    if problem is not None:
+        first = problem if isinstance(problem, Output) else Output(problem, (*team,)[:1], "problem")
+        simulation.plan(0.0, lambda monitor: monitor.inject(first))
+    return simulation.run()
+
+
+class Simulation:
+    """One run in virtual time."""
+
+    def __init__(
+        self,
+        team: Mapping[str, Policy],
+        setup: Setup,
+        sink: Sink,
+        latency_s: float = 0.05,
+        *,
+        durable: Durable | None = None,
+        host: Host | None = None,
+    ) -> None:
+        """Set the stage; nothing happens before `run`.
+
+        What is `durable` is synced before effects, as on the bus, but in their midst: where
+        time is virtual, nobody waits.
+        """
+        if not team:
+            raise SettingsError("a team needs at least one agent")
+        self._team = dict(team)
+        self._setup = setup
+        self._latency_s = latency_s
+        self._durable = durable
+        self._now = 0  # microseconds
+        self._order = count()
+        self._agenda: list[_Entry] = []
+        self._waking: dict[str, object] = {}  # agent -> its next start
+        self._waiting: list[str] = []  # who is to be started when the reviewer has read
+        self._outcome: tuple[Outcome, str] | None = None
+        self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
+
+    @classmethod
+    def resume(
+        cls,
+        moment: Moment,
+        team: Mapping[str, Policy],
+        latency_s: float = 0.05,
+        *,
+        durable: Durable | None = None,
+    ) -> Simulation:
+        """Go on from a moment, in virtual time.
+
+        What comes from outside comes as it was recorded. An activation in progress ends as it
+        was recorded, too, if that is known: its agent was called before the moment.
+
+        Raises:
+            SettingsError: Somebody is missing in the team.
+            ReplayError: An agent cannot be brought back to the moment.
+        """
+        restore(team, moment)
+        simulation = cls(
+            team, moment.setup, lambda record: None, latency_s, durable=durable, host=moment.host
+        )
+        simulation._now = moment.us
+        moment.clock.source = simulation._clock
+        for outside in moment.outside:
+            simulation.plan(outside.us / 1_000_000, outside.request)
+        for item in sorted(moment.agenda, key=simulation._overdue):
+            simulation._take_up(item)
+        simulation._carry_out(moment.effects)
+        simulation._review()
+        return simulation
+
+    def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
+        """Have something asked of the monitor at a time in seconds."""
+        self._at(micros(at_s), lambda: self._carry_out(self._heeded(happening)))
+
+    def stop(self, reason: str = "it was stopped") -> None:
+        """End the run, before whatever would come next, with the outcome `stopped`."""
+        self._outcome = self._outcome or ("stopped", reason)
+
+    def run(self) -> RunResult:
+        """Run until the answer is accepted, nothing can happen any more, or time is up.
+
+        What the script, the sink or the clock raises ends the run, with a complete trace.
+        """
+        try:
+            while self._outcome is None:
+                self._next()
+        except BaseException as error:
+            self.host.finish("error" if isinstance(error, Exception) else "stopped", repr(error))
+            raise
+        outcome, reason = self._outcome
+        return self.host.finish(outcome, reason)
+
+    def _next(self) -> None:
+        """Do what comes next; what the monitor has due comes before what happens then."""
+        while self._agenda and not self._agenda[0][3]():
+            heappop(self._agenda)  # what will not happen takes no time
+        due = self.host.monitor.next_deadline()
+        moments = [entry[0] for entry in self._agenda[:1]]
+        if due is not None:
+            moments.append(max(self._now, micros(due)))
+        if not moments:
+            self._outcome = ("stopped", STALLED)
+        elif min(moments) > micros(self._setup.limit_s):
+            self._now = micros(self._setup.limit_s)
+            self._outcome = ("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
+        else:
+            self._now = min(moments)
+            if due is not None and moments[-1] == self._now:
+                self._carry_out(self.host.heed(self.host.monitor.tick()))
+            else:
+                heappop(self._agenda)[2]()
+
+    # --- what happens ---
+
+    def _due_us(self, item: ToStart) -> int:
+        if item.until_us is not None:
+            return item.until_us
+        return item.since_us + micros(self._latency(item.agent))
+
+    def _overdue(self, item: ToStart | ToEnd) -> int:
+        """A key that puts those first who have waited for the reviewer, in the order they did."""
+        return min(self._now, self._due_us(item)) if isinstance(item, ToStart) else self._now
+
+    def _take_up(self, item: ToStart | ToEnd) -> None:
+        """Plan what was going on at the moment from which this run goes on."""
+        if isinstance(item, ToStart):
+            self._start_at(item.agent, self._due_us(item))
+        elif item.end is None:
+            self._think(item.started, item.view, item.since_us)
+        else:
+            end, outputs = item.end, item.outputs
+            self._end_at(
+                item.started,
+                end.us,
+                lambda: self._ended(item.started, self.host.repeat(item.started, end, outputs)),
+            )
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        if self._durable is not None and waits(self._durable.durability, effects):
+            self._durable.sync()
+        for effect in effects:
+            if isinstance(effect, Wake):
+                self._start_later(effect.agent, self._latency(effect.agent))
+            elif isinstance(effect, Started):
+                self._think(effect, self.host.view(effect), self._now)
+            elif isinstance(effect, Asked):
+                self._ask(effect)
+            elif isinstance(effect, Over):
+                how = "an answer was accepted" if effect.outcome == "submitted" else "a part failed"
+                self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
+
+    def _start_later(self, agent: str, seconds: float) -> None:
+        self._start_at(agent, self._now + micros(seconds))
+
+    def _start_at(self, agent: str, us: int) -> None:
+        # A start that was planned before the agent left and came back is no start any more.
+        agents, start = self.host.monitor.graph.agents, object()
+        state, self._waking[agent] = agents.get(agent), start
+
+        def is_due() -> bool:
+            if state is None or agents.get(agent) is not state:
+                return False
+            return state.activation is None and self._waking.get(agent) is start
+
+        self._at(us, lambda: self._start(agent), is_due)
+
+    def _start(self, agent: str) -> None:
+        reviewer, graph = self._setup.reviewer, self.host.monitor.graph
+        if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
+            self._waiting.append(agent)
+        else:
+            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+
+    def _think(self, started: Started, view: View, since_us: int) -> None:
+        """Have an agent decide; the activation ends when it has thought for long enough."""
+        try:
+            plan = self._team[started.agent].plan(view)
+            value: Any = plan.decision
+            think = micros(plan.think_s)
+        except Exception as error:  # as on the bus: a failing agent loses nothing
+            think, value = 0, str(error) if isinstance(error, DigError) else repr(error)
+        limit_s = self._setup.activation_timeout_s
+        if think > micros(limit_s):
+            think, value = micros(limit_s), f"took longer than {limit_s:g} s"
+        ask = self.host.failed if isinstance(value, str) else self.host.decided
+        self._end_at(started, since_us + think, lambda: self._ended(started, ask(started, value)))
+
+    def _end_at(self, started: Started, us: int, end: Callable[[], None]) -> None:
+        activations = self.host.monitor.graph.activations
+        self._at(us, end, lambda: started.activation in activations)  # else it has left
+
+    def _ended(self, started: Started, done: tuple[list[Effect], float | None]) -> None:
+        effects, again_s = done
+        if again_s is not None:
+            self._start_later(started.agent, again_s)
+        self._carry_out(effects)
+        self._review()
+
+    def _review(self) -> None:
+        """Have the reviewer come, or go, if it is time."""
+        reviewer, monitor = self._setup.reviewer, self.host.monitor
+        if reviewer is None or monitor.is_over:
+            return
+        step = reviewer.next_step(monitor.graph)
+        if step == "come":
+            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
+        if step in ("come", "start"):
+            self._start(reviewer.name)
+        elif step == "go":
+            self._carry_out(self.host.heed(monitor.leave(reviewer.name)))
+            waiting, self._waiting = self._waiting, []
+            for agent in waiting:
+                self._start_later(agent, 0.0)
+
+    def _ask(self, asked: Asked) -> None:
+        plan = getattr(asked.gate, "plan", None)
+        if plan is None:
+            raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")
+        seconds, decided, error = 0.0, None, None
+        try:
+            seconds, decided = plan(asked.event)
+            micros(seconds)  # raises, if it is no time
+        except Exception as raised:  # a gate must not end the team
+            seconds, error = 0.0, f"raised {raised!r}"
+        self.plan(
+            self._now / 1_000_000 + seconds,
+            lambda monitor: monitor.resolve(asked.gate, asked.event.id, decided, error),
+        )
+
+    # --- time ---
+
+    def _at(
+        self, us: int, action: Callable[[], None], is_due: Callable[[], bool] = lambda: True
+    ) -> None:
+        heappush(self._agenda, (max(self._now, us), next(self._order), action, is_due))
+
+    def _clock(self) -> float:
+        return self._now / 1_000_000
+
+    def _latency(self, agent: str) -> float:
+        draws = Draws(self._setup.seed or 0, agent, self.host.next_turn(agent))
+        return self._latency_s * draws.uniform("latency")
+
+    def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:
+        return self.host.heed(happening(self.host.monitor))

@@ -1,0 +1,207 @@
+"""Two runs side by side: are they the same behaviour, and if not, where do they part?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import name, names
+from dig.graph.behaviour import (
+    LIMIT_S,
+    Beginning,
+    Behaviour,
+    Ending,
+    same_behaviour,
+)
+from dig.graph.isomorphism import Diagram
+from dig.show.outline import PAST
+from dig.traces.journal.reader import read_graph
+
+from . import golden
+
+Counts = dict[str, int]
+
+
+def behaviour_at(path: Path) -> Behaviour:
+    """The behaviour of a trace, of a run directory, or in a golden file.
+
+    Raises:
+        TraceError: It cannot be read, or breaks a rule; the line is named.
+    """
+    return golden.read(path) if golden.is_golden(path) else Behaviour.of(read_graph(path))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one of two behaviours parts from the other.
+
+    Attributes:
+        step: The number of the step.
+        record: The record behind it, if that is known.
+        what: It, in words.
+    """
+
+    step: int
+    record: int | None
+    what: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison of two behaviours came to.
+
+    Attributes:
+        is_same: Whether they are the same.
+        strict: By which notion.
+        is_reordered: They are the same causally, but not strictly.
+        places: Where each parts from the other; nothing, if it has nothing of its own.
+        counts: How much there is of what in each.
+    """
+
+    is_same: bool
+    strict: bool
+    is_reordered: bool
+    places: tuple[Place | None, Place | None]
+    counts: tuple[Counts, Counts]
+
+    @classmethod
+    def of(
+        cls,
+        a: Behaviour,
+        b: Behaviour,
+        *,
+        strict: bool = False,
+        limit_s: float = LIMIT_S,
+        stopwatch: Callable[[], float] | None = None,
+    ) -> Comparison:
+        """Compare two behaviours.
+
+        Raises:
+            UndecidedError: The time was over first (`same_behaviour`).
+        """
+        is_same = same_behaviour(a, b, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
+        part = _strictly if strict else _causally
+        steps = (None, None) if is_same else part(a, b)
+        places = tuple(
+            None if step is None else _place(one, step)
+            for one, step in zip((a, b), steps, strict=True)
+        )
+        return cls(
+            is_same, strict, is_same and a.steps != b.steps, (places[0], places[1]),
+            (counts(a), counts(b)),
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as `digmon diff --json` has it."""
+        keys = ("a", "b")
+        return {
+            "same": self.is_same,
+            "notion": "strict" if self.strict else "causal",
+            "reordered": self.is_reordered,
+            "divergence": None
+            if self.is_same
+            else {
+                key: place and place.__dict__ for key, place in zip(keys, self.places, strict=True)
+            },
+            "counts": dict(zip(keys, self.counts, strict=True)),
+        }
+
+
+def counts(behaviour: Behaviour) -> Counts:
+    """How many agents, activations, events and edges there are, edges by their fate."""
+    found = Counter(node.kind for node in behaviour.nodes)
+    agents = {beginning.agent for beginning in behaviour.beginnings}
+    edges = Counter(fate for fates in behaviour.fates.values() for fate in fates)
+    return {
+        "active agents": len(agents),
+        "activations": found["activation"],
+        "events": found["event"],
+        **{f"edges: {fate}": number for fate, number in sorted(edges.items())},
+    }
+
+
+# --- where they part ---
+
+
+def _strictly(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
+    """The first step that differs."""
+    pairs = enumerate(zip(a.steps, b.steps, strict=False))
+    first = next((i for i, (s, t) in pairs if s != t), min(len(a.steps), len(b.steps)))
+    ends = [first if first < len(one.steps) else None for one in (a, b)]
+    return ends[0], ends[1]
+
+
+def _causally(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
+    """The first node that the other has nothing like: no such past, or else no such future."""
+    table: dict[Hashable, int] = {}
+
+    def paint(looks: Hashable) -> int:
+        return table.setdefault(looks, len(table))
+
+    x, y = ([paint(label) for label in one.diagram.labels] for one in (a, b))
+    kinds = -1
+    while kinds != len(set(x)):
+        kinds = len(set(x))
+        for look in (Diagram.pasts, Diagram.futures):
+            x, y = look(a.diagram, x, paint), look(b.diagram, y, paint)
+            if Counter(x) != Counter(y):
+                return _surplus(a, x, y), _surplus(b, y, x)
+    return None, None
+
+
+def _surplus(one: Behaviour, mine: list[Any], others: list[Any]) -> int | None:
+    """The step of the first node of a colour of which the other one has fewer."""
+    left = Counter(others)
+    for node, colour in zip(one.nodes, mine, strict=True):
+        left[colour] -= 1
+        if left[colour] < 0:
+            return node.step
+    return None
+
+
+# --- in words ---
+
+
+def _place(behaviour: Behaviour, number: int) -> Place:
+    told_names = behaviour.names
+    record = told_names.records[number] if told_names else None
+    return Place(number, record, _what(behaviour, number))
+
+
+def _what(behaviour: Behaviour, number: int) -> str:
+    step = behaviour.steps[number]
+    if isinstance(step, Ending):
+        return f"the end of {_activation(behaviour, step.activation)}"
+    node = next(node for node in behaviour.nodes if node.step == number)
+    if isinstance(step, Beginning):
+        return _activation(behaviour, node.number)
+    marks = f" [{', '.join(step.marks)}]" if step.marks else ""
+    by = {"outside": "from outside", "system": "by the system"}.get(step.origin)
+    if step.by is not None:
+        by = f"by {_of_agent(behaviour, step.by)}"
+    return f"event {_event(behaviour, node.number)}{marks}, {by}"
+
+
+def _activation(behaviour: Behaviour, number: int) -> str:
+    events = behaviour.beginnings[number].events
+    fates = behaviour.fates.get(number) or ["looks at"] * len(events)
+    did: dict[str, list[str]] = {}
+    for event, fate in zip(events, fates, strict=True):
+        did.setdefault(PAST.get(fate, fate), []).append(_event(behaviour, event))
+    what = "; ".join(f"{verb} {names(seen)}" for verb, seen in did.items())
+    return f"{_of_agent(behaviour, number)}, which {what or 'saw nothing'}"
+
+
+def _of_agent(behaviour: Behaviour, activation: int) -> str:
+    agent = behaviour.beginnings[activation].agent
+    if behaviour.names is None:
+        return f"v{activation} of a{agent}"
+    of = behaviour.names.agents[agent]
+    return f"{name(behaviour.names.activations[activation])} of {name(of)}"
+
+
+def _event(behaviour: Behaviour, number: int) -> str:
+    return f"e{number}" if behaviour.names is None else name(behaviour.names.events[number])

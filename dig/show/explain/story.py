@@ -1,0 +1,120 @@
+"""The story of one event: what happened to it from its emission on, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dig._util.text import name, names
+from dig.detectors.describe import healed, incident, seconds, tag, told
+from dig.graph.history import History
+from dig.graph.records import (
+    FATES,
+    SYSTEM,
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    FindingRow,
+    HealRow,
+    IncidentRow,
+    Leave,
+    Record,
+    Redirect,
+    Start,
+)
+from dig.show.outline import PAST
+
+Chapter = dict[str, Any]
+
+
+def event_story(records: Iterable[Record], history: History, event: str) -> list[Chapter]:
+    """What happened to an event, from the records that have to do with it.
+
+    Each chapter has the record's number, its time, its kind, and what happened in words; one
+    about an activation has that, its agent, and the fate.
+    """
+    teller = _Teller(history, event)
+    chapters = []
+    for record in records:
+        more = teller.tell(record)
+        if more:
+            chapters.append({"record": record.t, "ts": record.ts, "kind": record.kind, **more})
+    return chapters
+
+
+class _Teller:
+    """Tells one record after the other, and remembers since when the event is held."""
+
+    def __init__(self, history: History, event: str) -> None:
+        self._history = history
+        self._event = event
+        self._held_us = 0
+
+    def tell(self, record: Record) -> Chapter | None:
+        match record:
+            case Emit() if record.event == self._event:
+                return {"says": self._emitted(record)}
+            case Deliver() if record.event == self._event:
+                return {"to": record.to, "says": self._delivery(record)}
+            case Redirect() if record.event == self._event:
+                self._held_us = record.us
+                return {"to": list(record.to), "says": f"sent to {names(record.to) or 'nobody'}"}
+            case Expire():
+                return {"says": "expired: it is on its way to nobody any more"}
+            case Start() if self._event in record.inputs:
+                return self._seen(record.activation, "shown to", None)
+            case End():
+                return self._fate(record)
+            case Leave():
+                return {"agent": record.agent, "says": f"lost with {name(record.agent)}, who left"}
+            case FindingRow():
+                return {"says": f"{tag(record)}: {told(record)}"}
+            case HealRow():
+                note = f": {record.note}" if record.note else ""
+                return {"action": record.action, "says": f"healing {healed(record)}{note}"}
+            case IncidentRow():
+                return {"says": incident(record)}
+        return None
+
+    def _emitted(self, record: Emit) -> str:
+        self._held_us = record.us
+        if record.by is None:
+            who = "came from outside"
+        elif record.by == SYSTEM:
+            who = "made by healing"
+        else:
+            v = self._history.activation(record.by)
+            agent = "" if v is None else f" of {name(self._history.agent(v))}"
+            who = f"emitted by {name(record.by)}{agent}"
+        if record.final:
+            return f"{who} as an answer, and held"
+        return f"{who} for {names(record.to) or 'nobody'}, and held"
+
+    def _delivery(self, record: Deliver) -> str:
+        held = record.us - self._held_us
+        after = f", after {seconds(held)}" if held >= 50_000 else ""
+        if record.to is None:
+            return f"accepted as the answer{after}"
+        return f"delivered to {name(record.to)}{after}"
+
+    def _fate(self, record: End) -> Chapter | None:
+        h = self._history
+        v, n = h.activation(record.activation), h.event(self._event)
+        if v is None or record.activation == self._event:
+            return None
+        fate = next((FATES[edge.fate] for edge in h.edges(v) if edge.event == n), None)
+        if fate is None:
+            return None
+        to = next((one.to for one in record.fates if one.event == self._event), ())
+        chapter = self._seen(record.activation, f"{PAST[fate]} by", fate)
+        if fate == "reroute":
+            chapter["to"] = list(to)
+            chapter["says"] += f", to {names(to) or 'nobody'}"
+        return chapter
+
+    def _seen(self, activation: str, what: str, fate: str | None) -> Chapter:
+        v = self._history.activation(activation)
+        agent = None if v is None else self._history.agent(v)
+        says = f"{what} {name(activation)} of {name(agent)}"
+        return {"activation": activation, "agent": agent, "fate": fate, "says": says}

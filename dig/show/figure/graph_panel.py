@@ -1,0 +1,228 @@
+"""The upper part of a picture: the graph, in a lane for each agent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dig._util.text import name, one_line
+from dig.detectors.finding import Finding
+from dig.graph.records import SYSTEM, FindingRow
+
+from . import palette
+from .layout import OUTSIDE, Lane, Layout
+from .nodes import Nodes
+from .room import Room, around
+from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, text_width
+from .selection import Link, Selection, moment
+from .source import Source
+
+LABEL = 8.5
+BADGE = 9.0
+_BADGE_HEIGHT = 13.0
+
+
+class GraphPanel:
+    """Draws the graph; `used` collects the kinds of things in it, for the legend."""
+
+    def __init__(
+        self, source: Source, selection: Selection, layout: Layout, origin: Point, left: float
+    ) -> None:
+        """Prepare.
+
+        Args:
+            source: The run.
+            selection: What of it is drawn.
+            layout: Where it stands.
+            origin: Where the first column and the first lane begin.
+            left: Where the names of the lanes begin.
+        """
+        self._source = source
+        self._selection = selection
+        self._layout = layout
+        self._left = left
+        self._origin = origin
+        self._at = {one: (x + origin[0], y + origin[1]) for one, (x, y) in layout.at.items()}
+        self._nodes = Nodes(source, selection.until)
+        right, bottom = origin[0] + layout.width, origin[1] + layout.height
+        self._room = Room((origin[0], origin[1] - 12, right, bottom + 4))
+        self.used: dict[str, None] = {}
+
+    def draw(self, scene: Scene, focus: str | None) -> None:
+        """Put the graph into a scene."""
+        scene.add(self._lanes())
+        scene.add(self._links())
+        if focus is not None:
+            scene.add([self._halo(self._at[focus])])
+        scene.add(self._all_nodes())
+        scene.add(self._badges())
+        scene.add(self._labels())
+
+    # --- lanes and edges ---
+
+    def _lanes(self) -> Iterator[Shape]:
+        width = self._origin[0] + self._layout.width - self._left
+        for i, (lane, (top, height)) in enumerate(self._layout.lanes.items()):
+            at = (self._left, self._origin[1] + top)
+            if i % 2 == 0:
+                yield Box(at, (width, height), Look(palette.STRIPE), 3)
+            is_agent = lane not in (OUTSIDE, SYSTEM)
+            colour = palette.INK if is_agent else palette.MUTED
+            yield Words((at[0] + 8, at[1] + height / 2 + 4), lane_name(lane), 11.5, colour)
+
+    def _links(self) -> Iterator[Shape]:
+        """The edges; those that are not productive below the others."""
+        ports = self._ports()
+        ordered = sorted(self._selection.links, key=lambda link: link.is_productive)
+        marks: list[Shape] = []
+        for link in ordered:
+            kind = link_kind(link)
+            self.used[kind] = None
+            curve = self._curve(link, kind, ports[link])
+            yield curve
+            if link.is_delivery:
+                # Of a dashed line the mark stands before the end, where edges have parted.
+                end = curve.points[3] if link.is_productive else curve.at(0.84)
+                marks += palette.mark(kind, end)
+        yield from marks
+
+    def _ports(self) -> dict[Link, float]:
+        """How far above or below the middle of its target an edge ends: spread by origin."""
+        incoming: dict[str, list[Link]] = {}
+        for link in self._selection.links:
+            incoming.setdefault(link.target, []).append(link)
+        ports = {}
+        for links in incoming.values():
+            links.sort(key=lambda link: self._at[link.source][1])
+            spread = min(self._layout.radius * 0.7, 2.5 * (len(links) - 1))
+            for i, link in enumerate(links):
+                ports[link] = spread * (2 * i / (len(links) - 1) - 1) if len(links) > 1 else 0.0
+        return ports
+
+    def _curve(self, link: Link, kind: str, port: float) -> Curve:
+        (x0, y0), (x1, y1) = self._at[link.source], self._at[link.target]
+        radius = self._layout.radius
+        x0, x1, y1 = x0 + radius, x1 - radius - (2 if link.is_delivery else 0), y1 + port
+        dx, bow = x1 - x0, 0.0
+        reach = max(min(dx * 0.5, 90.0), min(dx, 10.0))
+        if (
+            abs(y1 - y0) < radius * 2 and dx > self._layout.column * 1.3
+        ):  # past what stands between the two
+            bow = (radius * 2.1 + min(dx * 0.03, 8.0)) * (-1 if link.is_productive else 1)
+            reach = min(dx * 0.3, 60.0)
+        points = ((x0, y0), (x0 + reach, y0 + bow), (x1 - reach, y1 + bow), (x1, y1))
+        return Curve(points, palette.LINKS[kind])
+
+    # --- nodes ---
+
+    def _halo(self, at: Point) -> Shape:
+        radius = self._layout.radius + 6
+        self._room.take(around(at, 2 * radius, 2 * radius))
+        return Circle(at, radius, Look("#fff3b8", palette.ORANGE, 1.5))
+
+    def _all_nodes(self) -> Iterator[Shape]:
+        radius = self._layout.radius
+        for one, node in self._selection.nodes.items():
+            at = self._at[one]
+            self._room.take(around(at, 2 * radius + 3, 2 * radius + 3))
+            if node["kind"] == "event":
+                kind = self._nodes.event(one, node)
+                title = self._nodes.title(one, node, kind)
+                yield palette.event_shape(kind, at, radius * 0.92, title)
+            else:
+                kind = self._nodes.turn(one)
+                look, letter, colour = palette.TURNS[kind]
+                yield Circle(at, radius, look, self._nodes.title(one, node, kind))
+                if letter:
+                    size = radius * 1.25
+                    yield Words((at[0], at[1] + size * 0.36), letter, size, colour, "middle", True)
+            self.used[kind] = None
+
+    def _badges(self) -> Iterator[Shape]:
+        """What was raised, beside what it is about."""
+        for one, counts in self._raised().items():
+            x, y = self._at[one]
+            for (pattern, text), count in counts.items():
+                label = f"{text} x{count}" if count > 1 else text
+                width = text_width(label, BADGE, bold=True) + 7
+                up = self._layout.radius + _BADGE_HEIGHT / 2 + 2
+                side = self._layout.radius + width / 2 + 3
+                near = [(x, y - up), (x, y + up), (x - side, y), (x + side, y)]
+                far = [
+                    (x + dx, y + way * (up + step))
+                    for step in (0.0, 14.0, 28.0)
+                    for way in (-1, 1)
+                    for dx in (0.0, width * 0.6, -width * 0.6)
+                ]
+                at = self._room.place(near + far, width + 1, _BADGE_HEIGHT + 1) or near[0]
+                self.used[palette.FINDING + pattern] = None
+                if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
+                    edge = y + (self._layout.radius + 1) * (1 if at[1] > y else -1)
+                    line = Look(None, palette.ROSE, 0.8)
+                    yield Polygon((at, (x, edge)), line, closed=False)
+                yield from badge(pattern, label, at, width)
+
+    def _raised(self) -> Mapping[str, Counter[tuple[str, str]]]:
+        """For each node how often which pattern was raised there: pattern and shown text."""
+        found: dict[str, Counter[tuple[str, str]]] = {}
+        for finding in visible(self._source, self._selection):
+            node = self._place_of(finding)
+            if node is not None:
+                text = one_line(finding.pattern, 12)
+                found.setdefault(node, Counter())[str(finding.pattern), text] += 1
+        return found
+
+    def _place_of(self, finding: Finding | FindingRow) -> str | None:
+        """Where a finding belongs: what it is about or, if that is the run, the latest node."""
+        named = _about(finding)
+        if named:
+            return next((one for one in named if one in self._at), None)
+        before = [one for one, node in self._selection.nodes.items() if moment(node) <= finding.t]
+        return before[-1] if before else None
+
+    def _labels(self) -> Iterator[Shape]:
+        """The ids of nodes, where there is place for them."""
+        for one in self._selection.nodes:
+            (x, y), text = self._at[one], name(one)
+            width = text_width(text, LABEL)
+            away = self._layout.radius + LABEL / 2 + 2
+            at = self._room.place([(x, y + away), (x, y - away)], width, LABEL)
+            if at is not None:
+                yield Words((at[0], at[1] + LABEL * 0.36), text, LABEL, palette.MUTED, "middle")
+
+
+def lane_name(lane: Lane) -> str:
+    """What a lane is called."""
+    return "outside" if lane is OUTSIDE else one_line(lane, 24) or "''"
+
+
+def link_kind(link: Link) -> str:
+    """The kind of an edge: a key of `palette.LINKS`."""
+    if link.is_productive:
+        return palette.PRODUCTIVE
+    return link.fate or palette.SEEN
+
+
+def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingRow]:
+    """What was raised within the times of a selection, about the run or what is drawn of it."""
+    first, last = selection.span
+    drawn = selection.nodes.keys() | selection.turns.keys()
+    for finding in source.findings:
+        named = _about(finding)
+        if first <= finding.t <= last and (not named or drawn.intersection(named)):
+            yield finding
+
+
+def _about(finding: Finding | FindingRow) -> list[str]:
+    """The event or activation that a finding is about; whoever wrote it may name anything."""
+    subject = finding.subject if isinstance(finding.subject, dict) else {}
+    about = [subject.get(key) for key in ("event", "activation")]
+    return [one for one in about if isinstance(one, str)]
+
+
+def badge(pattern: str, label: str, at: Point, width: float) -> Iterator[Shape]:
+    """The label of a finding, with its centre at a point."""
+    look, colour = palette.badge(pattern)
+    corner = (at[0] - width / 2, at[1] - _BADGE_HEIGHT / 2)
+    yield Box(corner, (width, _BADGE_HEIGHT), look, 3)
+    yield Words((at[0], at[1] + BADGE * 0.36), label, BADGE, colour, "middle", True)

@@ -1,0 +1,166 @@
+"""Where nodes stand: a lane an agent, and to the right of whatever they come from.
+
+An activation stands in the lane of its agent, with the events that it generated beside it; what
+comes from outside and from healing has lanes of its own. A node's *rank* is its column: past
+all that led to it, and past what its lane holds already. So edges lead to the right, and in one
+place there is either one activation or a stack of events: nothing overlaps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any
+
+from dig.graph.history import FROM_OUTSIDE, History
+from dig.graph.records import SYSTEM
+
+from .scene import Point
+from .selection import Selection
+from .source import Source
+
+Lane = str | None
+"""The lane of an agent, of the system, or, as `OUTSIDE`, of what comes from outside."""
+
+OUTSIDE = None
+
+FEW_LANES = 8
+"""Of so many lanes each may be high; of more, nodes are smaller, and stacks lower."""
+
+WIDE, NARROW = 88.0, 15.0
+"""Between these is the width of a column, in pixels."""
+
+USUAL_WIDTH, LEAST_WIDTH = 1120.0, 720.0
+LEAST_LANE = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the grid: which lane, which column, and which row of the stack in it."""
+
+    lane: Lane
+    rank: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything stands.
+
+    Attributes:
+        at: The centre of each node, in pixels; the first lane and the first column begin at 0.
+        lanes: The top and the height of each lane, from the topmost on.
+        column: How far apart columns are.
+        radius: Of a node.
+        width, height: Of it all.
+    """
+
+    at: Mapping[str, Point]
+    lanes: Mapping[Lane, tuple[float, float]]
+    column: float
+    radius: float
+    width: float
+    height: float
+
+
+def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layout:
+    """Find a place for each node of a selection.
+
+    Args:
+        source: The run.
+        selection: What of it is drawn.
+        agents: Those that have a lane, in order; whoever has a node must be among them.
+    """
+    is_low = len(agents) > FEW_LANES
+    grid = _Grid(source.graph.history, selection, is_low)
+    places = {one: grid.put(one, node) for one, node in selection.nodes.items()}
+    ranks = 1 + max(place.rank for place in places.values())
+    column = min(WIDE, max(NARROW, USUAL_WIDTH / ranks))
+    radius = min(6.5 if is_low else 9.0, max(5.0, column * 0.3))
+    slot = 2 * radius + 5
+    used = {place.lane for place in places.values()}
+    order = [lane for lane in (OUTSIDE, *agents, SYSTEM) if lane in used or lane in agents]
+    lanes: dict[Lane, tuple[float, float]] = {}
+    top = 0.0
+    for lane in order:
+        height = max(LEAST_LANE, grid.tallest.get(lane, 1) * slot + 9)
+        lanes[lane] = (top, height)
+        top += height
+    at = {}
+    for one, place in places.items():
+        lane_top, height = lanes[place.lane]
+        rows = grid.stacked.get((place.lane, place.rank), 1)
+        shift = (place.row - (rows - 1) / 2) * slot
+        at[one] = (column * (place.rank + 0.5), lane_top + height / 2 + shift)
+    return Layout(at, lanes, column, radius, max(column * ranks, LEAST_WIDTH), top)
+
+
+class _Grid:
+    """Places nodes in order of time."""
+
+    def __init__(self, history: History, selection: Selection, is_low: bool) -> None:
+        self._history = history
+        self._is_low = is_low
+        self._outputs = Counter(link.source for link in selection.links if not link.is_delivery)
+        self._inputs: dict[str, list[str]] = {}
+        for link in selection.links:
+            if link.is_delivery:
+                self._inputs.setdefault(link.target, []).append(link.source)
+        self._rank: dict[str, int] = {}
+        self._next: dict[Lane, int] = {}  # lane -> the first column that is free
+        self._latest = -1  # the last column that is used
+        self._lane: Lane = ""  # of the node before
+        self._stacks: dict[str, tuple[int, int]] = {}  # activation -> first column, how many
+        self._alone = (0, 0)  # the same, for the latest stack that no activation made
+        self.stacked: dict[tuple[Lane, int], int] = {}
+        self.tallest: dict[Lane, int] = {}
+
+    def put(self, one: str, node: Mapping[str, Any]) -> Place:
+        """The place of the next node."""
+        if node["kind"] == "activation":
+            lane = node["agent"]
+            ranks = [self._rank[event] + 1 for event in self._inputs.get(one, ())]
+            v = self._history.activation(one)
+            assert v is not None  # it is a node of the graph
+            # What nothing led to stands where the others had come by then.
+            is_free = not any(self._history.edges(v))
+            after = max(ranks, default=max(self._latest, 0) if is_free else 0)
+            place = Place(lane, max(after, self._next.get(lane, 0)))
+        else:
+            place = self._beside(one)
+        self._rank[one] = place.rank
+        self._next[place.lane] = max(self._next.get(place.lane, 0), place.rank + 1)
+        self._latest = max(self._latest, place.rank)
+        self._lane = place.lane
+        self.stacked[place.lane, place.rank] = place.row + 1
+        self.tallest[place.lane] = max(self.tallest.get(place.lane, 1), place.row + 1)
+        return place
+
+    def _beside(self, one: str) -> Place:
+        """An event's: beside the activation that generated it, else right of all before it."""
+        h = self._history
+        n = h.event(one)
+        assert n is not None  # it is a node of the graph
+        by = h.generator[n]
+        maker = h.activation_ids[by] if by >= 0 else ""
+        if by >= 0:
+            lane: Lane = h.agent(by)
+            first = self._rank[maker] + 1 if maker in self._rank else self._next.get(lane, 0)
+            first, count = self._stacks.get(maker, (first, 0))
+            self._stacks[maker] = (first, count + 1)
+        else:
+            lane = OUTSIDE if by == FROM_OUTSIDE else SYSTEM
+            if self._lane == lane and self._latest >= 0:  # what comes together is a stack, too
+                first, count = self._alone[0], self._alone[1] + 1
+            else:
+                first, count = self._latest + 1, 0
+            self._alone = (first, count)
+        rows = self._rows(self._outputs[maker])
+        return Place(lane, first + count // rows, count % rows)
+
+    def _rows(self, outputs: int) -> int:
+        """How high a stack may be: of very many events it is about as high as it is wide."""
+        square = ceil(sqrt(1.5 * outputs))
+        return max(square, 3) if self._is_low else max(square, 8)

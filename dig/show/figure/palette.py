@@ -1,0 +1,165 @@
+"""How things look: one table a kind of thing, for shapes and for the legend alike.
+
+The colours are those of Okabe and Ito, which colour-blind people can tell apart; and nothing is
+told by colour alone: dashes, marks, letters and shapes say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dig.detectors import describe
+
+from .scene import Circle, Look, Point, Polygon, Shape, moved, regular, star
+
+INK, MUTED, FAINT = "#1f2933", "#5b6875", "#d5dbe1"
+PAPER, STRIPE = "#ffffff", "#f4f6f8"
+ORANGE, BLUE, VERMILLION, GREEN = "#e69f00", "#0072b2", "#d55e00", "#009e73"
+SLATE, SKY, ROSE = "#3e4c59", "#56b4e9", "#7b1e4b"
+
+# --- what an activation did -------------------------------------------------------------------
+
+RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
+    "responded", "submitted", "waited", "rerouted", "discarded", "failed", "did nothing",
+    "in progress",
+)  # fmt: skip
+
+TURNS: dict[str, tuple[Look, str, str]] = {
+    RESPONDED: (Look(SLATE, SLATE, 1.4), "", PAPER),
+    SUBMITTED: (Look(GREEN, GREEN, 1.4), "S", PAPER),
+    WAITED: (Look("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
+    REROUTED: (Look("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
+    DISCARDED: (Look("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
+    FAILED: (Look(INK, INK, 1.4), "!", PAPER),
+    NOTHING: (Look(FAINT, MUTED, 1.4), "", INK),
+    BUSY: (Look(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
+}
+"""What an activation did -> its look, its letter, and the letter's colour."""
+
+
+def did(fates: Collection[str], outputs: int, is_final: bool, has_ended: bool) -> str:
+    """What an activation did, in a word; of several things the most productive."""
+    if not has_ended:
+        return BUSY
+    if outputs or "consume" in fates:
+        return SUBMITTED if is_final else RESPONDED
+    if "reroute" in fates:
+        return REROUTED
+    if "discard" in fates:
+        return DISCARDED
+    return WAITED if fates else NOTHING
+
+
+# --- edges ------------------------------------------------------------------------------------
+
+PRODUCTIVE, SEEN = "productive", "in front of it"
+LINKS: dict[str, Look] = {
+    PRODUCTIVE: Look(None, "#52606d", 1.2, (), 0.75),
+    "delay": Look(None, ORANGE, 1.1, (5, 3), 0.65),
+    "reroute": Look(None, BLUE, 1.3, (7, 2.5, 1.5, 2.5), 0.85),
+    "discard": Look(None, VERMILLION, 1.4, (1.5, 2.5), 0.95),
+    SEEN: Look(None, MUTED, 1.1, (1, 3), 0.8),
+}
+
+
+def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
+    """The mark at the end of an edge: a ring, an arrow, a cross; productive ones have a head."""
+    look = LINKS[kind]
+    line = Look(PAPER, look.stroke, 1.3)
+    x, y = at
+    match kind:
+        case "delay":
+            return [Circle(at, size * 0.75, line)]
+        case "reroute":
+            points = moved(((-size, -size), (size * 0.6, 0), (-size, size)), x, y)
+            return [Polygon(points, Look(None, look.stroke, 1.5), closed=False)]
+        case "discard":
+            arms = Look(None, look.stroke, 1.6)
+            s = size * 0.9
+            return [
+                Polygon(moved(((-s, -s), (s, s)), x, y), arms, closed=False),
+                Polygon(moved(((-s, s), (s, -s)), x, y), arms, closed=False),
+            ]
+        case "productive":
+            points = moved(
+                ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
+            )
+            return [Polygon(points, Look("#52606d"))]
+        case _:
+            return []
+
+
+# --- events -----------------------------------------------------------------------------------
+
+PROBLEM, SOLUTION, RAW, NOTICE, SYSTEM_NOTE, OTHER = (
+    "problem", "solution", "raw data", "notice", "system", "message",
+)  # fmt: skip
+ANSWER, BOUNCED, OPEN_ANSWER = "accepted answer", "answer sent back", "answer"
+_TYPES = {"problem": PROBLEM, "solution": SOLUTION, "raw_data": RAW, "notice": NOTICE}
+
+EVENTS: dict[str, Look] = {
+    PROBLEM: Look(SKY, "#20638f", 1.2),
+    SOLUTION: Look("#a9b8c6", SLATE, 1.2),
+    RAW: Look(PAPER, SLATE, 1.2),
+    OTHER: Look("#dfe5ea", SLATE, 1.2),
+    NOTICE: Look(PAPER, MUTED, 1.1),
+    SYSTEM_NOTE: Look("#f0e442", "#6b6400", 1.2),
+    ANSWER: Look(GREEN, "#00614a", 1.1),
+    BOUNCED: Look(PAPER, ROSE, 1.3),
+    OPEN_ANSWER: Look("#cfeee4", "#00614a", 1.1),
+}
+
+
+def kind_of(type_name: str, is_final: bool, is_system: bool) -> str:
+    """The kind of an event that is no answer, and `OPEN_ANSWER` for all answers."""
+    if is_final:
+        return OPEN_ANSWER
+    return SYSTEM_NOTE if is_system else _TYPES.get(type_name, OTHER)
+
+
+def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
+    """An event of some kind: a square, unless it is one of those that stand out."""
+    look = EVENTS[kind]
+    match kind:
+        case "problem":
+            return Polygon(regular(at, radius * 1.05, 4), look, title)
+        case "raw data":
+            return Polygon(regular(at, radius * 0.92, 6), look, title)
+        case "system":
+            return Polygon(regular(at, radius * 1.05, 3), look, title)
+        case "notice":
+            return Polygon(regular(at, radius, 3, 0.5), look, title)
+        case "accepted answer" | "answer sent back" | "answer":
+            return Polygon(star(at, radius * 1.3), look, title)
+        case _:
+            return Polygon(regular(at, radius * 1.05, 4, 0.125), look, title)
+
+
+# --- findings ---------------------------------------------------------------------------------
+
+PATTERNS = {
+    "ET": "early termination",
+    "MC": "missing termination",
+    "OE": "orphaned event",
+    "DL": "deadlock",
+    "ER": "excessive rerouting",
+    "CLA": "cross-lineage aggregation",
+    "RSP": "repeated subproblem solving",
+}
+FINDING = "finding "
+"""Begins the kind of a finding; its pattern follows."""
+
+ERROR = (Look(ROSE, PAPER, 1.0), PAPER)
+WARNING = (Look("#f0e442", "#6b6400", 1.0), INK)
+"""The look of a finding's label, and the colour of its letters."""
+
+
+def badge(pattern: str) -> tuple[Look, str]:
+    """How the label of a finding looks."""
+    return ERROR if pattern in describe.ERRORS else WARNING
+
+
+def dark(pattern: str) -> str | None:
+    """The colour of a finding for whose label there is no place: that which is dark."""
+    look, _ = badge(pattern)
+    return look.fill if look is ERROR[0] else look.stroke

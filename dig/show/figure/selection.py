@@ -1,0 +1,194 @@
+"""Which part of a run is drawn: raw or cleaned, as it stood at a time, a window, what is near."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dig._util.text import counted, name
+from dig.errors import SettingsError
+from dig.graph.views import GraphView
+
+from .source import Source
+
+MOST_ITEMS = 3000
+"""Of more nodes and edges nobody sees anything, and browsers take seconds."""
+
+HOPS = 4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a run is to be drawn.
+
+    Attributes:
+        cleaned: Only productive edges, and what they touch.
+        at: As the graph stood after the record at this logical time.
+        first, last: Logical times between which something of a node must lie.
+        focus: An event or activation, with what is near it.
+        hops: How many edges away from it is still near.
+    """
+
+    cleaned: bool = False
+    at: int | None = None
+    first: int | None = None
+    last: int | None = None
+    focus: str | None = None
+    hops: int = HOPS
+
+    @property
+    def words(self) -> list[str]:
+        """What is not the default, for the title."""
+        window = [f"from record {self.first}"] if self.first is not None else []
+        window += [f"to record {self.last}"] if self.last is not None else []
+        return [
+            *(["cleaned"] if self.cleaned else []),
+            *([f"after record {self.at}"] if self.at is not None else []),
+            *([" ".join(window)] if window else []),
+            *(
+                [f"{counted(self.hops, 'hop')} around {name(self.focus)}"]
+                if self.focus is not None
+                else []
+            ),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An edge: from where to where; its fate, if it is a delivery edge of an ended activation."""
+
+    source: str
+    target: str
+    is_delivery: bool
+    fate: str | None
+
+    @property
+    def is_productive(self) -> bool:
+        """Whether it is drawn as a line without gaps."""
+        return not self.is_delivery or self.fate == "consume"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a graph that is drawn.
+
+    Attributes:
+        nodes: Events and activations by id, in order of time, with what a view says of them.
+        links: The edges between them.
+        turns: The activations of the time line; of a cleaned graph, all of the raw one.
+        until: The logical time of the graph.
+        span: The first and the last logical time that the picture is about.
+    """
+
+    nodes: Mapping[str, Mapping[str, Any]]
+    links: tuple[Link, ...]
+    turns: Mapping[str, Mapping[str, Any]]
+    until: int
+    span: tuple[int, int]
+
+
+def select(source: Source, wanted: Wanted) -> Selection:
+    """The part of a run that is wanted.
+
+    Raises:
+        SettingsError: It makes no sense, is empty, or is more than can be drawn.
+    """
+    _check(source, wanted)
+    raw = GraphView(source.graph, wanted.at)
+    view = raw.cleaned() if wanted.cleaned else raw
+    nodes = {one: node for one, node in view.nodes() if _is_inside(node, wanted)}
+    links = [
+        Link(a, b, edge["kind"] == "delivery", edge.get("fate"))
+        for a, b, edge in view.edges()
+        if a in nodes and b in nodes
+    ]
+    if wanted.focus is not None:
+        if wanted.focus not in nodes:
+            raise SettingsError(
+                f"{name(wanted.focus)} is not in the part of the run that is wanted"
+            )
+        near = _near(wanted.focus, links, wanted.hops)
+        nodes = {one: node for one, node in nodes.items() if one in near}
+        links = [link for link in links if link.source in near and link.target in near]
+    if not nodes:
+        raise SettingsError("there is nothing to draw: no event and no activation is left")
+    ordered = dict(sorted(nodes.items(), key=lambda item: moment(item[1])))
+    whole = raw.nodes() if wanted.cleaned and wanted.focus is None else ordered.items()
+    turns = {
+        one: node
+        for one, node in whole
+        if node["kind"] == "activation" and _is_inside(node, wanted)
+    }
+    items = len(turns.keys() | nodes.keys()) + len(links)
+    if items > MOST_ITEMS:
+        raise SettingsError(
+            f"a picture of {items:,} nodes and edges cannot be read, and {MOST_ITEMS:,} is the "
+            "most; try --from and --to, --focus ID, or --cleaned"
+        )
+    until = source.graph.t if wanted.at is None else wanted.at
+    span = (wanted.first or 0, min(until, until if wanted.last is None else wanted.last))
+    if wanted.focus is not None:
+        last = max(node.get("t_end", moment(node)) for node in ordered.values())
+        span = (min(map(moment, ordered.values())), last)
+    return Selection(ordered, tuple(links), turns, until, span)
+
+
+def moment(node: Mapping[str, Any]) -> int:
+    """The logical time at which a node came into being."""
+    time: int = node["t_gen"] if node["kind"] == "event" else node["t_start"]
+    return time
+
+
+def _check(source: Source, wanted: Wanted) -> None:
+    last = source.graph.t
+    for option, t in (("--at", wanted.at), ("--from", wanted.first), ("--to", wanted.last)):
+        if t is not None and t > last and option != "--to":
+            raise SettingsError(f"{option} {t}: there is no record {t}; the last one is {last}")
+    if wanted.first is not None and wanted.last is not None and wanted.first > wanted.last:
+        raise SettingsError(f"--from {wanted.first} comes after --to {wanted.last}")
+    history, focus = source.graph.history, wanted.focus
+    if focus is not None and not history.is_taken(focus):
+        raise SettingsError(
+            f"--focus: there is no event or activation {name(focus)!r} in this run; "
+            "`digmon show RUN` lists what is"
+        )
+
+
+def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
+    if node["kind"] == "event":
+        begin = end = node["t_gen"]
+    else:
+        begin, end = node["t_start"], node.get("t_end")
+    is_early = wanted.first is not None and end is not None and end < wanted.first
+    return not is_early and (wanted.last is None or begin <= wanted.last)
+
+
+def _near(focus: str, links: Iterable[Link], hops: int) -> set[str]:
+    """A node with its ancestors and its descendants, up to so many edges away.
+
+    Ancestry is causal, over productive edges; but whatever the node has an edge to is near.
+    """
+    before: dict[str, list[str]] = {}
+    after: dict[str, list[str]] = {}
+    beside = set()
+    for link in links:
+        if link.is_productive:
+            after.setdefault(link.source, []).append(link.target)
+            before.setdefault(link.target, []).append(link.source)
+        elif focus in (link.source, link.target):
+            beside |= {link.source, link.target}
+    return beside | _reached(focus, before, hops) | _reached(focus, after, hops)
+
+
+def _reached(start: str, ways: Mapping[str, list[str]], hops: int) -> set[str]:
+    found = {start}
+    queue = deque([(start, 0)])
+    while queue:
+        node, far = queue.popleft()
+        for other in ways.get(node, ()) if far < hops else ():
+            if other not in found:
+                found.add(other)
+                queue.append((other, far + 1))
+    return found

@@ -1,0 +1,160 @@
+"""The lower part of a picture: who was at work when, and what the system did, in wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, floor, log10
+
+from dig._util.text import one_line
+
+from . import palette
+from .graph_panel import badge, lane_name, visible
+from .nodes import Nodes
+from .room import Room
+from .scene import Box, Look, Point, Polygon, Scene, Shape, Words, text_width
+from .selection import Selection
+from .source import Source
+
+ROW, SMALL_ROW = 19.0, 11.0
+AXIS = 26.0
+SYSTEM_ROW = 34.0
+_LEAST_BAR = 1.5
+
+
+class Timeline:
+    """Draws when each agent was active; `used` collects what is in it, for the legend."""
+
+    def __init__(
+        self,
+        source: Source,
+        selection: Selection,
+        agents: Sequence[str],
+        origin: Point,
+        left: float,
+        width: float,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            source: The run.
+            selection: What of it is drawn.
+            agents: Those that have a row, in order.
+            origin: Where time begins, and the first row.
+            left: Where the names of the rows begin.
+            width: How wide the time is drawn.
+        """
+        self._source = source
+        self._selection = selection
+        self._agents = agents
+        self._origin = origin
+        self._left = left
+        self._width = width
+        self._row = ROW if len(agents) <= 40 else SMALL_ROW
+        self._nodes = Nodes(source, selection.until)
+        first, last = selection.span
+        clock = source.clock
+        self._begin = clock[first]
+        self._us = max(clock[last] - self._begin, 1)
+        self.used: dict[str, None] = {}
+
+    @property
+    def height(self) -> float:
+        """How high it is."""
+        return self._row * len(self._agents) + SYSTEM_ROW + AXIS
+
+    def draw(self, scene: Scene) -> None:
+        """Put the time line into a scene."""
+        scene.add(self._rows())
+        scene.add(self._axis())
+        scene.add(self._bars())
+        scene.add(self._system())
+
+    def _x(self, us: float) -> float:
+        part = min(max((us - self._begin) / self._us, 0.0), 1.0)
+        return self._origin[0] + part * self._width
+
+    def _rows(self) -> Iterator[Shape]:
+        whole = self._origin[0] + self._width - self._left
+        size = min(10.5, self._row - 2)
+        for i, agent in enumerate(self._agents):
+            y = self._origin[1] + i * self._row
+            if i % 2 == 0:
+                yield Box((self._left, y), (whole, self._row), Look(palette.STRIPE), 2)
+            middle = y + self._row / 2 + size * 0.36
+            yield Words((self._left + 8, middle), lane_name(agent), size, palette.INK)
+        y = self._origin[1] + len(self._agents) * self._row + SYSTEM_ROW / 2 + 4
+        yield Words((self._left + 8, y), "system", 10.5, palette.MUTED)
+        if not any(visible(self._source, self._selection)):
+            yield Words((self._origin[0], y), "nothing was found", 9.5, palette.MUTED)
+
+    def _axis(self) -> Iterator[Shape]:
+        top, bottom = self._origin[1], self._origin[1] + self.height - AXIS
+        most = max(2, int(self._width / 110))
+        step = _step(self._us / 1_000_000, most)
+        first = ceil(self._begin / 1_000_000 / step)
+        line = Look(None, palette.FAINT, 1)
+        for tick in range(first, first + most + 1):
+            us = tick * step * 1_000_000
+            if us > self._begin + self._us:
+                break
+            x, text = self._x(us), _told(tick * step, step)
+            yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
+            yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
+        right = self._origin[0] + self._width
+        end = Look(None, palette.MUTED, 1)
+        yield Polygon(((self._origin[0], bottom), (right, bottom)), end, closed=False)
+
+    def _bars(self) -> Iterator[Shape]:
+        rows = {agent: i for i, agent in enumerate(self._agents)}
+        clock = self._source.clock
+        for one, node in self._selection.turns.items():
+            kind = self._nodes.turn(one)
+            self.used[kind] = None
+            look, letter, colour = palette.TURNS[kind]
+            end = node.get("t_end", self._selection.span[1])
+            x0, x1 = self._x(clock[node["t_start"]]), self._x(clock[end])
+            y = self._origin[1] + rows[node["agent"]] * self._row + 2.5
+            size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
+            thin = Look(look.fill, look.stroke, 1, look.dash)
+            yield Box((x0, y), size, thin, 1.5, self._nodes.title(one, node, kind))
+            if letter and size[0] > 11 and self._row == ROW:
+                at = ((x0 + x1) / 2, y + size[1] / 2 + 3.4)
+                yield Words(at, letter, 9, colour, "middle", True)
+
+    def _system(self) -> Iterator[Shape]:
+        """When something was found, and when healing did something."""
+        top = self._origin[1] + len(self._agents) * self._row
+        first, last = self._selection.span
+        room = Room((self._left, top - 1, self._origin[0] + self._width + 40, top + SYSTEM_ROW + 1))
+        for heal in self._source.heals:
+            if first <= heal.t <= last and heal.action != "refused":
+                x = self._x(heal.us)
+                self.used["healing"] = None
+                points = ((x, top + 2), (x, top + SYSTEM_ROW - 2))
+                yield Polygon(points, Look(None, palette.GREEN, 1.6), closed=False)
+        labels: list[Shape] = []  # above the lines of those for which there is no place
+        for finding in visible(self._source, self._selection):
+            x, pattern = self._x(finding.us), str(finding.pattern)
+            label = one_line(pattern, 12)
+            width = text_width(label, 9, bold=True) + 7
+            ways = [(x, top + SYSTEM_ROW * part) for part in (0.27, 0.73)]
+            at = room.place(ways, width + 1, 13)
+            self.used[palette.FINDING + pattern] = None
+            if at is not None:
+                labels += badge(pattern, label, at, width)
+            else:  # as a line, where labels would lie on each other
+                look = Look(None, palette.dark(pattern), 1.2)
+                yield Polygon(((x, top + 2), (x, top + 9)), look, closed=False)
+        yield from labels
+
+
+def _step(span: float, most: int) -> float:
+    """A round number of seconds, so that there are at most so many of them in a span."""
+    rough = span / most
+    size: float = 10.0 ** floor(log10(rough))
+    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999)
+
+
+def _told(tick: float, step: float) -> str:
+    digits = max(0, -floor(log10(step) + 1e-9))
+    return f"{tick:,.{digits}f} s"

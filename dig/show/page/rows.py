@@ -1,0 +1,158 @@
+"""Records as the rows that the page is shown: the trace's own, with what is said of them.
+
+A row has the keys of its record in a trace file. Texts are cut, findings and healing are told:
+
+- `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
+  whole payload;
+- a `finding` has `severity`, `says`, `why`, `paths` and `ids` (whom it names) for its evidence;
+- a `heal` and an `incident` have `says`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+from dig._util.text import one_line
+from dig.detectors import standard
+from dig.detectors.describe import ERRORS, healed, incident, told
+from dig.detectors.explain import explain
+from dig.detectors.finding import Explanation, Finding
+from dig.detectors.watch import Watch
+from dig.graph.codec import to_row
+from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
+from dig.show.explain.reading import ids_in
+
+MOST_TEXT = 4_000
+MOST_IDS = 400
+MOST_USAGE = 1_000
+LONG = ("payload", "error")  # whose texts are cut where there is much
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """Turns the records of one run, in order, into rows.
+
+    Attributes:
+        found: What the standard detectors find, as rows; for a trace that tells of no findings.
+        has_findings: Whether the trace tells of findings.
+    """
+
+    def __init__(self, most: int = MOST_TEXT) -> None:
+        """Begin a run.
+
+        Args:
+            most: After how many characters a payload is cut; 0 leaves payloads out.
+        """
+        self._most = most
+        self._watch = Watch(standard())
+        self._raised: list[tuple[Finding, Explanation]] = []
+        self.found: list[Row] = []
+        self.has_findings = False
+
+    def of(self, record: Record) -> Row:
+        """The row of the next record.
+
+        Raises:
+            RuleError: The record contradicts those before it.
+        """
+        self._find(record)
+        row = to_row(record)
+        match record:
+            case Emit():
+                self._payload(row)
+            case End() | Finish():
+                self._outcome(row)
+            case FindingRow():
+                self.has_findings = True
+                row = {"t": record.t, "ts": record.ts, **self._recorded(record)}
+            case HealRow():
+                row["says"] = healed(record)
+                row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
+            case IncidentRow():
+                row["says"] = incident(record)
+                row["detail"] = None
+        return row
+
+    def _find(self, record: Record) -> None:
+        raised = [(finding, self._why(finding)) for finding in self._watch.feed(record)]
+        if not self.has_findings:
+            for finding, why in raised:
+                row = {
+                    "t": finding.t,
+                    "ts": finding.ts,
+                    **self._finding(finding, why),
+                    "found": True,
+                }
+                self.found.append(row)
+        self._raised += raised
+
+    def _why(self, finding: Finding) -> Explanation:
+        try:
+            return explain(self._watch.graph, finding)
+        except Exception:  # a user's own code, or a row of a shape of its own
+            return Explanation(told(finding))
+
+    def _recorded(self, record: FindingRow) -> Row:
+        """A finding of the trace, explained as who found it does, if that is known."""
+        keys = ("pattern", "stage", "subject", "evidence")
+        for i, (finding, why) in enumerate(self._raised):
+            if all(getattr(finding, key) == getattr(record, key) for key in keys):
+                del self._raised[: i + 1]
+                return self._finding(finding, why)
+        body = {key: getattr(record, key) for key in keys}
+        finding = Finding(t=record.t, us=record.us, **body)
+        return self._finding(finding, self._why(finding))
+
+    def _finding(self, finding: Finding, why: Explanation) -> Row:
+        graph = self._watch.graph
+        named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
+        known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
+        return {
+            "kind": "finding",
+            "pattern": one_line(finding.pattern, 40),
+            "stage": None if finding.stage is None else one_line(finding.stage, 40),
+            "severity": "error" if finding.pattern in ERRORS else "warning",
+            "says": told(finding),
+            "why": one_line(why.text, 1_000),
+            "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
+            "ids": list(islice(known, MOST_IDS)),
+        }
+
+    def _payload(self, row: Row) -> None:
+        payload = row.pop("payload", None)
+        if payload is not None and self._most:
+            text = _text(payload)
+            row["payload"], row["chars"] = text[: self._most], len(text)
+
+    def _outcome(self, row: Row) -> None:
+        answer, error = row.pop("answer", None), row.pop("error", None)
+        if answer is not None and self._most:
+            row["answer"] = _text(answer)[: self._most]
+        if error is not None:  # it may quote what was said
+            row["error"] = _text(error)[:MOST_TEXT] if self._most else "(left out)"
+        if len(_text(row.get("usage"))) > MOST_USAGE:
+            del row["usage"]
+
+
+def shortened(rows: list[Row], budget: int) -> int:
+    """Cut payloads and errors further, so that all together have at most so many characters.
+
+    Returns:
+        After how many characters they are cut now.
+    """
+    texts = [(row, key) for row in rows for key in LONG if row.get(key)]
+    lengths = [len(row[key]) for row, key in texts]
+    most = MOST_TEXT
+    while sum(min(length, most) for length in lengths) > budget and most > 1:
+        most = most * 3 // 4
+    for row, key in texts:
+        row[key] = row[key][:most]
+    return most
+
+
+def _text(value: object) -> str:
+    """A value from a trace as text: a string as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,88 @@
+"""A report: a stored run as one HTML file that works from disk and can be mailed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import one_line
+from dig.errors import RuleError
+from dig.traces.journal.files import cannot, write_file, write_output
+from dig.traces.journal.reader import read_records, trace_path
+from dig.traces.journal.segments import fault
+
+from .about import head
+from .document import report_page
+from .rows import MOST_TEXT, Row, Rows, shortened
+
+NAME = "report.html"
+MOST_SAID, LEAST_SAID = 6_000_000, 400_000
+"""Characters of all long texts together in one report; they are not cut below the least."""
+MOST_BYTES = 4_800_000
+"""How large a report should be at most: what can be mailed."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written.
+
+    Attributes:
+        path: Where.
+        bytes: How large it is.
+        records: How many records it shows.
+        cut: After how many characters payloads are cut; 0, if there are none in it.
+    """
+
+    path: Path
+    bytes: int
+    records: int
+    cut: int
+
+
+def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -> Report:
+    """Write the report of a stored run.
+
+    Args:
+        run: A run directory or trace file.
+        out: Where to; `report.html` in the run directory, or `NAME.html` beside a trace file.
+        payloads: Whether what agents said to one another stands in it.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        JournalError: The file cannot be written.
+    """
+    made, rows = Rows(MOST_TEXT if payloads else 0), []
+    try:
+        for record in read_records(run, payloads=payloads):
+            rows.append(made.of(record))
+    except RuleError as error:
+        raise fault(trace_path(run), len(rows) + 1, str(error)) from None
+    records = len(rows)
+    if not made.has_findings:
+        rows += made.found
+    data, cut = _fitting(head(run), rows, payloads)
+    path = out or _beside(run)
+    try:
+        write_output(path, data) if out else write_file(path, data)
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    return Report(path, len(data), records, cut)
+
+
+def _fitting(about: dict[str, Any], rows: list[Row], payloads: bool) -> tuple[bytes, int]:
+    """The page, and after how many characters payloads are cut so that it can be mailed."""
+    title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
+    while True:  # how far texts compress is known only when they are compressed
+        most = shortened(rows, budget)
+        cut = most if payloads else 0
+        data = report_page({**about, "cut": cut}, rows, title).encode()
+        if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
+            return data, cut
+        budget //= 2
+
+
+def _beside(run: Path) -> Path:
+    if run.is_dir():
+        return run / NAME
+    return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")

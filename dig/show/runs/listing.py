@@ -1,0 +1,191 @@
+"""Runs in a list: which of them, in what order, and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from dig._util.text import counted, name, one_line
+from dig.detectors.describe import seconds
+from dig.traces.usage import tokens
+
+from .summary import RunSummary, grade
+
+Key = Callable[[RunSummary], Any]
+
+
+def _status(run: RunSummary) -> str:
+    return run.outcome or run.state if run.state in ("ended", "cut off") else run.state
+
+
+SORTS: dict[str, Key] = {
+    "date": lambda run: run.began,
+    "name": lambda run: run.name,
+    "task": lambda run: None if run.task is None else str(run.task),
+    "method": lambda run: run.method,
+    "agents": lambda run: run.agents,
+    "outcome": _status,
+    "findings": lambda run: sum(run.findings.values()),
+    "score": lambda run: grade(run.score),
+    "tokens": lambda run: tokens(run.cost),
+    "time": lambda run: run.seconds,
+}
+"""What a list can be sorted by; runs of which it is not known come last."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which runs of a directory are meant; what is not given does not matter.
+
+    Attributes:
+        task: What the team worked on.
+        method: What was done about failures.
+        outcome: How the run ended, or `in progress`, `cut off` or `broken`.
+        patterns: What must all have been raised.
+        agents: How many agents there were.
+    """
+
+    task: str | None = None
+    method: str | None = None
+    outcome: str | None = None
+    patterns: tuple[str, ...] = ()
+    agents: int | None = None
+
+    def has(self, run: RunSummary) -> bool:
+        """Whether a run is meant."""
+        wanted = [
+            (self.task, None if run.task is None else str(run.task)),
+            (self.method, run.method),
+            (self.outcome, _status(run)),
+            (self.agents, run.agents),
+        ]
+        is_meant = all(value is None or value == found for value, found in wanted)
+        return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)
+
+
+def ordered(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
+    """Runs sorted by one of `SORTS`."""
+    key = SORTS[by]
+    listed = list(runs)
+    known = [run for run in listed if key(run) is not None]
+    unknown = [run for run in listed if key(run) is None]
+    return sorted(known, key=lambda run: (key(run), run.name), reverse=reverse) + unknown
+
+
+# --- as a table ---
+
+
+def _findings(run: RunSummary) -> str:
+    return " ".join(f"{name(pattern)}:{count}" for pattern, count in sorted(run.findings.items()))
+
+
+def _score(run: RunSummary) -> str:
+    value = grade(run.score)
+    return "" if value is None else f"{value:.4g}"
+
+
+def _tokens(run: RunSummary) -> str:
+    value = tokens(run.cost)
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _date(run: RunSummary) -> str:
+    date = (run.began or "")[:10]
+    is_told = run.name.startswith(date.replace("-", ""))  # an execution id begins with it
+    return "" if is_told else name(date)
+
+
+_COLUMNS: dict[str, Callable[[RunSummary], str]] = {
+    "run": lambda run: one_line(run.name, 80),
+    "date": _date,
+    "task": lambda run: "" if run.task is None else name(run.task),
+    "method": lambda run: name(run.method) if run.method else "",
+    "agents": lambda run: str(run.agents or ""),
+    "outcome": _status,
+    "findings": _findings,
+    "score": _score,
+    "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
+    "tokens": _tokens,
+}
+_COMMON = ("task", "method")
+_RIGHT = ("agents", "score", "time", "tokens")
+_LEAST_NEEDED = ("tokens", "time", "date", "agents", "method", "score", "task")
+_MAY_BE_CUT = ("task", "method", "findings")
+_LEAST_WIDTH = 16
+"""To which a cell is cut before a column is left out."""
+
+
+def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
+    """Print runs as a table, one a line; what is common to all of them stands below it.
+
+    Where it is too wide, columns move together, long cells are cut, and columns that are least
+    needed left out; what a run has lost by that stands below its line.
+    """
+    cells = {label: [column(run) for run in runs] for label, column in _COLUMNS.items()}
+    same = {k: cells[k][0] for k in _COMMON if len(set(cells[k])) == 1}
+    shown = {k: column for k, column in cells.items() if k not in same and any(column)}
+    widths, gap = _fitted(shown, console.width)
+    console.print(_line({k: k for k in widths}, widths, gap, "bold"), soft_wrap=True)
+    for n in range(len(runs)):
+        row = {k: column[n] for k, column in shown.items()}
+        console.print(_line(row, widths, gap), soft_wrap=True)
+        rest = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
+        for line in wrap(", ".join(rest), max(8, console.width - 2)):
+            console.print(Text(f"  {line}", "dim"), soft_wrap=True)
+    for run in runs:
+        if run.problem:
+            console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)
+    console.print(Text(_foot(len(runs), same)), soft_wrap=True)
+    if simulated := sum(run.agents_are == "simulated" for run in runs):
+        console.print(Text(f"{simulated} of {len(runs)} with simulated agents"), soft_wrap=True)
+
+
+def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: str = "") -> Text:
+    cells = []
+    for label, width in widths.items():
+        cell = Text(row[label])
+        cell.truncate(width, overflow="ellipsis")
+        blanks = " " * (width - cell.cell_len)
+        cells.append(blanks + cell.plain if label in _RIGHT else cell.plain + blanks)
+    return Text((" " * gap).join(cells).rstrip(), style)
+
+
+def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[str, int], int]:
+    """The columns for which there is room, how wide each is, and how far they are apart."""
+    whole = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    gap = 2 if _excess(whole, room, 2) <= 0 else 1
+    widths = dict(whole)
+    _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room, gap)
+    for label in _LEAST_NEEDED:
+        if _excess(widths, room, gap) > 0:
+            widths.pop(label, None)
+    left = {k: whole[k] for k in widths}  # what was left out gives its room to the others
+    for labels in (_MAY_BE_CUT, ("run",), tuple(left)):
+        _cut(left, labels, 1, room, gap)
+    return left, gap
+
+
+def _excess(widths: Mapping[str, int], room: int, gap: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1) - room
+
+
+def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int, gap: int) -> None:
+    """Make the widest of some columns narrower until all fit, or none can be narrower."""
+    there = [label for label in labels if label in widths]
+    while there and _excess(widths, room, gap) > 0:
+        widest = max(there, key=lambda label: widths[label])
+        if widths[widest] <= least:
+            return
+        widths[widest] -= 1
+
+
+def _foot(count: int, same: Mapping[str, str]) -> str:
+    common = [f"{label} {value}" for label, value in same.items() if value]
+    with_them = ", all with " if count > 1 else ", with "
+    return with_them.join([counted(count, "run"), *([", ".join(common)] if common else [])])

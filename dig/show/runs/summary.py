@@ -1,0 +1,191 @@
+"""One run in a few figures, from its trace and what stands beside it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from dig.detectors import standard
+from dig.detectors.watch import Watch
+from dig.errors import RuleError, TraceError
+from dig.graph.records import OUTCOMES, FindingRow, HealRow, Record
+from dig.traces.journal.files import open_file, read_file
+from dig.traces.journal.journal import RESULT, SIDE
+from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
+from dig.traces.journal.recovery import is_cut_off
+from dig.traces.journal.segments import fault, segment_path
+from dig.traces.usage import Costs, is_number
+
+State = Literal["ended", "in progress", "cut off", "broken"]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What an overview says of one run.
+
+    Attributes:
+        path: Where it is: a run directory, or a trace file.
+        state: `ended`; `in progress`, if the trace has no end; `cut off`, if besides it is a
+            journal that nobody writes any more; `broken`, if it cannot be read to its end.
+        problem: Why it is broken.
+        run: The name of its configuration.
+        task: What the team worked on.
+        method: What was done about failures.
+        seed: Of what was random.
+        began: When it began, as ISO 8601.
+        outcome: How it ended, if it has; of what was cut off, what `result.json` says.
+        agents: How many agents took part.
+        seconds: How long it took, on its own clock.
+        records: How many records the trace has; activations and events: how many there are.
+        findings: How often which pattern was raised. A trace without a row of kind `finding`
+            is looked at again.
+        heals: How many interventions there were, by action.
+        score: How good the answer is, as the task tells it.
+        cost: Sums of what `usage` tells, by key.
+        agents_are: Who worked on it: `simulated`, for instance.
+        data_are: What the task's data were, in words.
+    """
+
+    path: str
+    state: State = "broken"
+    problem: str | None = None
+    run: str | None = None
+    task: Any = None
+    method: str | None = None
+    seed: Any = None
+    began: str | None = None
+    outcome: str | None = None
+    agents: int = 0
+    seconds: float = 0.0
+    records: int = 0
+    activations: int = 0
+    events: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
+    heals: dict[str, int] = field(default_factory=dict)
+    score: Any = None
+    cost: dict[str, float] = field(default_factory=dict)
+    agents_are: str | None = None
+    data_are: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path: the execution id of a run directory."""
+        return Path(self.path).name
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `digmon runs --json` prints for it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> RunSummary:
+        """The summary that an object says."""
+        return cls(**{one.name: body[one.name] for one in fields(cls)})
+
+
+def summarise(path: Path) -> RunSummary:
+    """Read a run and say what it was; a trace that cannot be read is part of the answer."""
+    side, result = beside(path, SIDE), beside(path, RESULT)
+    count = _Count()
+    state = standing(path)
+    problem = None
+    try:
+        for record in read_records(path, payloads=False):
+            count.take(record)
+    except TraceError as error:
+        if not _is_torn(trace_path(path), count.records):
+            state, problem = "broken", str(error)
+    except RuleError as error:
+        state, problem = "broken", str(fault(trace_path(path), count.records + 1, str(error)))
+    graph = count.watch.graph
+    finish = graph.finished
+    first = graph.run if graph.t >= 0 else None
+    outcome = finish.outcome if finish else None
+    if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
+        outcome = result["outcome"]  # the run went on without its journal
+    return RunSummary(
+        path=str(path),
+        state="ended" if finish and not problem else state,
+        problem=problem,
+        run=first.run if first else _text(side.get("run")),
+        task=first.task if first and first.task is not None else side.get("task"),
+        method=_text(side.get("method")),
+        seed=first.seed if first else side.get("seed"),
+        began=_text(side.get("began")),
+        outcome=outcome,
+        agents=len({*first.agents, *graph.history.agent_names}) if first else 0,
+        seconds=graph.now / 1_000_000,
+        records=count.records,
+        activations=len(graph.history.activation_ids),
+        events=len(graph.history.event_ids),
+        findings=dict(count.recorded or count.found),
+        heals=dict(count.heals),
+        score=result.get("score"),
+        cost=dict(count.costs.sums),
+        agents_are=_text(side.get("agents_are")),
+        data_are=_text(side.get("data_are")),
+    )
+
+
+def standing(path: Path) -> State:
+    """The state of a run whose trace has no end: it changes without a change to a file."""
+    return "cut off" if is_cut_off(path) else "in progress"
+
+
+def grade(score: object) -> float | None:
+    """The figure in a score: the score itself, its RMSE, or the first number in it."""
+    if isinstance(score, Mapping):
+        return next((v for v in (score.get("rmse"), *score.values()) if is_number(v)), None)
+    return score if isinstance(score, int | float) and is_number(score) else None
+
+
+class _Count:
+    """Counts while a trace is read."""
+
+    def __init__(self) -> None:
+        self.watch = Watch(standard())
+        self.records = 0
+        self.recorded: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()
+        self.heals: Counter[str] = Counter()
+        self.costs = Costs()
+
+    def take(self, record: Record) -> None:
+        for finding in self.watch.feed(record):
+            self.found[finding.pattern] += 1
+        self.records += 1
+        if isinstance(record, FindingRow):
+            self.recorded[str(record.pattern)] += 1
+        elif isinstance(record, HealRow):
+            self.heals[str(record.action)] += 1
+        self.costs(record)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def beside(path: Path, name: str) -> dict[str, Any]:
+    """A file beside the trace; nothing, if it is not there or makes no sense."""
+    try:
+        found = json.loads(read_file(path / name), parse_constant=lambda name: None)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_torn(path: Path, whole: int) -> bool:
+    """Whether a trace stops within the line after its first `whole` ones: it is being written."""
+    if segment_path(path, 2).exists():  # then it is a journal, in which this is damage
+        return False
+    try:
+        with open_file(path) as file:
+            for _ in range(whole):
+                file.readline()
+            line = file.readline(MOST_BYTES)
+    except OSError:
+        return False
+    return whole > 0 and bool(line) and len(line) < MOST_BYTES and not line.endswith(b"\n")

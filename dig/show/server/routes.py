@@ -1,0 +1,140 @@
+"""What there is to ask for: the list of runs, the page of a run, and what happens in it.
+
+/TOKEN/                   the list, or, if one run is served, a way to it
+/TOKEN/runs               the list as JSON
+/TOKEN/run/NAME/          the page of a run
+/TOKEN/run/NAME/events    its head and rows, as server-sent events
+/TOKEN/NAME.js, .css      what the list is made of
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from dig._util.text import one_line
+from dig.errors import RefusedError, TraceError
+from dig.show.page.document import live_page, policy
+
+from .guard import Asked
+from .shelf import Shelf
+from .stream import TYPE, stream
+
+HTML = "text/html; charset=utf-8"
+JSON = "application/json; charset=utf-8"
+_LIST = {
+    b"": ("runs.html", HTML),
+    b"runs.js": ("runs.js", "text/javascript; charset=utf-8"),
+    b"runs.css": ("runs.css", "text/css; charset=utf-8"),
+}
+_LIST_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response.
+
+    Attributes:
+        type: Of its content.
+        content: Of a known length; or events as long as there are any.
+        policy: What a page may load.
+        status: Its status.
+        location: Where else to ask.
+    """
+
+    type: str
+    content: bytes | Iterable[bytes] = b""
+    policy: str = "default-src 'none'"
+    status: HTTPStatus = HTTPStatus.OK
+    location: str | None = None
+
+
+class Routes:
+    """Answers requests that the guard has let through."""
+
+    def __init__(self, shelf: Shelf, root: str, wait: Callable[[float], bool]) -> None:
+        """Answer from a shelf.
+
+        Args:
+            shelf: The runs.
+            root: The address below which everything is.
+            wait: Waits so many seconds, and says whether the server closes.
+        """
+        self._shelf = shelf
+        self._root = root
+        self._wait = wait
+
+    def start(self) -> str:
+        """Where a visitor begins, relative to the root."""
+        return address(self._shelf.path.name) if self._shelf.is_one else ""
+
+    def answer(self, asked: Asked, last_event: str | None) -> Answer:
+        """Answer a request.
+
+        Args:
+            asked: What for.
+            last_event: Its `Last-Event-ID`.
+
+        Raises:
+            RefusedError: There is no such thing.
+        """
+        match asked.parts:
+            case ():
+                return Answer(HTML, status=HTTPStatus.FOUND, location=self._root + self.start())
+            case (b"",) if self._shelf.is_one:
+                return Answer(HTML, status=HTTPStatus.FOUND, location=self.start())
+            case (b"runs",):
+                return Answer(JSON, self._list())
+            case (name,) if name in _LIST:
+                file, kind = _LIST[name]
+                return Answer(kind, _static(file), _LIST_POLICY)
+            case (b"run", name, b""):
+                title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
+                back = "" if self._shelf.is_one else "../../"
+                return Answer(HTML, live_page("events", title, back).encode(), policy(live=True))
+            case (b"run", name, b"events"):
+                return Answer(TYPE, stream(self._run(name), _number(last_event), self._wait))
+            case _:
+                raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def _run(self, name: bytes) -> Path:
+        path = self._shelf.find(name)
+        if path is None:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such run")
+        return path
+
+    def _list(self) -> bytes:
+        try:
+            runs = self._shelf.summaries()
+        except TraceError as error:
+            raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
+        names = [Path(run["path"]).name for run in runs]
+        told = [
+            {**run, "path": name, "address": address(name)}
+            for run, name in zip(runs, names, strict=True)
+        ]
+        return json.dumps({"folder": one_line(self._shelf.path), "runs": told}).encode()
+
+
+def address(name: str) -> str:
+    """The address of a run, relative to the root."""
+    return f"run/{quote(name.encode(errors='surrogateescape'), safe='')}/"
+
+
+def _number(text: str | None) -> int:
+    """The record that a `Last-Event-ID` names; what is none names none."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else -1
+
+
+@cache
+def _static(name: str) -> bytes:
+    return files("dig.show.server").joinpath("page", name).read_bytes()

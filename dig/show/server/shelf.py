@@ -1,0 +1,76 @@
+"""The runs that are served: by names found in a directory, never by paths that are asked for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from dig.errors import TraceError
+from dig.show.runs.index import overview, run_paths
+from dig.show.runs.summary import RunSummary
+from dig.traces.journal.segments import is_run
+
+LEAST_AGE_S = 1.0
+PATIENCE = 10
+"""A list is made again when it is ten times as old as the time that making it took."""
+
+
+class Shelf:
+    """One run, or those of a directory.
+
+    Attributes:
+        path: The run, its trace, or the directory.
+        is_one: Whether it is one run.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Look what is there.
+
+        Args:
+            path: A run directory, a trace file, or a directory of runs.
+            clock: Seconds.
+
+        Raises:
+            TraceError: There is no such thing.
+        """
+        self.path = path.absolute()
+        self.is_one = path.is_file() or is_run(path)
+        self._clock = clock
+        self._lock = Lock()
+        self._listed: list[RunSummary] = []
+        self._until = float("-inf")
+        self.paths()
+
+    def paths(self) -> dict[bytes, Path]:
+        """The runs that are there now, by name.
+
+        Raises:
+            TraceError: The directory cannot be read.
+        """
+        found = [self.path] if self.is_one else run_paths(self.path)
+        return {os.fsencode(path.name): path for path in found}
+
+    def find(self, name: bytes) -> Path | None:
+        """The run of a name; ``None``: there is none."""
+        try:
+            return self.paths().get(name)
+        except TraceError:
+            return None
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """What an overview says of each run, as of a moment ago; a long one is made seldom.
+
+        Raises:
+            TraceError: The directory cannot be read.
+        """
+        with self._lock:
+            began = self._clock()
+            if began >= self._until:
+                self._listed = overview(self.path)
+                took = self._clock() - began
+                self._until = began + max(LEAST_AGE_S, PATIENCE * took)
+            return [run.to_json() for run in self._listed]

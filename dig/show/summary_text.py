@@ -1,0 +1,138 @@
+"""How a run ended, in words: plain ASCII of ours around safe text from outside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from dig._util.text import (
+    MOST_LISTED,
+    counted,
+    cut,
+    name,
+    names,
+    one_line,
+    safe_text,
+)
+from dig.detectors.describe import seconds
+from dig.runtime.result import Left, RunResult
+from dig.traces.journal.journal import RESULT
+from dig.traces.journal.segments import TRACE, segments
+
+Row = tuple[str, str]
+"""A label and a value."""
+
+
+class Scored(Protocol):
+    """How good an answer is, as a task tells it."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the answer has the shape that the problem asks for."""
+        ...
+
+    @property
+    def rmse(self) -> float | None:
+        """Root of the mean squared error."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is not valid."""
+        ...
+
+
+# --- how a run ended ----------------------------------------------------------------------------
+
+
+def summary(
+    result: RunResult,
+    score: Scored | None = None,
+    directory: Path | None = None,
+    making: Sequence[Row] = (),
+) -> list[Row]:
+    """How a run ended, as labels and values, each on one line.
+
+    Args:
+        result: How it ended.
+        score: How good its answer is.
+        directory: What it left on disk.
+        making: What else is to be said of how it was made.
+    """
+    rows = [
+        ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
+        ("answer", _answer(result.answer)),
+        *(("note on it", one_line(note)) for note in result.notes),
+    ]
+    if score is not None:
+        rows.append(("score", _score(score)))
+    rows += making
+    amounts = {"activation": result.activations, "event": result.events, "record": result.records}
+    activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
+    rows += [
+        ("time", seconds(round(result.seconds * 1_000_000))),
+        ("activity", activity),
+        ("failed turns", _counts(result.failures)),
+        *_errors(result),
+        ("findings", _counts(result.raised())),
+        ("healing", _counts(result.heals)),
+        *_left(result.left),
+    ]
+    if directory is not None:
+        rows += [("trace", _trace(directory / TRACE)), ("result", _path(directory / RESULT))]
+    return rows
+
+
+def _trace(first: Path) -> str:
+    further = sum(1 for _ in segments(first)) - 1
+    return _path(first) + (f" and {counted(further, 'further file')}" if further else "")
+
+
+def _path(path: Path) -> str:
+    # Not cut, and blanks kept: it is there to be copied.
+    return safe_text(path).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _answer(answer: object) -> str:
+    if answer is None:
+        return "none"
+    return one_line(answer if isinstance(answer, str) else json.dumps(answer, default=repr), 150)
+
+
+def _score(score: Scored) -> str:
+    if not score.valid:
+        return f"no valid answer: {one_line(score.reason)}"
+    return "valid" if score.rmse is None else f"RMSE {score.rmse:.2f}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return "none"
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name(what)} {number:,}" for what, number in largest[:MOST_LISTED])
+    more = sum(number for _, number in largest[MOST_LISTED:])
+    return shown + (f", others {more:,}" if more else "")
+
+
+def _errors(result: RunResult) -> list[Row]:
+    told = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
+    return [("last errors", cut(told, "; ", most=3))] if told else []
+
+
+def _left(left: Left) -> list[Row]:
+    unfinished = [f"{v} of {agent}" for v, agent in left.unfinished.items()]
+    causes = Counter(left.orphaned.values())
+    orphans = [
+        f"{number:,} {name(cause)} ({names([e for e, c in left.orphaned.items() if c == cause])})"
+        for cause, number in causes.most_common()
+    ]
+    rows = [
+        ("undelivered", names(left.undelivered)),
+        ("unconsumed", names(left.unconsumed)),
+        ("orphaned", "; ".join(orphans)),
+        ("unfinished", names(unfinished)),
+    ]
+    return [row for row in rows if row[1]] or [("left", "nothing: all work was consumed")]

@@ -1,0 +1,299 @@
+"""A shot of a run as lines for a terminal of any size, readable without colour.
+
+From top to bottom: what runs and for how long, counts, a lane an agent, the events on their way,
+and news. Where there is not enough room, lanes are folded into one line, and what matters least
+goes first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from dig._util.text import counted, name, one_line
+from dig.detectors import describe
+
+from .shot import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Lane, News, Parcel, Shot
+
+LOOK_BACK_US = 45_000_000
+"""A time line shows at least so much of the past, if there is room for 12 cells."""
+
+LEGENDS = (
+    "━ thinks ░ holds > sends c reads w waits r reroutes d drops S submits ! fails",
+    "system: e event from outside F finding H healed A answer accepted i incident",
+)
+
+STYLES = {"bad": "bold red", "warning": "yellow", "good": "green", "plain": ""}
+_MARK_STYLES = {
+    IDLE: "dim", HOLDS: "yellow", BUSY: "cyan", "!": "bold red", "S": "bold green",
+    "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",
+}  # fmt: skip
+_ASCII = str.maketrans("·░━─…→", ".:=-~>")
+
+
+def draw(title: str, shot: Shot, width: int, height: int) -> list[Text]:
+    """A shot as at most `height` lines of at most `width` cells."""
+    width = max(width, 1)
+    top = [_title(title, shot, width), fitted(_counts(shot), width)]
+    parcels = _parcels(shot, width)
+    room = max(0, height - len(top))
+    news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
+    lanes = _lanes(shot, width, room - news_least - (len(parcels) if room >= 12 else 0))
+    room -= len(lanes)
+    parcels = parcels if room >= len(parcels) + news_least else []
+    news = _news(shot.news, width, room - len(parcels))
+    return [*top, *lanes, *parcels, *news][: max(height, 1)]
+
+
+def ascii_only(line: Text, encoding: str) -> Text:
+    """A line for a terminal that cannot show every character, as long as it was."""
+    copy = line.copy()
+    copy.plain = line.plain.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return copy
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+def fitted(text: str, width: int, style: str = "") -> Text:
+    """Text cut to a width in cells."""
+    if cell_len(text) > width:
+        text = set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
+    return Text(text, style, no_wrap=True)
+
+
+def _within(line: Text, width: int) -> Text:
+    return line if line.cell_len <= width else fitted(line.plain, width)
+
+
+def _padded(text: str, width: int, right: bool = False, style: str = "") -> Text:
+    line = fitted(text, width, style)
+    blanks = " " * (width - line.cell_len)
+    return Text(blanks) + line if right else line.append(blanks)
+
+
+def _row(parts: Iterable[Text | str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True)
+
+
+def _title(title: str, shot: Shot, width: int) -> Text:
+    right = f" {shot.outcome or 'running'}, {describe.seconds(shot.us)}"
+    left = _padded(one_line(title), max(0, width - len(right)), style="bold")
+    return _row([left, fitted(right, width)])
+
+
+def _counts(shot: Shot) -> str:
+    fails = f" ({shot.fails:,} failed)" if shot.fails else ""
+    return (
+        f"{counted(shot.records, 'record')}, {counted(shot.events, 'event')}, "
+        f"{shot.open:,} open, {counted(shot.turns, 'turn')}{fails}, "
+        f"{counted(shot.found, 'finding')}, {shot.healed:,} healed"
+    )
+
+
+def _parcels(shot: Shot, width: int) -> list[Text]:
+    more = shot.moving - len(shot.held)
+    held = "; ".join(map(_way, shot.held)) or "nothing"
+    if more > 0:
+        held += f"; {more:,} more"
+    released = _way(shot.released) if shot.released else "nothing yet"
+    return [fitted(f"held      {held}", width), fitted(f"released  {released}", width)]
+
+
+def _way(parcel: Parcel) -> str:
+    return f"{parcel.event} {parcel.type}, {parcel.sender} → {parcel.to}"
+
+
+def _news(news: Sequence[News], width: int, room: int) -> list[Text]:
+    """The latest news that fit below a heading, the last one at the bottom."""
+    if room < 2:
+        return []
+    lines: list[Text] = []
+    for item in reversed(news):
+        item_lines = _item(item, width)
+        if len(lines) + len(item_lines) > room - 1:
+            break
+        lines = item_lines + lines
+    heading = "── findings, healing, failures "
+    return [fitted(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
+
+
+def _item(item: News, width: int) -> list[Text]:
+    head = Text.assemble(
+        f"{describe.seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
+    )
+    has_room = width >= 60  # for the text to stand beside the head
+    indent = 21 if has_room else 4
+    taken = head.cell_len - indent if has_room else 0
+    body = _wrapped(item.text, max(1, width - indent), taken)
+    lines = [_row([head, body.pop(0)])] if has_room else [head]
+    lines += [_row([" " * indent, line]) for line in body]
+    return [_within(line, width) for line in lines]
+
+
+def _wrapped(text: str, width: int, taken: int = 0, most: int = 3) -> list[str]:
+    """Text in at most so many lines, broken at blanks; `taken` cells of the first are gone."""
+    lines, left = [""], width - taken
+    for word in text.split(" "):
+        blank = " " if lines[-1] else ""
+        if cell_len(blank + word) <= left or (not blank and len(lines) == most):
+            lines[-1] += blank + word
+            left -= cell_len(blank + word)
+        elif len(lines) == most:
+            lines[-1] += "…" if left > 0 else ""
+            break
+        else:
+            lines.append(word)
+            left = width - cell_len(word)
+    return lines
+
+
+# --- lanes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """How wide the columns of the lanes are; 0: left out."""
+
+    name: int
+    doing: int
+    holds: int
+    strip: int
+    counts: int
+
+    @classmethod
+    def of(cls, lanes: Iterable[Lane], width: int) -> _Columns:
+        longest = max((cell_len(name(lane.name)) for lane in lanes), default=0)
+        names = min(max(longest, 6), max(6, width // 6))
+        doing, holds = 15, 5
+        counts = 17 if width >= 70 else 0
+        strip = width - names - doing - holds - counts - 5
+        if strip < 8:
+            strip = 0
+        return cls(names, doing, holds if width >= 32 else 0, strip, counts)
+
+
+def _lanes(shot: Shot, width: int, room: int) -> list[Text]:
+    """The agents and the system, below a heading; as many as there is room for."""
+    if room < 1:
+        return []
+    has_legend = room >= 8
+    spare = room - 2 - has_legend
+    lanes = list(shot.lanes)
+    folded: list[Lane] = []
+    if len(lanes) > spare:
+        lanes, folded = _fold(lanes, max(0, spare - (2 if spare >= 8 else 1)))
+    columns = _Columns.of([*lanes, shot.system], width)
+    step_us = _step(shot.us, columns.strip)
+    lines = [_heading(columns, step_us)]
+    lines += [_lane(lane, shot.us, columns, step_us) for lane in lanes]
+    if folded:
+        lines.append(fitted(_summed(folded), width))
+        states = Counter(lane.state for lane in folded)
+        if spare >= 8:
+            lines.append(fitted("  " + "".join(s * states[s] for s in STATES[::-1]), width))
+    lines.append(_system(shot, columns, step_us))
+    if has_legend:
+        left = room - len(lines)
+        lines += [fitted(legend, width, "dim") for legend in LEGENDS[: 2 if left > 2 else 1]]
+    return [_within(line, width) for line in lines[:room]]
+
+
+def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
+    """The first that are there and have done something, in their order, and the others.
+
+    Whatever else would be worth a place, the latest failure for instance, changes too often to
+    be followed with the eye.
+    """
+    ranked = sorted(lanes, key=lambda lane: (lane.state == ABSENT, lane.turns == 0))
+    chosen = {lane.name for lane in ranked[:most]}
+    folded = [lane for lane in lanes if lane.name not in chosen]
+    return [lane for lane in lanes if lane.name in chosen], folded
+
+
+def _summed(lanes: Sequence[Lane]) -> str:
+    doing = Counter(_doing(lane) for lane in lanes)
+    return f"{len(lanes)} more: " + ", ".join(f"{n} {what}" for what, n in doing.most_common())
+
+
+def _heading(columns: _Columns, step_us: int) -> Text:
+    span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
+    parts: list[Text | str] = [_padded("agent", columns.name), " ", _padded("now", columns.doing)]
+    parts += [" ", _padded("holds", columns.holds, right=True)] if columns.holds else []
+    parts += ["  ", _padded(span, columns.strip)] if columns.strip else []
+    parts += [" turns  sent fails"] if columns.counts else []
+    line = _row(parts)
+    line.stylize("dim")
+    return line
+
+
+def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
+    doing = _doing(lane)
+    if lane.state in (BUSY, HOLDS):
+        doing += f" {describe.seconds(max(0, us - lane.since_us))}"
+    style = "bold red" if doing.startswith("failed") else "dim" if lane.state == ABSENT else ""
+    parts: list[Text | str] = [_padded(name(lane.name), columns.name, style=style), " "]
+    parts.append(_padded(doing, columns.doing, style=style))
+    if columns.holds:
+        holds = f"{lane.holds:,}" if lane.holds else "-"
+        parts += [" ", _padded(holds, columns.holds, right=True)]
+    if columns.strip:
+        parts += ["  ", strip(lane.marks, us, columns.strip, step_us)]
+    if columns.counts:
+        counts = (lane.turns, lane.sent, lane.fails)
+        parts += [_padded(f"{n:,}", 6, right=True) for n in counts]
+    return _row(parts)
+
+
+def _system(shot: Shot, columns: _Columns, step_us: int) -> Text:
+    parts: list[Text | str] = [_padded("system", columns.name), " "]
+    parts.append(_padded("over" if shot.outcome else "watching", columns.doing))
+    if columns.holds:
+        holds = f"{shot.moving:,}" if shot.moving else "-"
+        parts += [" ", _padded(holds, columns.holds, right=True)]
+    if columns.strip:
+        parts += ["  ", strip(shot.system.marks, shot.us, columns.strip, step_us)]
+    return _row(parts)
+
+
+def _doing(lane: Lane) -> str:
+    if lane.has_failed and lane.state in (IDLE, HOLDS):
+        return "failed"
+    return {ABSENT: "away", IDLE: "idle", HOLDS: "waiting", BUSY: "thinking"}[lane.state]
+
+
+# --- time lines ---------------------------------------------------------------------------------
+
+
+def _step(us: int, cells: int) -> int:
+    """How much time a cell stands for: twice as much whenever the time line is full."""
+    step = 250_000
+    while cells and step * cells < min(us, LOOK_BACK_US):
+        step *= 2
+    return step
+
+
+def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -> Text:
+    """A time line that ends at a moment, or begins with the run if it has room for all of it."""
+    first = max(0, us // step_us - cells + 1)
+    row = [ABSENT] * cells
+    state, since = ABSENT, 0
+    for at, mark in [*marks, (us, "")]:
+        cell = at // step_us - first
+        if mark == "" or mark in STATES:
+            for i in range(max(0, since // step_us - first), min(cells, cell + 1)):
+                is_over = i == cell and at % step_us == 0 and mark != ""
+                if RANKS[state] > RANKS[row[i]] and not is_over:
+                    row[i] = state
+            state, since = mark, at
+        elif 0 <= cell < cells and RANKS[mark] > RANKS[row[cell]]:
+            row[cell] = mark
+    line = Text(no_wrap=True)
+    for mark, run in groupby(row):
+        line.append("".join(run), _MARK_STYLES.get(mark, ""))
+    return line

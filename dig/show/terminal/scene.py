@@ -1,0 +1,237 @@
+"""What there is to see of a run: a lane for each agent, events on their way, and news.
+
+A `Scene` follows the records of a run. The state comes from an `InteractionGraph` of its own, so
+that what is shown cannot drift from what is meant; it adds what a graph does not keep: counts,
+and marks on a time line. `shot()` is a picture of one moment that shares nothing with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from dig._util.text import name, names, one_line
+from dig.detectors import describe
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import (
+    SYSTEM,
+    Deliver,
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Join,
+    Leave,
+    Record,
+    Run,
+    Start,
+)
+from dig.monitor.sinks import Sweep
+
+from .shot import (
+    ABSENT,
+    ACCEPTED,
+    BUSY,
+    CONSUMED,
+    DISCARDED,
+    FAILED,
+    FOUND,
+    HEALED,
+    HOLDS,
+    IDLE,
+    INCIDENT,
+    OUTSIDE,
+    REROUTED,
+    SENT,
+    SUBMITTED,
+    WAITED,
+    Lane,
+    News,
+    Parcel,
+    Shot,
+)
+
+MOST_NEWS = 100
+MOST_HELD = 3
+MOST_LANES = 1000  # hosts may make an agent for every turn
+
+
+class Scene:
+    """Follows one run, from its first record on."""
+
+    def __init__(self, agents: Iterable[str] = ()) -> None:
+        """Begin with the agents that are known to come."""
+        self._graph = InteractionGraph()
+        self._system = Lane(SYSTEM)
+        self._lanes = {agent: Lane(agent) for agent in agents}
+        self._author: Lane | None = None  # whose outputs are being emitted
+        self._moving: dict[str, None] = {}
+        self._released: Parcel | None = None
+        self._news: deque[News] = deque(maxlen=MOST_NEWS)
+        self._found = self._healed = 0
+
+    def follow(self, record: Record) -> list[News]:
+        """Take a record into account; returns what is worth telling about it."""
+        self._graph.apply(record)
+        told = list(self._look(record))
+        for event in self._graph.touched:
+            self._moving.pop(event.id, None)
+            waits = event.final and not (
+                self._graph.is_bounced(event.id) or self._graph.is_accepted(event.id)
+            )
+            if event.flight or waits:
+                self._moving[event.id] = None
+        self._news += told
+        return told
+
+    def let_go(self, sweep: Sweep) -> None:
+        """Let go of what the session has let go of."""
+        sweep.repeat(self._graph)
+        self._moving = {event: None for event in self._moving if self._graph.knows(event)}
+
+    # --- what each kind of record changes ---
+
+    def _look(self, record: Record) -> Iterable[News]:
+        us = record.us
+        match record:
+            case Run():
+                self._system.become(us, IDLE)
+                for agent in record.agents:
+                    self._settle(us, agent)
+            case Emit():
+                return self._emitted(record)
+            case Deliver():
+                return self._delivered(record)
+            case Start():
+                self._lane(record.agent).turns += 1
+                self._settle(us, record.agent)
+            case End():
+                return self._ended(record)
+            case Join() | Leave():
+                self._settle(us, record.agent)
+            case FindingRow():
+                self._found += 1
+                self._system.mark(us, FOUND)
+                style = "bad" if record.pattern in describe.ERRORS else "warning"
+                return [News(us, describe.tag(record), describe.told(record), style)]
+            case HealRow():
+                return self._treated(record)
+            case IncidentRow():
+                self._system.mark(us, INCIDENT)
+                return [News(us, "incident", describe.incident(record), "warning")]
+            case Finish():
+                style = "good" if record.outcome == "submitted" else "warning"
+                return [News(us, "end", f"the run is over: {record.outcome}", style)]
+        return []
+
+    def _emitted(self, record: Emit) -> Iterable[News]:
+        if record.by is None:
+            self._system.mark(record.us, OUTSIDE)
+        elif record.by == SYSTEM:
+            self._system.sent += 1
+        elif self._author is not None:
+            self._author.sent += 1
+            if record.final:
+                self._author.mark(record.us, SUBMITTED)
+                text = f"{name(self._author.name)} submits {name(record.event)}"
+                return [News(record.us, "answer", text, "plain")]
+        return []
+
+    def _delivered(self, record: Deliver) -> Iterable[News]:
+        self._released = self._parcel(record.event, record.to or "outside")
+        if record.to is not None:
+            self._settle(record.us, record.to)
+            return []
+        self._system.mark(record.us, ACCEPTED)
+        return [News(record.us, "answer", f"{name(record.event)} is accepted", "good")]
+
+    def _ended(self, record: End) -> Iterable[News]:
+        if self._graph.ended is None:  # for the type checker: the record has just ended one
+            return []
+        agent = self._graph.ended.agent
+        self._author = lane = self._lane(agent)
+        lane.has_failed = record.error is not None
+        lane.mark(record.us, _did(record))
+        self._settle(record.us, agent)
+        if not lane.has_failed:
+            return []
+        lane.fails += 1
+        text = f"{name(agent)} failed: {one_line(record.error)}"
+        return [News(record.us, "failure", text, "bad")]
+
+    def _treated(self, record: HealRow) -> Iterable[News]:
+        is_refused = record.action == "refused"
+        if not is_refused:
+            self._healed += 1
+            self._system.mark(record.us, HEALED)
+        style = "warning" if is_refused else "good"
+        return [News(record.us, "healing", describe.healed(record), style)]
+
+    def _lane(self, agent: str) -> Lane:
+        lane = self._lanes.get(agent)
+        if lane is None:
+            if len(self._lanes) >= MOST_LANES:
+                gone = [name for name in self._lanes if name not in self._graph.agents]
+                for name in gone[: len(gone) // 2 + 1]:
+                    del self._lanes[name]
+            lane = self._lanes[agent] = Lane(agent)
+        return lane
+
+    def _settle(self, us: int, agent: str) -> None:
+        """Have a lane show the state that its agent is in."""
+        lane, state = self._lane(agent), self._graph.agents.get(agent)
+        lane.holds = len(state.buffer) if state else 0
+        if state is None:
+            lane.become(us, ABSENT)
+        elif state.activation is not None:
+            lane.become(us, BUSY)
+        else:
+            lane.become(us, HOLDS if state.buffer else IDLE)
+
+    # --- a picture of it ---
+
+    def shot(self, us: int) -> Shot:
+        """What there is to see at a moment, not before that of the latest record."""
+        graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
+        begun = graph.t >= 0
+        return Shot(
+            us=max(us, graph.now),
+            outcome=graph.finished.outcome if graph.finished else "",
+            lanes=lanes,
+            system=self._system.copy(),
+            records=graph.t + 1,
+            events=graph.event_count,
+            open=len(graph.open_events()) if begun else 0,
+            turns=graph.activation_count,
+            fails=sum(lane.fails for lane in lanes),
+            found=self._found,
+            healed=self._healed,
+            held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
+            moving=len(self._moving),
+            released=self._released,
+            news=tuple(self._news),
+        )
+
+    def _parcel(self, event: str, to: str | None = None) -> Parcel:
+        it, history = self._graph.event(event), self._graph.history
+        sender = it.by or "outside"
+        if it.by not in (None, SYSTEM):
+            sender = history.agent(history.generator[it.n])
+        ways = [to] if to is not None else list(it.flight) or ["outside"]
+        return Parcel(name(event), name(it.type), name(sender), names(ways, 4))
+
+
+def _did(record: End) -> str:
+    """The mark for what an activation did."""
+    fates = {fate.fate for fate in record.fates}
+    if record.error is not None:
+        return FAILED
+    if record.outputs:
+        return SENT
+    if "reroute" in fates:
+        return REROUTED
+    if "discard" in fates:
+        return DISCARDED
+    return CONSUMED if "consume" in fates else WAITED

@@ -1,0 +1,118 @@
+"""What `digmon verify` and `digmon replay` say, in lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import counted, one_line
+from dig.detectors.describe import sentence
+from dig.errors import DivergenceError
+from dig.runtime.host import Setup
+from dig.traces.journal.journal import UNREPLAYABLE
+from dig.traces.journal.recovery import is_cut_off
+from dig.traces.replay.rerun import Replayed, replay, rerun
+from dig.traces.verify import Report
+
+MOST_SHOWN = 400
+"""Characters of a record that differs."""
+
+
+def verdict(report: Report, path: Path) -> Iterator[str]:
+    """What the checker of a trace found."""
+    for problem in report.problems:
+        yield one_line(problem)
+    events, activations = counted(report.events, "event"), counted(report.activations, "activation")
+    yield f"{counted(report.records, 'record')}: {events}, {activations}"
+    if report.work:
+        yield "work: " + ", ".join(f"{count:,} {state}" for state, count in report.work.items())
+    if not report.is_journal:
+        yield "chain: none; this is a plain trace, of which only the rules are checked"
+    elif not report.problems:
+        yield "chain: whole"
+    yield from ending(path, report.outcome)
+    yield counted(len(report.problems), "problem") if report.problems else "nothing is wrong"
+
+
+def told(
+    path: Path, again: bool, at: int | None, setup: Setup | None = None
+) -> tuple[bool, list[str], dict[str, Any]]:
+    """Replay a trace, or run it again: whether it is the same, in words, and as JSON.
+
+    Raises:
+        TraceError: It cannot be read.
+        ReplayError: It cannot be run again.
+    """
+    if not again:
+        replayed = replay(path, at)
+        return replayed.is_same is not False, list(_replayed(replayed, path)), _body(replayed)
+    try:
+        done = rerun(path, setup)
+    except DivergenceError as error:
+        body = {"record": error.record, "expected": error.expected, "got": error.got}
+        return False, list(_divergence(error)), {"is_same": False, **body}
+    finished = done.graph.finished
+    outcome = finished.outcome if finished else None
+    lines = [f"{counted(done.records, 'record')} came out again, byte for byte"]
+    body = {"is_same": True, "records": done.records, "outcome": outcome}
+    return True, [*lines, *ending(path, outcome)], body
+
+
+def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
+    graph, history = replayed.graph, replayed.graph.history
+    for finding in replayed.findings:
+        yield sentence(finding)
+    events = counted(len(history.event_ids), "event")
+    activations = counted(len(history.activation_ids), "activation")
+    yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"
+    found = counted(len(replayed.findings), "finding")
+    if replayed.is_same is None:
+        yield f"{found}; the trace tells of {replayed.recorded}, by other detectors or none"
+    else:
+        yield f"{found}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
+    if graph.finished is not None:
+        yield f"end: {graph.finished.outcome}"
+    else:
+        yield from ending(path, None)
+
+
+def _body(replayed: Replayed) -> dict[str, Any]:
+    graph, history = replayed.graph, replayed.graph.history
+    return {
+        "records": graph.t + 1,
+        "events": len(history.event_ids),
+        "activations": len(history.activation_ids),
+        "outcome": graph.finished.outcome if graph.finished else None,
+        "findings": [finding.row() for finding in replayed.findings],
+        "recorded_findings": replayed.recorded,
+        "is_same": replayed.is_same,
+    }
+
+
+def _divergence(error: DivergenceError) -> Iterator[str]:
+    expected = error.expected or "nothing more"
+    pairs = enumerate(zip(expected, error.got, strict=False))
+    differs = next((i for i, (a, b) in pairs if a != b), 0)
+    cut = max(0, differs - 100)
+    dots = "..." if cut else ""
+    yield f"record {error.record} differs"
+    yield f"  expected: {dots}{one_line(expected[cut:], MOST_SHOWN)}"
+    yield f"  got:      {dots}{one_line(error.got[cut:], MOST_SHOWN)}"
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a run went on without its journal, because the disk was full."""
+    return path.with_name(path.name + UNREPLAYABLE).exists()
+
+
+def ending(path: Path, outcome: str | None) -> Iterator[str]:
+    """How a trace ends."""
+    if is_cut(path):
+        yield "end: the disk was full; the run went on after this, without a journal"
+    elif outcome is None and is_cut_off(path):
+        yield "end: none; the run was cut off"
+    elif outcome is None:
+        yield "end: none; the run is still going on, or was cut off"
+    else:
+        yield f"end: {outcome}"

@@ -1,0 +1,148 @@
+"""What an experiment measures: one row a run, one line of JSON a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dig._util.text import first_wrong, one_line
+from dig.detectors.judged import PREFIX
+from dig.errors import RecordError, SettingsError
+from dig.traces.journal.files import open_file
+from dig.traces.journal.json_text import parse
+
+ERRORS = ("ET", "MC", "OE", "DL")
+WARNINGS = ("ER", "CLA", "RSP")
+PATTERNS = (*ERRORS, *WARNINGS)
+
+MOST = 10**15
+"""How large a number may be: what is summed stays one."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Amount = Annotated[float, Field(ge=-1e300, le=1e300)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One run, measured.
+
+    Attributes:
+        run: The name of its configuration, from which all else follows in virtual time.
+        task: Its task; size: how large the problem is; level: what that is called.
+        agents: How many there were; agents_are: what they are; data_are: what their data are.
+        method: What was done about failures; seed: of everything that is random.
+        clock: `virtual`, or how fast real time went.
+        outcome: How it ended; reason: in words.
+        valid: Whether it ended with an answer of the right shape; rmse: that answer's error.
+        seconds: How long it took, on its clock.
+        calls: How many activations its agents had; judge_calls: its judge.
+        usage: What the calls used, summed: tokens, for instance.
+        findings: What its detectors and its judge raised, by pattern.
+        heals: How many interventions there were, by action.
+        failures: How many activations failed.
+        records: How many records its trace has.
+    """
+
+    run: str
+    task: str
+    size: Count
+    level: str
+    agents: Count
+    agents_are: str
+    data_are: str
+    method: str
+    seed: int
+    clock: str
+    outcome: str
+    reason: str
+    valid: bool
+    rmse: Amount | None
+    seconds: Amount
+    calls: Count
+    judge_calls: Count = 0
+    usage: Mapping[str, Amount] = field(default_factory=dict)
+    findings: Mapping[str, Count] = field(default_factory=dict)
+    heals: Mapping[str, Count] = field(default_factory=dict)
+    failures: Count = 0
+    records: Count = 0
+
+    @property
+    def errors(self) -> int:
+        """How many errors the detectors raised."""
+        return sum(self.findings.get(pattern, 0) for pattern in ERRORS)
+
+    @property
+    def warnings(self) -> int:
+        """How many warnings the detectors raised."""
+        return sum(self.findings.get(pattern, 0) for pattern in WARNINGS)
+
+    @property
+    def judged(self) -> int:
+        """How many findings the judge had."""
+        return sum(n for pattern, n in self.findings.items() if pattern.startswith(PREFIX))
+
+    def line(self) -> str:
+        """The row as a line of JSON."""
+        return json.dumps(asdict(self), sort_keys=True) + "\n"
+
+
+_ROW = TypeAdapter(Row)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows that a file has; none, if it is not there. A torn last line is none.
+
+    Raises:
+        SettingsError: A line is no row; the message says which.
+    """
+    try:
+        with open_file(path) as file:
+            text = file.read().decode("utf-8")
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None
+    return [_row(path, n, line) for n, line in enumerate(_whole(text).splitlines(), 1)]
+
+
+def _whole(text: str) -> str:
+    """A file's text without a torn last line."""
+    return text[: text.rfind("\n") + 1]
+
+
+def _row(path: Path, number: int, line: str) -> Row:
+    try:
+        parse(line)  # what is stricter than pydantic: no key twice, bounded depth
+        return _ROW.validate_json(line, strict=True)
+    except ValidationError as error:
+        place, what = first_wrong(error)
+        why = f"{place or 'the line'}: {what}"
+    except (json.JSONDecodeError, RecordError) as error:
+        why = str(error)
+    raise SettingsError(
+        f"{path}, line {number} is no result of a run ({one_line(why)}); "
+        "take it out, and the run is made again"
+    )
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows to a file, in place of a torn last line.
+
+    Raises:
+        SettingsError: It cannot be written.
+    """
+    try:
+        with path.open("a+b") as file:
+            file.seek(0)
+            file.truncate(_whole_bytes(file.read()))
+            file.write("".join(row.line() for row in rows).encode())
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _whole_bytes(data: bytes) -> int:
+    return data.rfind(b"\n") + 1

@@ -1,0 +1,216 @@
+"""Carries out the runs of an experiment, in parallel, and goes on where an earlier try ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+
+from dig._util.text import one_line
+from dig.errors import DigError, SettingsError
+from dig.runtime.result import STALLED, RunResult
+from dig.tasks.run.arrange import arrange, make_simulation, make_task
+from dig.tasks.run.execute import INTERRUPTED, execute
+from dig.tasks.run.measures import Counts
+from dig.tasks.task import Task
+
+from .budget import Allowance
+from .grid import Cell, Grid
+from .results import Row, append_rows, read_rows
+from .workers import Workers
+
+RESULTS = "results.jsonl"
+TRACES = "traces"
+
+ON_LOSS = "what was done before is kept: go on with the same command, and fewer --jobs"
+
+Batch = Sequence[Cell]
+"""Runs with the same problem, which is made once."""
+
+Progress = Callable[[int, int], None]
+"""Is told how many runs are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How the runs of a grid are carried out.
+
+    Attributes:
+        speed: How fast real time goes; ``None``: virtual time.
+        traces: Where run directories are made; ``None``: no traces are kept.
+        allowance: What all of them together may cost.
+    """
+
+    speed: float | None
+    traces: Path | None
+    allowance: Allowance = field(default_factory=Allowance)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that could not be carried out."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an experiment.
+
+    Attributes:
+        rows: The rows of its grid, in its order.
+        failed: The runs that could not be carried out.
+    """
+
+    rows: tuple[Row, ...]
+    failed: tuple[Failed, ...]
+
+
+def carry_out(
+    grid: Grid,
+    out: Path,
+    *,
+    jobs: int = 1,
+    keep: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Outcome:
+    """Carry out those runs of a grid whose results are not there yet.
+
+    Args:
+        grid: The grid.
+        out: A directory; results go to `results.jsonl` in it as they come.
+        jobs: How many processes work at once.
+        keep: Whether the traces are kept, in `traces`.
+        progress: Is told how far it has come.
+
+    Raises:
+        SettingsError: The grid, a task or the directory makes no sense.
+        KeyboardInterrupt: It was interrupted; what is done is kept.
+    """
+    allowance = Allowance(grid.max_tokens, grid.max_usd)
+    if allowance.is_limited and jobs > 1:
+        raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
+    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance)
+    return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
+
+
+def carry_out_cells(
+    cells: Sequence[Cell],
+    out: Path,
+    how: How,
+    *,
+    jobs: int = 1,
+    progress: Progress = lambda done, total: None,
+) -> Outcome:
+    """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
+    for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
+        arrange(run, make_task(run))  # what cannot be had is said before anything is done
+    results = _made(out) / RESULTS
+    names = [cell.run.name for cell in cells]
+    done = {row.run: row for row in read_rows(results)}
+    for row in done.values():
+        how.allowance.spend(row.usage)
+    wanted = [cell for cell in cells if cell.run.name not in done]
+    failed: list[Failed] = []
+    count = len(cells) - len(wanted)
+    progress(count, len(cells))
+    with Workers(jobs, "the experiment", ON_LOSS) as workers:
+        for measured in workers.each(partial(measure, how=how), _batches(wanted, how)):
+            rows = [one for one in measured if isinstance(one, Row)]
+            failed += [one for one in measured if isinstance(one, Failed)]
+            append_rows(results, rows)
+            done.update((row.run, row) for row in rows)
+            count += len(measured)
+            progress(count, len(cells))
+            if failed and how.speed is not None:  # it would cost money to find out the same again
+                break
+    return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
+
+
+def _made(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be made: {error.strerror or error}") from None
+    return out
+
+
+def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
+    """In virtual time, runs with the same problem together; else each for itself."""
+    if how.speed is not None:
+        return ((cell,) for cell in cells)
+    groups = groupby(cells, lambda cell: (cell.run.task, cell.run.size, cell.run.seed))
+    return (tuple(group) for _, group in groups)
+
+
+def measure(batch: Batch, how: How) -> list[Row | Failed]:
+    """Carry out some runs with the same problem."""
+    made: dict[tuple[str, int, int, str | None], Task] = {}
+    measured: list[Row | Failed] = []
+    for cell in batch:
+        run = cell.run
+        key = (run.task, run.size, run.seed, run.data)
+        try:
+            task = made[key] = made.get(key) or make_task(run)
+            row = _measured(cell, task, how)
+        except Exception as error:  # one run must not end an experiment
+            why = str(error) if isinstance(error, DigError) else repr(error)
+            measured.append(Failed(run.name, one_line(why)))
+            continue
+        measured.append(row)
+    return measured
+
+
+def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
+    """One run as a row, unless it was stopped from without: by its budget, for instance.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted.
+    """
+    counts, run = Counts(), how.allowance.limited(cell.run)
+    if how.speed is None and how.traces is None:
+        result = make_simulation(run, task, counts).run()
+    else:
+        traces = how.traces or Path()
+        result = execute(run, traces, how.speed, follow=counts, task=task).result
+    how.allowance.spend(counts.sums)
+    if result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.outcome == "stopped" and result.reason != STALLED:
+        return Failed(run.name, how.allowance.used_up or result.reason)
+    row = _row(cell, task, how, result, counts)
+    if row.rmse is not None and not isfinite(row.rmse):  # a row that nobody could read again
+        return Failed(run.name, f"the error of its answer is {row.rmse}, which is no number")
+    return row
+
+
+def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: Counts) -> Row:
+    run, score = cell.run, task.score(result.answer)
+    return Row(
+        run=run.name,
+        task=run.task,
+        size=run.size,
+        level=cell.level,
+        agents=run.agents,
+        agents_are=run.agents_are,
+        data_are=task.data,
+        method=run.method,
+        seed=run.seed,
+        clock="virtual" if how.speed is None else f"real time x {how.speed:g}",
+        outcome=result.outcome,
+        reason=result.reason,
+        valid=score.valid if score else result.outcome == "submitted",
+        rmse=score.rmse if score else None,
+        seconds=result.seconds,
+        calls=counts.calls,
+        judge_calls=counts.judge_calls,
+        usage=dict(counts.sums),
+        findings=result.raised(),
+        heals=result.heals,
+        failures=sum(result.failures.values()),
+        records=result.records,
+    )

@@ -1,0 +1,132 @@
+"""Tables with intervals, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dig._util.text import safe_text
+
+from .intervals import Mean
+
+SIMULATED_AGENTS = "simulated agents"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A cell: what came out here, beside what the paper has.
+
+    Attributes:
+        ours: What came out; ``None``: nothing did, since no run had a valid answer for instance.
+        paper: The paper's figure, if it has one.
+    """
+
+    ours: Mean | None
+    paper: float | None = None
+
+    def __str__(self) -> str:
+        """`1.30 [0.90, 1.70] (2.67)`: the mean, its interval, and the paper's figure."""
+        text = "-"
+        if self.ours is not None:
+            text = _number(self.ours.mean)
+            if self.ours.low is not None and self.ours.high is not None:
+                text += f" [{_number(self.ours.low)}, {_number(self.ours.high)}]"
+        return text if self.paper is None else f"{text} ({_number(self.paper)})"
+
+    def columns(self) -> list[str]:
+        """Mean, lower and upper end, count, and the paper's figure; empty where there is none."""
+        ours = self.ours
+        found = [ours.mean, ours.low, ours.high, ours.count] if ours else [None] * 4
+        return ["" if value is None else f"{value:g}" for value in (*found, self.paper)]
+
+
+_PARTS = ("", " low", " high", " runs", " paper")
+
+TableCell = str | int | Value
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        name: What its files are called.
+        title: What it shows.
+        columns: The heads of its columns.
+        rows: Its cells.
+        notes: What has to be known to read it: the settings, before anything else.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[TableCell]]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        lines = [f"## {_escaped(self.title)}", ""]
+        lines += [f"{_escaped(note)}  " for note in self.notes]
+        lines += ["", _line(self.columns), _line(["---"] * len(self.columns))]
+        lines += [_line([str(cell) for cell in row]) for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """The table as CSV: each mean with its interval and the paper's figure in columns."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for note in (self.title, *self.notes):
+            writer.writerow([harmless(f"# {note}")])
+        writer.writerow([harmless(head) for head in self._heads()])
+        for row in self.rows:
+            writer.writerow([harmless(part) for cell in row for part in _parts(cell)])
+        return text.getvalue()
+
+    def _heads(self) -> Iterator[str]:
+        first: Sequence[TableCell] = self.rows[0] if self.rows else [""] * len(self.columns)
+        for head, cell in zip(self.columns, first, strict=True):
+            if isinstance(cell, Value):
+                yield from (head + part for part in _PARTS)
+            else:
+                yield head
+
+
+def settings_notes(settings: Mapping[str, str], data: Sequence[str]) -> list[str]:
+    """What was fixed before the comparison, and what the data were, as notes of a table."""
+    fixed = "; ".join(f"{name}: {value}" for name, value in settings.items())
+    notes = [f"Fixed before any comparison, the same for all methods: {fixed}."]
+    return [*notes, f"Data: {'; '.join(data)}."]
+
+
+def harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    text = safe_text(text)
+    if text.lstrip()[:1] in ("=", "+", "-", "@") and not _is_number(text):
+        return "'" + text
+    return text
+
+
+def _parts(cell: TableCell) -> list[str]:
+    return cell.columns() if isinstance(cell, Value) else [str(cell)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _escaped(text: str) -> str:
+    return " ".join(safe_text(text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"

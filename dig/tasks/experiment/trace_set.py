@@ -1,0 +1,148 @@
+"""A set of traces to be handed on: runs of all settings, with and without failures.
+
+The same settings make the same set, byte for byte: nothing in it depends on when or where it was
+made.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+
+from dig.errors import SettingsError
+from dig.tasks.run.arrange import arrange, make_simulation, make_task
+from dig.traces.journal.journal import Journal
+
+from .grid import Cell, Grid
+from .report import write
+from .results import PATTERNS, Row
+from .run import Failed, How, Outcome, Progress, measure
+from .table import SIMULATED_AGENTS, harmless, settings_notes
+
+CARD = "README.md"
+INDEX = "index.csv"
+
+_COLUMNS = (
+    "task", "level", "size", "agents", "method", "seed", "outcome", "valid", "rmse", "seconds",
+    "calls", "judge_calls", "records", "failures",
+)  # fmt: skip
+
+
+def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: None) -> Outcome:
+    """Make a set of traces.
+
+    Args:
+        grid: What is run, in virtual time. Of each setting one run without findings and one with
+            some are kept: the first that there are among the grid's seeds.
+        out: An empty directory, or one that is made; gets traces, index and card.
+        progress: Is told how far it has come.
+
+    Returns:
+        The rows of the traces that were kept.
+
+    Raises:
+        SettingsError: The directory is not empty or cannot be written, or the grid is not in
+            virtual time.
+    """
+    if grid.speed is not None:
+        raise SettingsError("a set that can be made again needs virtual time; leave `speed` out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        is_empty = not any(out.iterdir())
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
+    if not is_empty:
+        raise SettingsError(f"{out} is not empty; name another directory for the set")
+    cells = sorted(grid.cells(), key=_setting)
+    kept: list[Row] = []
+    failed: list[Failed] = []
+    done = 0
+    for _, group in groupby(cells, _setting):
+        some = list(group)
+        for one in _first_of_each_kind(some):
+            if isinstance(one, Failed):
+                failed.append(one)
+            else:
+                kept.append(one)
+                _record(next(cell for cell in some if cell.run.name == one.run), out)
+        done += len(some)
+        progress(done, len(cells))
+    write(out / INDEX, _index(kept, out))
+    write(out / CARD, _card(grid, kept))
+    return Outcome(tuple(kept), tuple(failed))
+
+
+def _setting(cell: Cell) -> tuple[str, int, int, str]:
+    return (cell.run.task, cell.run.size, cell.run.agents, cell.run.method)
+
+
+def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
+    """The first run without findings and the first with some, as far as there are any."""
+    found: dict[bool, Row | Failed] = {}
+    for cell in cells:
+        (one,) = measure((cell,), How(None, None))
+        if isinstance(one, Failed):
+            return [one]
+        found.setdefault(one.errors + one.warnings > 0, one)
+        if len(found) == 2:
+            break
+    return list(found.values())
+
+
+def _file(row: Row) -> str:
+    return f"{row.run}.dig.jsonl"
+
+
+def _record(cell: Cell, out: Path) -> None:
+    """Run it once more, which gives the same run, and write its trace down."""
+    task = make_task(cell.run)
+    header = arrange(cell.run, task).setup.described()
+    with closing(Journal(out / f"{cell.run.name}.dig.jsonl", header=header)) as journal:
+        make_simulation(cell.run, task, journal).run()
+
+
+def _index(rows: Sequence[Row], out: Path) -> str:
+    """A line a trace: what it is, what was found in it, and a checksum."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["file", "sha256", *_COLUMNS, *PATTERNS, "said_by_judge"])
+    for row in rows:
+        digest = sha256((out / _file(row)).read_bytes()).hexdigest()
+        values = [getattr(row, column) for column in _COLUMNS]
+        found = [row.findings.get(pattern, 0) for pattern in PATTERNS]
+        cells = [_file(row), digest, *values, *found, row.judged]
+        writer.writerow(["" if cell is None else harmless(str(cell)) for cell in cells])
+    return text.getvalue()
+
+
+def _card(grid: Grid, rows: Sequence[Row]) -> str:
+    """What the set is, how it was made, and what it is not."""
+    failing = sum(row.errors + row.warnings > 0 for row in rows)
+    patterns = Counter(pattern for row in rows for pattern in row.findings)
+    found = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
+    agents = SIMULATED_AGENTS if grid.is_simulated else "see `agents` below"
+    notes = "\n".join(
+        f"- {note}" for note in settings_notes(grid.settings(), sorted({r.data_are for r in rows}))
+    )
+    return f"""# A set of traces of teams at work
+
+{len(rows)} runs of {agents}: {failing} with findings, {len(rows) - failing} without. Of each task,
+size, team and method, one of each kind, as far as its seeds have both.
+
+Findings by pattern: {found or "none"}.
+
+- Each file is a trace (`digmon check FILE`, `digmon graph FILE`), with a chain of checksums
+  (`digmon verify FILE`); `{INDEX}` tells what is in it, and has its SHA-256.
+- Made by `digmon experiment traces` of dig-monitor, in virtual time: the same settings give the
+  same files, byte for byte.
+{notes}
+
+Simulated agents follow stated habits. How often they fail, and how healing helps them, says
+nothing about any language model.
+"""

@@ -1,0 +1,140 @@
+"""The judge: reads the log of a run and the taxonomy of failures, and may intervene.
+
+It reads every so many activations, while everybody else waits (`dig.runtime.reviewer`). What it
+says is a `Verdict`; `dig.detectors.judged` makes findings and interventions of it. There are two
+judges, which are shown the same: a language model (`judge_model`) and a simulated one
+(`judge_simulated`), whose recall, precision and latency are stated instead of measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dig.errors import SettingsError
+from dig.graph.codec import encode
+from dig.graph.records import NOTICE
+from dig.runtime.agents import Decision, NewEvent
+from dig.runtime.reviewer import Reading
+
+SIMULATED, LIKE_TEAM = "simulated", "team"
+
+MOST_LOG = 120_000
+"""Of a log that is longer, in characters, a model is shown the beginning and the end."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Remedy(_Strict):
+    """What is to be done about a failure."""
+
+    do: Literal["none", "inject", "reroute", "create"]
+    event: str = Field(default="", description="For inject and reroute: the event's id.")
+    to: list[str] = Field(default=[], description="For reroute and create: who gets it.")
+    note: str = Field(default="", description="What the agents are told.")
+
+
+class Report(_Strict):
+    """One failure."""
+
+    pattern: Literal["ET", "MC", "OE", "DL", "ER", "CLA", "RSP"]
+    subject: str = Field(default="", description="The event, activation or agent concerned.")
+    reason: str = Field(description="What in the log shows it.")
+    action: Remedy
+
+
+class Verdict(_Strict):
+    """What a judge has to say after a reading; most often nothing."""
+
+    reports: list[Report] = []
+
+    def decision(self) -> Decision:
+        """How a judge's activation ends that comes to this verdict."""
+        said = NewEvent(payload=self.model_dump(), type=NOTICE)
+        return Decision(outputs=[said] if self.reports else [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """How a run is judged.
+
+    Attributes:
+        by: Who judges: `simulated`; the name of a model; or `team`: the model that decides for
+            the agents if there is one, else it is simulated.
+        every: It reads after so many activations.
+        recall: Simulated: how likely it sees a failure that has come about since its last reading.
+        precision: Simulated: which share of what it reports is true, in the long run.
+        latency_s: Simulated: median seconds that a reading takes.
+        spread: Simulated: standard deviation of the logarithm of `latency_s`.
+    """
+
+    by: str = LIKE_TEAM
+    every: int = 10
+    recall: float = 0.6
+    precision: float = 0.7
+    latency_s: float = 4.0
+    spread: float = 0.25
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Judging:
+        """How a run is judged, from `NAME=VALUE`s as on a command line.
+
+        Raises:
+            SettingsError: A value is wrong, or a name is none; the message says which.
+        """
+        values: dict[str, Any] = {}
+        for text in given:
+            name, _, value = text.partition("=")
+            if name not in cls.__dataclass_fields__:
+                known = ", ".join(cls.__dataclass_fields__)
+                raise SettingsError(
+                    f"--judge {text}: known are {known}; write every=10 for example"
+                )
+            kind: Any = type(cls.__dataclass_fields__[name].default)
+            try:
+                values[name] = kind(value)
+            except ValueError:
+                raise SettingsError(f"--judge {text}: {value!r} is no number") from None
+        return cls(**values)
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: A value is out of its range; the message names it.
+        """
+        if self.every < 1:
+            raise SettingsError(f"a judge cannot read every {self.every} activations; try 10")
+        if not 0 <= self.recall <= 1:
+            raise SettingsError(f"the judge's recall is {self.recall!r}; it goes from 0 to 1")
+        if not 0 < self.precision <= 1:
+            raise SettingsError(
+                f"the judge's precision is {self.precision!r}; it is more than 0, and 1 at most"
+            )
+        if not (0 <= self.latency_s < 1e6 and 0 <= self.spread < 10):
+            raise SettingsError(f"a reading cannot take {self.latency_s!r} s; try 4")
+
+
+def log_text(reading: Reading, most: int = MOST_LOG) -> str:
+    """A log as a judge reads it: one record a line, as in a trace.
+
+    Args:
+        reading: What has happened.
+        most: How many characters there may be; of a longer log, the middle is left out.
+    """
+    lines = [encode(record) for record in reading.log]
+    if sum(map(len, lines)) + len(lines) <= most:
+        return "\n".join(lines)
+    first, last, left = lines[:1], list[str](), most - len(lines[0])
+    for line in reversed(lines[1:]):
+        left -= len(line) + 1
+        if left < 0:
+            break
+        last.insert(0, line)
+    gap = f"... {len(lines) - len(first) - len(last)} records are left out here ..."
+    return "\n".join([*first, gap, *last])

@@ -1,0 +1,134 @@
+"""A judge without a language model: sees what its recall allows, and errs as its precision says.
+
+It is shown the log that a model would be shown, and nothing else. It reads it with the detectors
+of `dig.detectors`, as a perfect judge would, then misses some failures and makes others up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from dig.detectors import standard, standard_healers
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Create, Inject, Intervention, Reroute
+from dig.detectors.judged import KNOWN, MOST_CHARACTERS, MOST_REPORTS
+from dig.detectors.watch import Watch
+from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import micros
+from dig.runtime.agents import Plan, View
+from dig.runtime.keyed_random import Draws
+from dig.runtime.reviewer import Reading
+
+from .judge import Judging, Remedy, Report, Verdict
+
+_DONE_WRONG = ("inject", "reroute", "create")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJudge:
+    """A judge with stated recall, precision and latency: a pure function of (seed, view).
+
+    Attributes:
+        seed: The run's seed.
+        judging: How good it is.
+    """
+
+    seed: int
+    judging: Judging = field(default_factory=Judging)
+
+    def plan(self, view: View) -> Plan:
+        """Read the log, and report."""
+        if view.reading is None:
+            raise SettingsError("a judge that is no reviewer is shown nothing to judge")
+        how, draws = self.judging, Draws(self.seed, view.agent, view.turn)
+        graph, new = look(view.reading, micros(view.time_s))
+        reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
+        think_s = draws.lognormal(how.latency_s, how.spread, "think")
+        return Plan(think_s, Verdict(reports=reports).decision())
+
+    def _reports(
+        self, graph: InteractionGraph, new: Iterable[Finding], draws: Draws
+    ) -> Iterator[Report]:
+        """What it sees of the new failures; each is followed by as many wrong ones as it errs."""
+        wrong = 0
+        for i, finding in enumerate(new):
+            if not draws.chance(self.judging.recall, "see", i):
+                continue
+            yield _true(graph, finding)
+            while wrong < MOST_REPORTS and draws.chance(1 - self.judging.precision, "err", wrong):
+                yield _false(graph, draws, wrong)
+                wrong += 1
+            wrong += 1
+
+
+def look(reading: Reading, now_us: int) -> tuple[InteractionGraph, list[Finding]]:
+    """What a perfect judge finds: the graph of a log, and the failures since its last reading."""
+    watch, found = Watch(standard()), list[Finding]()
+    for record in reading.log:
+        found += watch.feed(record)
+    found += watch.advance(now_us)
+    new = [f for f in found if f.t >= reading.before or f.us > reading.since_us]
+    return watch.graph, new
+
+
+def _true(graph: InteractionGraph, finding: Finding) -> Report:
+    subject = next((v for v in finding.subject.values() if isinstance(v, str)), "")
+    healer = standard_healers()[finding.pattern]
+    remedy = next((_remedy(what) for what in healer.heal(graph, finding)), None)
+    return Report(
+        pattern=finding.pattern,  # type: ignore[arg-type]  # those of `standard` are the seven
+        subject=subject,
+        reason="the log shows it",
+        action=remedy or _note_on_outputs(graph, finding),
+    )
+
+
+def _remedy(what: Intervention) -> Remedy:
+    """An intervention of healing, as a judge asks for it."""
+    match what:
+        case Inject():
+            return Remedy(do="inject", event=what.event, note=what.note[:MOST_CHARACTERS])
+        case Reroute():
+            to = list(what.to)
+            return Remedy(do="reroute", event=what.event, to=to, note=what.note[:MOST_CHARACTERS])
+        case Create():
+            return Remedy(do="create", to=list(what.to), note=what.note[:MOST_CHARACTERS])
+    return Remedy(do="none")
+
+
+def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
+    """What is left to do about an activation whose outputs have been delivered long since."""
+    v = graph.history.activation(str(finding.subject.get("activation")))
+    for n in graph.history.outputs(v) if v is not None else ():
+        event = graph.event(graph.history.event_ids[n])
+        if event.copies:
+            note = f"This may be wrong ({finding.pattern}): look at what it was made from."
+            return Remedy(do="inject", event=event.id, note=note)
+    return Remedy(do="none")
+
+
+def _false(graph: InteractionGraph, draws: Draws, index: int) -> Report:
+    """A failure that is none: a random pattern, about random work, with a random action."""
+    work = [event.id for event in graph.open_events()]
+    agents, event = list(graph.agents), ""
+    do = draws.choice(_DONE_WRONG, "wrong action", index)
+    if work:
+        event = draws.choice(work, "wrong event", index)
+    else:
+        do = "create"
+    to = [] if do == "inject" else [draws.choice(agents, "wrong agent", index)]
+    remedy = Remedy(
+        do=do,  # type: ignore[arg-type]  # a choice of literals
+        event="" if do == "create" else event,
+        to=to,
+        note="Something seems to be wrong with this work: see to it now.",
+    )
+    pattern = draws.choice(KNOWN, "wrong pattern", index)
+    return Report(
+        pattern=pattern,  # type: ignore[arg-type]  # a choice of literals
+        subject=event,
+        reason="it looks so",
+        action=remedy,
+    )

@@ -1,0 +1,152 @@
+"""A run put together: from its configuration to its task, its team, and the bus or simulator.
+
+A `TeamRun` only names these things; the functions here make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from dig.detectors import plugins, standard
+from dig.detectors.thresholds import Thresholds
+from dig.monitor.messages import Output
+from dig.monitor.sinks import Sink
+from dig.runtime.agents import Policy
+from dig.runtime.bus import Bus
+from dig.runtime.group_commit import Durable
+from dig.runtime.host import Setup
+from dig.runtime.simulator import Simulation
+from dig.tasks.catalogue import kind
+from dig.tasks.task import Task
+
+from .methods import METHODS, Arrangement
+from .team_run import OWN, SIMULATED, TeamRun
+from .teams import check_virtual, in_real_time, is_named_by_number, team
+
+
+def make_run(
+    task: str, chosen: Thresholds, *, size: int | None = None, data: str | None = None,
+    agents_are: str | None = None, **more: Any,
+) -> TeamRun:  # fmt: skip
+    """The run with some thresholds, and with what its task has unless told.
+
+    Args:
+        task: The task's name.
+        chosen: The thresholds.
+        size: How large the problem is; ``None``: as large as is usual for the task.
+        data: Where its data are; ``None``: where the task looks for them.
+        agents_are: How the team is made; ``None``: simulated agents, or the task's own.
+        more: The other attributes of the `TeamRun`.
+
+    Raises:
+        SettingsError: There is no such task, or something else makes no sense.
+    """
+    made_by = kind(task)
+    run = TeamRun(
+        task=task,
+        size=made_by.size if size is None else size,
+        data=made_by.data() if data is None else data,
+        agents_are=agents_are or (SIMULATED if made_by.agent else OWN),
+        limits=chosen.limits,
+        budget=chosen.budget,
+        cooldown_s=chosen.cooldown_s,
+        designate=chosen.designate,
+        **more,
+    )
+    if is_named_by_number(run.agents_are):
+        return run
+    return replace(run, agents=len(members(run, make_task(run))))
+
+
+def make_task(run: TeamRun) -> Task:
+    """The task of a run with its problem, its tools and its scorer.
+
+    Raises:
+        SettingsError: It cannot be had; the message says why.
+    """
+    return kind(run.task).make(run.size, run.seed, run.data)
+
+
+def members(run: TeamRun, task: Task) -> tuple[str, ...]:
+    """The names of all agents that work on the task of a run.
+
+    Raises:
+        SettingsError: There is no such team.
+    """
+    return run.names if is_named_by_number(run.agents_are) else tuple(team(run, task))
+
+
+def make_problem(run: TeamRun, task: Task) -> Output:
+    """The event that starts a run."""
+    names = members(run, task)
+    return task.problem(*(names if run.to == "all" else names[:1]))
+
+
+def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
+    """A run as its method has it.
+
+    Args:
+        run: The configuration.
+        task: Its task, from `make_task`.
+        speed: How many times faster than real time the clock of a bus goes.
+
+    Raises:
+        SettingsError: There is no such team.
+    """
+    setup = Setup(
+        run=run.name,
+        task=task.name,
+        seed=run.seed,
+        limits=run.limits,
+        detectors=lambda: [*standard(), *plugins.detectors(run.detectors)],
+        budget=run.budget,
+        tools=task.tools(),
+        limit_s=run.limit_s,
+        speed=speed,
+    )
+    return METHODS[run.method](run, Arrangement(setup, team(run, task)))
+
+
+def make_bus(
+    run: TeamRun, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None,
+    arranged: Arrangement | None = None,
+) -> Bus:  # fmt: skip
+    """A run in real time; give the bus the event of `make_problem`.
+
+    Args:
+        run: The configuration.
+        task: Its task, from `make_task`.
+        sink: Is given every record before its effect happens.
+        speed: How many times faster than real time its clock goes.
+        durable: What the sink writes, if that is to be synced before its effect happens.
+        arranged: What the run is made of; ``None``: what `arrange` makes.
+    """
+    arranged = arranged or arrange(run, task, speed)
+    agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
+    return Bus(agents, arranged.setup, sink=sink, durable=durable)
+
+
+def make_simulation(
+    run: TeamRun, task: Task, sink: Sink, durable: Durable | None = None,
+    arranged: Arrangement | None = None,
+) -> Simulation:  # fmt: skip
+    """A run in virtual time, with its problem planned.
+
+    Args:
+        run: The configuration.
+        task: Its task, from `make_task`.
+        sink: Is given every record before its effect happens.
+        durable: What the sink writes, if that is to be synced before its effect happens.
+        arranged: What the run is made of; ``None``: what `arrange` makes.
+
+    Raises:
+        SettingsError: An agent of the team cannot work in virtual time.
+    """
+    arranged = arranged or arrange(run, task)
+    check_virtual(arranged.team)
+    policies = cast("Mapping[str, Policy]", arranged.team)
+    simulation = Simulation(policies, arranged.setup, sink, durable=durable)
+    simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
+    return simulation

@@ -1,0 +1,224 @@
+"""Carries out one run: its directory and journal, its signals, its score and its result."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import anyio
+
+from dig.errors import JournalError
+from dig.monitor.messages import Output
+from dig.monitor.monitor import Monitor
+from dig.monitor.sinks import Followers, Sink
+from dig.runtime.bus import Bus, Resumed
+from dig.runtime.checkpoint import Moment
+from dig.runtime.result import RunResult
+from dig.runtime.simulator import Happening, Simulation
+from dig.tasks.task import Score, Task
+from dig.traces.journal.exchanges import exchanges
+from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
+
+from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
+from .disturbance import Disturbance, Undisturbed
+from .measures import Counts, measures
+from .methods import Arrangement
+from .team_run import SIMULATED, TeamRun
+from .teams import check_virtual, models
+
+INTERRUPTED = "it was interrupted"
+
+
+class Attached(Protocol):
+    """What follows a run from within, such as an export."""
+
+    def attach(self, target: Monitor | Bus) -> None:
+        """Follow a run; it has not been asked anything yet."""
+        ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run that was carried out.
+
+    Attributes:
+        result: How it ended.
+        score: How good its answer is; ``None`` if nobody can tell.
+        directory: What it left: trace, side file and result.
+        clock: `virtual`, or how fast the clock went.
+        wall_s: How many seconds of real time it took.
+        unreplayable_from: The first record that did not fit on the disk, if it went on without.
+        agents_are: Who worked on it; see `dig.tasks.run.teams`.
+        data_are: What the task's data are, in words.
+        cost: The sums of what the activations told as usage, by key.
+        judge_calls: How many of the activations were a judge's.
+        disturbed: What is to be said of what interfered with it.
+    """
+
+    result: RunResult
+    score: Score | None
+    directory: Path
+    clock: str
+    wall_s: float
+    unreplayable_from: int | None = None
+    agents_are: str = SIMULATED
+    data_are: str | None = None
+    cost: Mapping[str, float] = field(default_factory=dict)
+    judge_calls: int = 0
+    disturbed: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `result.json` has."""
+        return {
+            **self.result.to_json(),
+            "score": asdict(self.score) if self.score else None,
+            "clock": self.clock,
+            "wall_s": round(self.wall_s, 3),
+            "directory": str(self.directory),
+            "unreplayable_from": self.unreplayable_from,
+            "agents_are": self.agents_are,
+            "data_are": self.data_are,
+            "measures": measures(self.result, self.score, self.clock, self.cost, self.judge_calls),
+            **self.disturbed,
+        }
+
+
+def execute(
+    run: TeamRun,
+    runs: Path,
+    speed: float | None = None,
+    follow: Sink = lambda record: None,
+    export: Callable[[Path], Attached] | None = None,
+    keeping: Keeping = KEEPING,
+    task: Task | None = None,
+    made: Callable[[Path], None] = lambda path: None,
+    disturb: Callable[[Arrangement], Disturbance] = Undisturbed,
+) -> Execution:
+    """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
+
+    Args:
+        run: The configuration.
+        runs: Where its directory is made.
+        speed: Of the clock of the bus; ``None``: in virtual time.
+        follow: Is given every record after it was written, to show it for instance.
+        export: Makes, from the run's directory, what is attached to the bus or the monitor.
+        keeping: How it is kept.
+        task: Its task, if that has been made already.
+        made: Is told the run's directory before anything happens in it.
+        disturb: Makes, for the run as it is arranged, what interferes with it.
+
+    Raises:
+        JournalError: The directory cannot be made, or a file in it not be written.
+        SettingsError: There is no such task or team, or it makes no sense.
+    """
+    task = task or make_task(run)
+    arranged = arrange(run, task, speed or 1.0)
+    if speed is None:
+        check_virtual(arranged.team)
+    disturbance = disturb(arranged)
+    arranged = replace(arranged, team=disturbance.team)
+    clock = "virtual" if speed is None else f"real time x {speed:g}"
+    about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
+    header = arranged.setup.described()
+    directory = RunDirectory(runs, about, header=header, keeping=keeping)
+    began, counts = time.monotonic(), Counts()
+    with closing(directory.journal) as journal:
+        sink = Followers(journal, counts, disturbance.follow, follow)
+        made(directory.path)
+        exporter = export(directory.path) if export else None
+        if speed is None:
+            simulation = make_simulation(run, task, sink, journal, arranged)
+            result = _in_virtual_time(simulation, exporter, disturbance.happenings())
+        else:
+            bus = make_bus(run, task, sink, speed, journal, arranged)
+            if exporter is not None:
+                exporter.attach(bus)
+            problem, asked = make_problem(run, task), models(arranged.team)
+            with exchanges(asked, directory.path, disk_full=keeping.disk_full):
+                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
+    execution = Execution(
+        result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
+        journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
+        disturbance.outcome(),
+    )  # fmt: skip
+    _write(execution, directory)
+    return execution
+
+
+def _write(execution: Execution, directory: RunDirectory) -> None:
+    try:
+        directory.write_result(execution.to_json())
+    except JournalError:
+        if execution.unreplayable_from is None:  # else it was asked to do without
+            raise
+
+
+async def _in_real_time(
+    bus: Bus,
+    problem: Output | None,
+    asked: Sequence[AbstractAsyncContextManager[object]] = (),
+    keep: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
+) -> RunResult:
+    """Carry a run out; what its models are asked is kept by whoever calls this."""
+
+    async def stop_on_signal() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                bus.stop(INTERRUPTED)
+
+    async with AsyncExitStack() as open_models, bus.open(), anyio.create_task_group() as tasks:
+        for model in asked:
+            await open_models.enter_async_context(model)
+        tasks.start_soon(stop_on_signal)
+        if keep is not None:
+            tasks.start_soon(keep, bus)
+        if problem is not None:
+            bus.inject(problem)
+        await bus.wait()
+        tasks.cancel_scope.cancel()
+    return bus.result
+
+
+def _in_virtual_time(
+    simulation: Simulation,
+    exporter: Attached | None = None,
+    happenings: Sequence[Happening] = (),
+) -> RunResult:
+    for at_s, happening in happenings:
+        simulation.plan(at_s, happening)
+    if exporter is not None:
+        exporter.attach(simulation.host.monitor)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        simulation.stop(INTERRUPTED)
+
+    with _handling(stop):
+        return simulation.run()
+
+
+def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+    """Go on from a moment with a team of which everybody has a `plan`."""
+    return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
+
+
+def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+    """Go on from a moment with a team of agents."""
+    resumed = Resumed(moment, team, durable=journal)
+    return anyio.run(_in_real_time, resumed, None, models(team))
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM for as long as a block lasts."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

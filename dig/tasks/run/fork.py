@@ -1,0 +1,160 @@
+"""Forks a run: its own directory, the recorded beginning, one change, and what comes of it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dig.errors import ReplayError, SettingsError, TraceError
+from dig.monitor.sinks import Followers
+from dig.runtime.group_commit import Durability
+from dig.runtime.host import Setup
+from dig.tasks.named import call, load
+from dig.tasks.task import Score
+from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
+from dig.traces.journal.reader import trace_path
+from dig.traces.replay.fork import rewind
+from dig.traces.replay.tape import Tape
+
+from .arrange import arrange, make_task
+from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
+from .measures import Counts
+from .team_run import OWN, SIMULATED, TeamRun
+from .teams import Team, works_in_virtual_time
+
+_OF_ITS_OWN = ("execution", "began", "durability", "dig", "python", "platform")
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who goes on, with what, and who says how good the answer is."""
+
+    team: Team
+    setup: Setup | None = None
+    score: Callable[[object], Score | None] = lambda answer: None
+    agents_are: str = OWN
+
+
+def fork(
+    parent: Path,
+    at: int,
+    runs: Path,
+    *,
+    edit: Mapping[str, Any] | None = None,
+    crew: Crew | None = None,
+    detectors: Collection[str] = (),
+    durability: Durability = "process",
+) -> Execution:
+    """Let a recorded run go on from record `at` in a directory of its own.
+
+    The new trace is that of the parent, byte by byte, before `at`. The parent is only read.
+
+    Args:
+        parent: The run directory, or the journal in it.
+        at: The first record that need not be as it was recorded.
+        runs: Where the new directory is made.
+        edit: What is to stand in record `at` instead; see `dig.traces.edits.Change`.
+        crew: Who goes on; simulated agents, if the run was theirs. A team whose agents all have
+            a `plan` goes on in virtual time, others in real time.
+        detectors: Those of a user's own that the run had, as `module:object`.
+        durability: What is synced before it takes effect.
+
+    Raises:
+        ReplayError: It cannot be forked there, or not like that; nothing is left behind.
+        SettingsError: Nobody is there to go on.
+        JournalError: The new directory cannot be written.
+    """
+    began, path = time.monotonic(), trace_path(parent)
+    header, has_side = _header(path), (path.parent / SIDE).exists()
+    if crew is None and not has_side:
+        raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
+    side = read_side(path.parent) if has_side else {}
+    crew = crew or simulated_crew(side, detectors)
+    is_virtual = works_in_virtual_time(crew.team)
+    clock = "virtual" if is_virtual else "real time x 1"
+    origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
+    side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
+    directory, counts = _directory(header, runs, side, durability), Counts()
+    with closing(directory.journal) as journal:
+        sink = Followers(journal, counts)
+        try:
+            moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
+        except BaseException:  # Ctrl-C, too
+            shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
+            raise
+        try:
+            go_on = resumed_in_virtual_time if is_virtual else resumed_in_real_time
+            result = go_on(moment, crew.team, journal)
+        except (ReplayError, TraceError, SettingsError):
+            shutil.rmtree(directory.path, ignore_errors=True)
+            raise
+    execution = Execution(
+        result, crew.score(result.answer), directory.path, clock, time.monotonic() - began,
+        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts.sums,
+        counts.judge_calls,
+    )  # fmt: skip
+    directory.write_result(execution.to_json())
+    return execution
+
+
+def _header(parent: Path) -> Mapping[str, Any]:
+    """What the first line of the journal says about how the run was made."""
+    header = Tape(parent, payloads=False).header
+    if header is None:
+        raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
+    return header
+
+
+def _directory(
+    header: Mapping[str, Any], runs: Path, about: Mapping[str, Any], durability: Durability
+) -> RunDirectory:
+    """A directory for a fork, whose journal begins as its parent's does."""
+    return RunDirectory(
+        runs,
+        {k: v for k, v in about.items() if k not in _OF_ITS_OWN},
+        header={key: value for key, value in header.items() if key != "version"},
+        keeping=Keeping(durability=durability),
+    )
+
+
+def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:
+    """The simulated agents of a run, from what its side file says.
+
+    Args:
+        side: The side file.
+        detectors: Those of a user's own, as `module:object`. What a file names is not imported
+            unless it is named here too.
+
+    Raises:
+        SettingsError: It was not a run of simulated agents that are known here.
+    """
+    try:
+        spec = TeamRun.read_simulated(side, detectors)
+    except SettingsError as error:
+        raise SettingsError(f"{error}; or say who goes on (--team)") from None
+    task = make_task(spec)
+    arranged = arrange(spec, task)
+    return Crew(arranged.team, arranged.setup, task.score, SIMULATED)
+
+
+def named_crew(name: str) -> Crew:
+    """The team that a name such as `my_module:team` stands for.
+
+    It is a mapping from names to agents; that, and a `Setup`, in a tuple; or a function that
+    returns one of these.
+
+    Raises:
+        SettingsError: There is no such thing.
+    """
+    found = load(name, "team")
+    if callable(found) and not isinstance(found, Mapping):
+        found = call(found, name)
+    team, setup = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(team, Mapping) or not isinstance(setup, Setup | None):
+        raise SettingsError(f"{name!r} is no mapping from names to agents (and no Setup with it)")
+    return Crew(team, setup, agents_are=name)

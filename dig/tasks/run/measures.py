@@ -1,0 +1,73 @@
+"""What is measured of a run, and what every output of it has to say about its making."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dig._util.text import safe_text
+from dig.detectors import JUDGE
+from dig.graph.records import Record, Start
+from dig.runtime.result import RunResult
+from dig.show.summary_text import Row
+from dig.tasks.task import Score
+from dig.traces.usage import Costs, tokens
+
+from .team_run import OWN, SIMULATED
+
+
+class Counts(Costs):
+    """Adds up what a run's records tell.
+
+    Attributes:
+        calls: How many activations its agents had.
+        judge_calls: How many its judge had.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = self.judge_calls = 0
+
+    def __call__(self, record: Record) -> None:
+        """Take a record into account."""
+        super().__call__(record)
+        if isinstance(record, Start):
+            self.judge_calls += record.agent == JUDGE
+            self.calls += record.agent != JUDGE
+
+
+def measures(
+    result: RunResult, score: Score | None, clock: str, cost: Mapping[str, float], judge_calls: int
+) -> dict[str, Any]:
+    """The figures by which runs are compared, as plain JSON.
+
+    Args:
+        result: How the run ended.
+        score: How good its answer is.
+        clock: What its seconds are: `virtual`, or how fast a real clock went.
+        cost: The sums of what its activations told as usage.
+        judge_calls: How many of its activations were a judge's.
+    """
+    return {
+        "valid": score.valid if score else None,
+        "rmse": score.rmse if score else None,
+        "seconds": result.seconds,
+        "clock": clock,
+        "calls": result.activations - judge_calls,
+        "judge_calls": judge_calls,
+        "tokens": tokens(cost),
+        "cost": dict(cost),
+        "findings": result.raised(),
+    }
+
+
+def making(agents_are: str, data_are: str | None) -> list[Row]:
+    """Who worked on what data, as labels and values."""
+    rows = [("agents", _KNOWN.get(agents_are) or safe_text(agents_are, 80))]
+    return rows + ([("data", safe_text(data_are, 200))] if data_are else [])
+
+
+_KNOWN = {
+    SIMULATED: "simulated agents; no language model was called",
+    OWN: "those that the task brought with it",
+}

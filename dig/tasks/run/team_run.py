@@ -1,0 +1,208 @@
+"""The configuration of one run: team, task, method and thresholds under one name.
+
+The name follows from the configuration alone, so that two executions of the same one can be told
+to be the same, and in virtual time give the same bytes. `dig.tasks.run.arrange` makes the run itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from hashlib import blake2b
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from dig._util.text import first_wrong, one_line, safe_text
+from dig.detectors import COOLDOWN_S
+from dig.detectors.interventions import MEANS, Budget, Means
+from dig.detectors.thresholds import MOST_SECONDS
+from dig.errors import SettingsError
+from dig.graph.records import Limits
+from dig.tasks.catalogue import TASKS
+from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
+from dig.tasks.judge.judge import Judging
+from dig.tasks.simulated.profile import Profile
+
+Recipients = Literal["one", "all"]
+
+SIMULATED, OWN, MODEL = "simulated", "own", "model"
+"""Ways to make a team, as `agents_are` names them; `dig.tasks.run.teams` has what they mean."""
+
+METHOD_NAMES = ("mas", "judge", "dig")
+"""What can be done about failures; `dig.tasks.run.methods` has the functions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamRun:
+    """A team, and a task for it.
+
+    Attributes:
+        task: The task's name: one of ours, an entry point's, or `module:object`.
+        agents: How many there are.
+        size: How large the problem is: the elements of the array, the number of documents.
+        seed: Of everything that is random.
+        method: What is done about failures, a name in `dig.tasks.run.methods.METHODS`.
+        limits: The thresholds of the patterns.
+        limit_s: Seconds after which the run is ended.
+        budget: How much healing there may be.
+        cooldown_s: Seconds before healing says the same again.
+        designate: Whether work with several recipients gets a designated handler.
+        detectors: Further ones beside the standard set, as `module:object`.
+        profile: The habits of simulated agents.
+        data: Where the task's data are, if it reads some.
+        agents_are: How the team is made; see `dig.tasks.run.teams`.
+        options: What else that way of making it is told, as plain JSON.
+        to: Who is given the problem: the first agent alone, or all.
+        judging: How the method `judge` judges.
+        means: Which means healing may use, with the method `dig`.
+    """
+
+    task: str = COUNT_FREQUENCY
+    agents: int = 6
+    size: int = 10_000
+    seed: int = 1
+    method: str = "dig"
+    limits: Limits = field(default_factory=Limits)
+    limit_s: float = 120.0
+    budget: Budget = field(default_factory=Budget)
+    cooldown_s: float = COOLDOWN_S
+    designate: bool = False
+    detectors: tuple[str, ...] = ()
+    profile: Profile = field(default_factory=Profile)
+    data: str | None = None
+    agents_are: str = SIMULATED
+    options: Mapping[str, Any] = field(default_factory=dict)
+    to: Recipients = "one"
+    judging: Judging = field(default_factory=Judging)
+    means: tuple[Means, ...] = MEANS
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: The message says what, and what would.
+        """
+        if self.agents < 1:
+            raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
+        if self.agents > MOST_AGENTS or self.size > MOST_SIZE:
+            raise SettingsError(
+                f"there can be {MOST_AGENTS:,} agents and a size of {MOST_SIZE:,}, and not "
+                f"{self.agents:,} and {self.size:,}"
+            )
+        if self.method not in METHOD_NAMES:
+            known = ", ".join(METHOD_NAMES)
+            raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
+        if not 0 < self.limit_s <= MOST_SECONDS:
+            raise SettingsError(f"a time limit of {self.limit_s:g} s makes no sense; try 120")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents' names, unless they are a user's own."""
+        return tuple(f"agent-{i + 1}" for i in range(self.agents))
+
+    @property
+    def name(self) -> str:
+        """The name of the configuration: the same for the same settings, and only then."""
+        settings = json.dumps(self._settings(), sort_keys=True).encode()
+        digest = blake2b(settings, digest_size=4).hexdigest()
+        task = re.sub(r"[^\w.-]+", "-", self.task)
+        return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
+
+    def _settings(self) -> dict[str, Any]:
+        """What the name is made of: not what may be spent, which changes nothing until it is gone.
+
+        Attributes that were added later are left out as long as they have their default, so that
+        what ran before keeps its name.
+        """
+        settings, usual = asdict(self), asdict(_DEFAULT)
+        settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
+        _drop(settings, usual, _ADDED)
+        _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
+        return settings
+
+    def about(self) -> dict[str, Any]:
+        """The configuration, for the files beside the trace."""
+        return {"run": self.name, **asdict(self)}
+
+    @classmethod
+    def read(cls, about: Mapping[str, Any]) -> TeamRun:
+        """The configuration that `about` tells of.
+
+        Raises:
+            SettingsError: It tells of none, or of one that has another name here.
+        """
+        try:
+            given = {f.name: about[f.name] for f in fields(cls) if _is_needed(f.name, about)}
+            given["limits"] = Limits(**given["limits"])
+            given["budget"] = Budget(**given["budget"])
+            given["profile"] = Profile(**given["profile"])
+            given["detectors"] = tuple(given["detectors"])
+            given["judging"] = Judging(**given.get("judging", {}))
+            given["means"] = tuple(given.get("means", MEANS))
+            run = cls(**given)
+            _adapter().validate_python(asdict(run))
+            name = run.name
+        except ValidationError as error:
+            raise _no_run(": ".join(first_wrong(error))) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _no_run(error) from None
+        if name != about.get("run"):
+            raise SettingsError(f"the run {about.get('run')!r} would be {name!r} here")
+        return run
+
+    @classmethod
+    def read_simulated(cls, about: Mapping[str, Any], named: Collection[str] = ()) -> TeamRun:
+        """The same, if nothing has to be imported for it because a file says so.
+
+        Args:
+            about: What the file says.
+            named: The detectors, as `module:object`, that somebody else than the file names.
+
+        Raises:
+            SettingsError: It tells of no run of simulated agents that are known here, or of one
+                that had other detectors.
+        """
+        if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
+            raise SettingsError("the run is not one of simulated agents")
+        run = cls.read(about)
+        if unnamed := [name for name in run.detectors if name not in named]:
+            raise SettingsError(
+                f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
+            )
+        return run
+
+
+MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
+"""How large a run may be; a number in a file is quickly written."""
+
+_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
+MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
+"""Options of a model that say what it may cost."""
+_ADDED_HABITS = (
+    "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
+)  # fmt: skip
+_DEFAULT = TeamRun()
+
+
+@cache
+def _adapter() -> TypeAdapter[TeamRun]:
+    return TypeAdapter(TeamRun)
+
+
+def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if settings[name] == usual[name]:
+            del settings[name]
+
+
+def _no_run(why: object) -> SettingsError:
+    return SettingsError(f"the side file describes no run of a task: {one_line(why)}")
+
+
+def _is_needed(name: str, about: Mapping[str, Any]) -> bool:
+    """Whether an attribute is read: files of before say nothing about those that were added."""
+    return name not in _ADDED or name in about

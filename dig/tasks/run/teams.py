@@ -1,0 +1,116 @@
+"""Who works on a task: simulated agents, the task's own, or those of a user's factory.
+
+`agents_are` names a way to make a team, in the files beside a trace too:
+
+- `simulated`: simulated agents, with a profile;
+- `own`: those that the task itself brings;
+- `model NAME`: general agents that a language model decides for; the options are those of
+  `dig.runtime.llm.ModelSettings`;
+- `module:object`: the user's: a mapping from names to agents, or a function that makes one from
+  those of `names`, `task`, `seed` and the options that it takes; it may be asked more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from dig._util.text import names
+from dig.errors import SettingsError
+from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
+from dig.tasks.catalogue import kind
+from dig.tasks.named import call, load
+from dig.tasks.task import Task
+
+from .team_run import MODEL, OWN, SIMULATED, TeamRun
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import Model
+
+Team = Mapping[str, Agent | AgentFunction | Policy]
+"""Agents by name; those that have a `plan` can work in virtual time."""
+
+
+def team(run: TeamRun, task: Task) -> Team:
+    """The agents of a run, by name.
+
+    Raises:
+        SettingsError: There are none of this kind; the message says what to do.
+    """
+    way, _, rest = run.agents_are.partition(" ")
+    if way in WAYS:
+        return WAYS[way](run, task, rest)
+    made = load(run.agents_are, "team")
+    if callable(made) and not isinstance(made, Mapping):
+        given = {"names": run.names, "task": task, "seed": run.seed, **run.options}
+        made = call(made, run.agents_are, **given)
+    return _checked(made, run.agents_are)
+
+
+def is_named_by_number(agents_are: str) -> bool:
+    """Whether the names of a team follow from how many there are."""
+    return agents_are != OWN and ":" not in agents_are.partition(" ")[0]
+
+
+def works_in_virtual_time(team: Team) -> bool:
+    """Whether all agents of a team have a `plan`."""
+    return all(hasattr(agent, "plan") for agent in team.values())
+
+
+def check_virtual(team: Team) -> None:
+    """Refuse a team that cannot work in virtual time.
+
+    Raises:
+        SettingsError: Somebody has no `plan`; the message says who.
+    """
+    slow = [name for name, agent in team.items() if not hasattr(agent, "plan")]
+    if slow:
+        raise SettingsError(f"real time is needed by {names(slow)}; leave --virtual out")
+
+
+def in_real_time(agent: Agent | AgentFunction | Policy, speed: float) -> Agent | AgentFunction:
+    """An agent that really takes the time that it thinks, on a clock that goes `speed` times."""
+    if hasattr(agent, "plan"):
+        return Thinking(cast("Policy", agent), speed)
+    return agent
+
+
+def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
+    agent = kind(run.task).agent
+    if agent is None:
+        raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
+    return dict.fromkeys(run.names, agent(run.seed, run.profile))
+
+
+def _own(run: TeamRun, task: Task, rest: str) -> Team:
+    return _checked(getattr(task, "team", None), run.task)
+
+
+def _model(run: TeamRun, task: Task, rest: str) -> Team:
+    from dig.runtime.llm import Model, ModelAgent, ModelSettings  # slow to import
+    from dig.tasks.general_agent import GeneralBrief
+
+    try:
+        settings = ModelSettings(rest, **run.options)
+    except TypeError as error:
+        raise SettingsError(f"the options of a model are wrong: {error}") from None
+    brief = GeneralBrief(getattr(task, "goal", None))
+    return dict.fromkeys(run.names, ModelAgent(Model(settings), brief))
+
+
+def models(team: Team) -> list[Model]:
+    """The language models that members of a team ask, each once."""
+    return list(dict.fromkeys(agent.model for agent in team.values() if hasattr(agent, "model")))
+
+
+def _checked(made: Any, name: str) -> Team:
+    if not isinstance(made, Mapping) or not made:
+        raise SettingsError(f"{name!r} has no team: no mapping from names to agents")
+    return made
+
+
+WAYS: Mapping[str, Callable[[TeamRun, Task, str], Team]] = MappingProxyType(
+    {SIMULATED: _simulated, OWN: _own, MODEL: _model}
+)
+"""How a team is made, by the first word of `agents_are`; the third argument is the rest of it."""

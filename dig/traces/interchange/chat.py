@@ -1,0 +1,183 @@
+"""A conversation as a run: what activations and fates there must have been between its messages.
+
+A message log knows neither. The rules by which they are supplied are in docs/interchange.md, and
+each that was needed is told as a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from dig.graph.records import Fate, Record, Run
+
+from .scribe import Guesses, Scribe
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a log.
+
+    Attributes:
+        line: Where it stands, counted from 1.
+        id: Its id.
+        sender: Who sent it; ``None``: it came from outside.
+        to: Whom it was sent to; ``None`` among them: the outside.
+        us: When, in microseconds since the first one.
+        reply_to: The ids of what it answers; ``None``: the log does not say.
+        type: What sort of message it is.
+        payload: What it says.
+    """
+
+    line: int
+    id: str
+    sender: str | None
+    to: tuple[str | None, ...]
+    us: int
+    reply_to: tuple[str, ...] | None
+    type: str
+    payload: Any
+
+
+def as_run(path: Path, messages: Sequence[Message], guesses: Guesses) -> list[Record]:
+    """The records of a conversation; what had to be supplied is added to the guesses.
+
+    Args:
+        path: Where it was read from; gives the run its name.
+        messages: In order of time, with ids that are used once.
+        guesses: Gets what was guessed.
+    """
+    chat = _Chat(path.stem, messages, guesses)
+    for _, turn in groupby(messages, _turn_of):
+        chat.take(list(turn))
+    return chat.finish(path.name)
+
+
+def _turn_of(message: Message) -> object:
+    """Messages in a row for which this is equal come from one activation."""
+    alone = message.id if None in message.to else None  # an answer is its activation's sole output
+    return message.sender, message.us, message.reply_to, alone
+
+
+class _Chat:
+    """Writes one turn after the other."""
+
+    def __init__(self, name: str, messages: Iterable[Message], guesses: Guesses) -> None:
+        messages = list(messages)
+        people = dict.fromkeys(
+            name for m in messages for name in (m.sender, *m.to) if name is not None
+        )
+        guesses.note("all agents were there from the beginning to the end")
+        guesses.note("the run is a session, and its agents remember what they have seen")
+        guesses.note("a message reached everybody it was for as soon as it was sent")
+        run = Run(0, 0, name, tuple(people), session=True, memory=True)
+        self._scribe = Scribe(run, guesses)
+        self._guesses = guesses
+        self._taken = {message.id for message in messages}
+        self._turns = 0
+
+    def take(self, turn: Sequence[Message]) -> None:
+        """One or several messages that were sent together."""
+        self._scribe.at(turn[0].us)
+        if turn[0].sender is None:
+            for message in turn:
+                self._emit(message, None)
+                self._deliver(message)
+            return
+        wanted = self._wanted(turn[0])
+        activation = self._new_id()
+        inputs = self._scribe.start(activation, turn[0].sender)
+        if wanted is None:
+            if inputs:
+                self._guesses.note(
+                    "a message that does not say what it replies to used all that had reached "
+                    "its sender and was not used yet", turn[0].id,
+                )  # fmt: skip
+            wanted = list(inputs)
+        fates = [Fate(event, "consume") for event in inputs if event in wanted]
+        self._guesses.note("an activation began and ended when its message was sent")
+        if len(turn) > 1:
+            self._guesses.note(
+                "messages sent at the same time in reply to the same come from one activation",
+                "+".join(message.id for message in turn),
+            )
+        self._scribe.end(activation, fates, [message.id for message in turn])
+        for message in turn:
+            self._emit(message, activation)
+        for message in turn:
+            self._deliver(message)
+
+    def finish(self, source: str) -> list[Record]:
+        """The whole trace."""
+        self._guesses.note("the run ended with its last message")
+        h = self._scribe.graph.history
+        has_answer = any(self._scribe.graph.is_accepted(event) for event in h.event_ids)
+        self._scribe.finish("submitted" if has_answer else "stopped")
+        return self._scribe.records(source)
+
+    def _emit(self, message: Message, by: str | None) -> None:
+        is_answer = _is_answer(message)
+        if None in message.to and not is_answer:
+            self._guesses.note(
+                "a message to the outside is an answer only if an agent sent it to nobody else",
+                message.id,
+            )
+        to = () if is_answer else _agents(message)
+        more = {} if message.payload is None else {"payload": message.payload}
+        self._scribe.emit(message.id, by, to, message.type, final=is_answer, **more)
+
+    def _deliver(self, message: Message) -> None:
+        if _is_answer(message):
+            self._guesses.note("a message to the outside is an answer, and was accepted")
+            self._scribe.deliver(message.id, None)
+        for name in _agents(message):
+            self._scribe.deliver(message.id, name)
+
+    def _wanted(self, message: Message) -> list[str] | None:
+        """What a message replies to, in front of its sender; ``None``: that is not known."""
+        if message.reply_to is None or message.sender is None:
+            return None
+        known = [event for event in message.reply_to if self._can_see(event, message)]
+        return known or None
+
+    def _can_see(self, event: str, message: Message) -> bool:
+        graph = self._scribe.graph
+        if graph.history.event(event) is None:
+            self._guesses.note(
+                "a reply to what was not sent before was taken for one that says nothing",
+                message.id,
+            )
+            return False
+        sender = message.sender or ""
+        if event in graph.agents[sender].buffer:
+            return True
+        if graph.event(event).final:
+            self._guesses.note(
+                "a reply to an answer was taken for one that says nothing", message.id
+            )
+            return False
+        self._guesses.note(
+            "what a sender replied to but did not have (any more) was shown to it again",
+            f"{event} for {message.id}",
+        )
+        self._scribe.redirect(event, [*graph.event(event).flight, sender])
+        self._scribe.deliver(event, sender)
+        return True
+
+    def _new_id(self) -> str:
+        while True:
+            self._turns += 1
+            name = f"turn-{self._turns}"
+            if name not in self._taken:
+                return name
+
+
+def _agents(message: Message) -> tuple[str, ...]:
+    return tuple(name for name in message.to if name is not None)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.sender is not None and message.to == (None,)

@@ -1,0 +1,159 @@
+"""A stored run in the formats of other programs: a table of writers by name.
+
+A writer takes an `Export` and yields pieces of text. To add a format, add a line to `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dig._util.text import safe_text
+from dig.errors import SettingsError, TraceError
+from dig.graph.records import Record
+from dig.graph.views import GraphView
+from dig.traces.journal.reader import read_graph, read_records
+
+if TYPE_CHECKING:
+    from dig.traces.otel.stored import SpanFormat
+
+# What XML 1.0 cannot say at all, and the backslash that stands for it.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\")
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is to be exported.
+
+    Attributes:
+        path: The trace or run directory.
+        at: Logical time of the graph that is wanted; ``None``: the end.
+        cleaned: Whether only productive edges and what they touch are wanted.
+        service_per_agent: For spans: whether each agent is a service of its own.
+    """
+
+    path: Path
+    at: int | None = None
+    cleaned: bool = False
+    service_per_agent: bool = False
+
+    def view(self) -> GraphView:
+        """The graph.
+
+        Raises:
+            TraceError: The trace cannot be read, or has no record at that time.
+        """
+        graph = read_graph(self.path)
+        if self.at is not None and self.at > graph.t:
+            reason = f"there is no record {self.at}; the last one is {graph.t}"
+            raise TraceError(self.path, None, reason)
+        return GraphView(graph, self.at, self.cleaned)
+
+    def records(self) -> Iterator[Record]:
+        """The records, for formats that show more than the graph.
+
+        Raises:
+            TraceError: The trace cannot be read; the line is named.
+        """
+        return read_records(self.path)
+
+
+Writer = Callable[[Export], Iterator[str]]
+
+
+def writer(name: str) -> Writer:
+    """The writer of a format.
+
+    Raises:
+        SettingsError: There is no such format; the message names those that there are.
+    """
+    if name not in FORMATS:
+        known = f"{', '.join(FORMATS)}; and otlp, which is sent"
+        raise SettingsError(f"there is no format {name!r} of a file; known are: {known}")
+    return FORMATS[name]
+
+
+def node_link(export: Export) -> Iterator[str]:
+    """Node-link data of networkx, edges under the key `edges`: what `graph --json` prints."""
+    yield json.dumps(export.view().node_link()) + "\n"
+
+
+def graphml(export: Export) -> Iterator[str]:
+    """GraphML, with the attributes of the node-link data.
+
+    XML has no way to write control characters; they, and backslashes, become escapes.
+    """
+    import networkx as nx
+
+    view = export.view()
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from((_xml(node), _all_xml(keys)) for node, keys in view.nodes())
+    graph.add_edges_from((_xml(s), _xml(t), _all_xml(keys)) for s, t, keys in view.edges())
+    for line in nx.generate_graphml(graph):
+        yield line + "\n"
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _all_xml(keys: dict[str, Any]) -> dict[str, Any]:
+    return {key: _xml(value) if isinstance(value, str) else value for key, value in keys.items()}
+
+
+def dot(export: Export) -> Iterator[str]:
+    """Graphviz: activations are boxes, events ellipses, and what is not productive is dashed."""
+    view = export.view()
+    yield "digraph dig {\n  rankdir=LR;\n"
+    for node, keys in view.nodes():
+        if keys["kind"] == "activation":
+            label, shape = f"{keys['agent']}\n{node}", "box"
+        else:
+            label, shape = (
+                f"{node}\n{keys['type']}",
+                "doubleoctagon" if keys["final"] else "ellipse",
+            )
+        yield f"  {_quoted(node)} [label={_quoted(label)}, shape={shape}];\n"
+    for source, target, keys in view.edges():
+        style = ""
+        if keys["kind"] == "delivery" and keys.get("fate") != "consume":
+            style = f" [label={_quoted(keys.get('fate', 'sees'))}, style=dashed]"
+        yield f"  {_quoted(source)} -> {_quoted(target)}{style};\n"
+    yield "}\n"
+
+
+def _quoted(text: str) -> str:
+    """A string of the DOT language that says just this text."""
+    shown = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "\\n".join(safe_text(line) for line in shown.split("\n")) + '"'
+
+
+def spans(kind: SpanFormat) -> Writer:
+    """A format of the whole run as spans (docs/jaeger.md)."""
+
+    def write(export: Export) -> Iterator[str]:
+        from dig.traces.otel.settings import content_of_environment
+        from dig.traces.otel.stored import export_text
+
+        if export.at is not None or export.cleaned:
+            raise SettingsError(f"{kind} shows a whole run; --at and --cleaned are for graphs")
+        yield from export_text(
+            export.path, kind, content=content_of_environment(),
+            service_per_agent=export.service_per_agent,
+        )  # fmt: skip
+
+    return write
+
+
+FORMATS: dict[str, Writer] = {
+    "graphml": graphml,
+    "node-link": node_link,
+    "dot": dot,
+    "otlp-json": spans("otlp-json"),
+    "jaeger": spans("jaeger"),
+    "perfetto": spans("perfetto"),
+}

@@ -1,0 +1,105 @@
+"""What other programs recorded, as a trace: the table of formats that can be read.
+
+A reader takes the path and the text of a file, and returns records and what it had to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from dig.errors import JournalError, RecordError, SettingsError, TraceError
+from dig.graph.records import Record
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.json_text import parse
+from dig.traces.journal.reader import TRACE
+
+from .message_log import read_log
+from .reference import SCHEMA, read_reference
+from .scribe import Guesses
+
+MOST_BYTES = 256 * 1024 * 1024
+"""The largest file that is read; it is held in memory as a whole."""
+
+Reader = Callable[[Path, str], tuple[list[Record], Guesses]]
+
+READERS: dict[str, Reader] = {
+    "dig-graph": read_reference,
+    "log": read_log,
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was imported.
+
+    Attributes:
+        format: The format that it was in.
+        records: The trace.
+        guesses: What had to be guessed, each kind once.
+    """
+
+    format: str
+    records: list[Record]
+    guesses: Guesses
+
+
+def import_file(path: Path, format: str | None = None) -> Imported:
+    """Read what another program recorded.
+
+    Args:
+        path: The file.
+        format: One of `READERS`; ``None``: as the file looks.
+
+    Raises:
+        SettingsError: There is no such format.
+        TraceError: The file cannot be read, or is not of this format.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    name = format or ("dig-graph" if _is_reference(text) else "log")
+    if name not in READERS:
+        raise SettingsError(f"there is no format {name!r}; known are: {', '.join(READERS)}")
+    records, guesses = READERS[name](path, text)
+    return Imported(name, records, guesses)
+
+
+def save(imported: Imported, out: Path) -> Path:
+    """Write an imported trace; returns its path.
+
+    Args:
+        imported: The trace.
+        out: A file, if it ends in `.jsonl`; else a run directory, which is made.
+
+    Raises:
+        JournalError: It cannot be written, or is there already.
+    """
+    path = out if out.suffix == ".jsonl" else out / TRACE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot make {path.parent}: {error.strerror or error}") from None
+    with closing(Journal(path)) as journal:
+        for record in imported.records:
+            journal(record)
+    return path
+
+
+def _is_reference(text: str) -> bool:
+    if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return False
+    try:
+        whole = parse(text, finite=False)
+    except (ValueError, RecordError):
+        return False
+    return isinstance(whole, dict) and whole.get("schema") == SCHEMA

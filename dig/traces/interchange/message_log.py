@@ -1,0 +1,203 @@
+"""A plain log of messages (who, to whom, when, in reply to what), as CSV, JSON or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dig._util.json_values import plain
+from dig.errors import PayloadError, RecordError, TraceError
+from dig.graph.records import SYSTEM, Record, micros
+from dig.traces.journal.json_text import parse
+
+from .chat import Message, as_run
+from .scribe import Guesses
+
+OUTSIDE = ("", "environment", "user", "human", "outside")
+EVERYBODY = ("*", "all", "everybody", "broadcast")
+_KEYS = {
+    "id": ("id", "message_id"),
+    "sender": ("from", "sender", "who"),
+    "to": ("to", "recipients", "recipient"),
+    "at": ("at", "time", "timestamp", "when", "ts"),
+    "reply_to": ("reply_to", "in_reply_to", "parent"),
+    "type": ("type",),
+    "payload": ("content", "payload", "text", "message"),
+}
+
+
+def read_log(path: Path, text: str) -> tuple[list[Record], Guesses]:
+    """The records of a message log, and what was guessed.
+
+    Raises:
+        TraceError: It is no message log; the line (or the number of the message) is named.
+    """
+    guesses = Guesses()
+    messages = _messages(path, text, guesses)
+    if not messages:
+        raise TraceError(path, None, "holds no message")
+    return as_run(path, messages, guesses), guesses
+
+
+# --- reading ---
+
+
+def _messages(path: Path, text: str, guesses: Guesses) -> list[Message]:
+    rows = list(_rows(path, text))
+    times = [_time(path, line, row, guesses) for line, row in rows]
+    known = [time for time in times if time is not None]
+    base = min(known, default=0.0)
+    people = _people(path, rows)
+    messages: list[Message] = []
+    last = base
+    for (line, row), time in zip(rows, times, strict=True):
+        if time is None:
+            guesses.note("a message without a time came when the one before it did", f"line {line}")
+        last = last if time is None else time
+        messages.append(_message(path, line, row, micros(last - base), people, guesses))
+    if any(a.us > b.us for a, b in pairwise(messages)):
+        guesses.note("the messages were not in order of time, and were sorted")
+        messages.sort(key=lambda message: message.us)
+    _check_ids(path, messages)
+    return messages
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Messages as mappings, with the line or number of each."""
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    if start in ("[", "{"):
+        yield from _json_rows(path, text.lstrip("\ufeff"))
+        return
+    try:
+        reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff")), strict=True)
+        for row in reader:
+            if None in row:
+                raise TraceError(path, reader.line_num, "has more columns than the first line")
+            yield reader.line_num, {str(k).strip().lower(): v for k, v in row.items()}
+    except csv.Error as error:
+        raise TraceError(path, reader.line_num, f"is no CSV: {error}") from None
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        whole = parse(text, "what begins here", finite=False)
+        rows = whole.get("messages", [whole]) if isinstance(whole, dict) else whole
+    except RecordError as error:
+        raise TraceError(path, 1, str(error)) from None
+    except json.JSONDecodeError:
+        rows = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                rows += [parse(line, finite=False)] if line.strip() else []
+            except json.JSONDecodeError as error:
+                raise TraceError(path, number, f"is no JSON: {error.msg}") from None
+            except RecordError as error:
+                raise TraceError(path, number, str(error)) from None
+    if not isinstance(rows, list):
+        raise TraceError(path, None, "`messages` must be a list")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise TraceError(path, number, "a message must be a JSON object")
+        yield number, row
+
+
+def _get(row: Mapping[str, Any], key: str) -> Any:
+    return next((row[k] for k in _KEYS[key] if row.get(k) not in (None, "")), None)
+
+
+def _time(path: Path, line: int, row: Mapping[str, Any], guesses: Guesses) -> float | None:
+    value = _get(row, "at")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            reason = f"{str(value)[:40]!r} is no time; write seconds, or ISO 8601"
+            raise TraceError(path, line, reason) from None
+        if moment.tzinfo is None:
+            guesses.note("a time without a zone is in UTC")
+            moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp()
+    if not abs(seconds) < 1e12:
+        raise TraceError(path, line, f"{str(value)[:40]!r} is no time that makes sense")
+    return seconds
+
+
+def _names(value: Any) -> list[str]:
+    """The names in a cell or a list; several in a cell stand between `;`."""
+    if isinstance(value, list):
+        return [str(one).strip() for one in value]
+    return [one.strip() for one in str(value or "").split(";")]
+
+
+def _people(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> list[str]:
+    """Everybody who sends or receives, by order of appearance, but for the outside."""
+    found: dict[str, None] = {}
+    for line, row in rows:
+        for one in (*_names(_get(row, "sender")), *_names(_get(row, "to"))):
+            if one == SYSTEM:
+                raise TraceError(path, line, "`system` can be nobody's name here")
+            if one.lower() not in (*OUTSIDE, *EVERYBODY):
+                found[one] = None
+    return list(found)
+
+
+def _message(
+    path: Path, line: int, row: Mapping[str, Any], us: int, people: list[str], guesses: Guesses
+) -> Message:
+    if not any(key in row for key in _KEYS["sender"]):
+        raise TraceError(path, line, f"says not who sent it (`{'`, `'.join(_KEYS['sender'])}`)")
+    (sender, *more) = _names(_get(row, "sender"))
+    if more:
+        raise TraceError(path, line, "has more than one sender")
+    is_outside = sender.lower() in OUTSIDE
+    name = _get(row, "id")
+    if name is None:
+        guesses.note("messages without an id are called by their line: m1, m2, ...")
+    replies = _get(row, "reply_to")
+    try:
+        payload = plain(_get(row, "payload"))
+    except PayloadError as error:
+        raise TraceError(path, line, str(error)) from None
+    return Message(
+        line, f"m{line}" if name is None else str(name), None if is_outside else sender,
+        _recipients(row, sender, people, guesses), us,
+        None if replies is None else tuple(one for one in _names(replies) if one),
+        str(_get(row, "type") or "message"), payload,
+    )  # fmt: skip
+
+
+def _recipients(
+    row: Mapping[str, Any], sender: str, people: list[str], guesses: Guesses
+) -> tuple[str | None, ...]:
+    found: dict[str | None, None] = {}
+    for one in _names(_get(row, "to")):
+        if not one:
+            guesses.note("a message to nobody in particular went to all who appear in the log")
+            found.update(dict.fromkeys(name for name in people if name != sender))
+        elif one.lower() in EVERYBODY:
+            guesses.note("a message to everybody went to all who appear in the log")
+            found.update(dict.fromkeys(name for name in people if name != sender))
+        else:
+            found[None if one.lower() in OUTSIDE else one] = None
+    return tuple(found)
+
+
+def _check_ids(path: Path, messages: Iterable[Message]) -> None:
+    seen: dict[str, int] = {}
+    for message in messages:
+        if message.id == SYSTEM:
+            raise TraceError(path, message.line, "`system` can be nobody's id")
+        if message.id in seen:
+            reason = f"the id {message.id[:60]!r} is used in line {seen[message.id]} as well"
+            raise TraceError(path, message.line, reason)
+        seen[message.id] = message.line

@@ -1,0 +1,121 @@
+"""Writes the trace of a run that somebody else recorded, and notes what had to be guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import (
+    Deliver,
+    Emit,
+    End,
+    Fate,
+    FindingRow,
+    Finish,
+    HealRow,
+    IncidentRow,
+    Outcome,
+    Record,
+    Redirect,
+    Run,
+    Start,
+)
+
+MOST_EXAMPLES = 5
+IMPORT = "import"
+
+
+class Guesses:
+    """What was not in the source and was supplied, each kind once, with examples."""
+
+    def __init__(self) -> None:
+        self._examples: dict[str, list[str]] = {}
+
+    def note(self, what: str, example: str = "") -> None:
+        """Note a guess of some kind, and what it was made about."""
+        self._examples.setdefault(what, []).append(example)
+
+    def __iter__(self) -> Iterator[str]:
+        for what, examples in self._examples.items():
+            named = [example for example in examples if example]
+            shown = ", ".join(named[:MOST_EXAMPLES])
+            more = len(named) - MOST_EXAMPLES
+            yield what + (f": {shown}" if named else "") + (f" and {more} more" if more > 0 else "")
+
+
+class Scribe:
+    """Appends records that follow from each other; its graph knows where everything is.
+
+    Attributes:
+        graph: The graph up to now.
+        guesses: What had to be guessed.
+    """
+
+    def __init__(self, run: Run, guesses: Guesses) -> None:
+        self.graph = InteractionGraph()
+        self.guesses = guesses
+        self._records: list[Record] = []
+        self._us = 0
+        self._write(run)
+
+    def at(self, us: int) -> None:
+        """What comes happens at this moment, or, if that is past, at the latest one."""
+        self._us = max(self._us, us)
+
+    def emit(self, event: str, by: str | None, to: Sequence[str], type: str, **more: Any) -> None:
+        """An event comes into being."""
+        self._write(Emit(*self._stamp(), event, by, tuple(to), type, **more))
+
+    def deliver(self, event: str, to: str | None) -> None:
+        """An event reaches an agent, or the environment."""
+        self._write(Deliver(*self._stamp(), event, to))
+
+    def redirect(self, event: str, to: Sequence[str]) -> None:
+        """An event is sent to others."""
+        self._write(Redirect(*self._stamp(), event, tuple(to)))
+
+    def start(self, activation: str, agent: str) -> tuple[str, ...]:
+        """An agent is activated; returns what it is shown."""
+        inputs = tuple(self.graph.agents[agent].buffer)
+        self._write(Start(*self._stamp(), activation, agent, inputs))
+        return inputs
+
+    def end(
+        self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None
+    ) -> None:
+        """An activation ends; its outputs must be emitted next."""
+        self._write(End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error))
+
+    def healed(
+        self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
+    ) -> None:
+        """Somebody raised something, and did something about it."""
+        found = FindingRow(*self._stamp(), pattern, None, subject, {})
+        self._write(found)
+        self._write(HealRow(*self._stamp(), found.t, action, event, **more))
+
+    def finish(self, outcome: Outcome) -> None:
+        """The run ends."""
+        self._write(Finish(*self._stamp(), outcome))
+
+    def records(self, source: str) -> list[Record]:
+        """The trace: the run, what is to be said of its source, and everything else."""
+        first, *others = self._records
+        told = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
+        said = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(told, 1)]
+        return [first, *said, *(_later(record, len(said)) for record in others)]
+
+    def _stamp(self) -> tuple[int, int]:
+        return self.graph.t + 1, self._us
+
+    def _write(self, record: Record) -> None:
+        self.graph.apply(record)
+        self._records.append(record)
+
+
+def _later(record: Record, by: int) -> Record:
+    if isinstance(record, HealRow):
+        return replace(record, t=record.t + by, finding=record.finding + by)
+    return replace(record, t=record.t + by)

@@ -1,0 +1,106 @@
+"""The lines of a journal: what a trace has, and a hash chain that finds damage to the line.
+
+A journal's line is that of its record with further keys, which a plain reader ignores: `journal`
+in the first one, `blobs` where a large payload lies beside the trace, and in every line, last,
+`chain`: a BLAKE2b checksum of the line and of all before it. It is compared byte by byte, so a
+flipped bit anywhere in a line is found. It guards against accidents, not against somebody who
+writes the checksums anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b, sha256
+from typing import Any
+
+from dig.graph.codec import dumps, encode, to_row
+from dig.graph.records import Emit, Finish, Record
+
+HEADER = "journal"
+CHAIN = "chain"
+BLOBS = "blobs"
+VERSION = 1
+
+LARGE = 64 * 1024
+"""A payload that is longer as JSON, in bytes, lies beside the trace."""
+
+_OPEN, _CLOSE = b',"chain":"', b'"}\n'
+_DIGEST = 16
+_SEAL = len(_OPEN) + 2 * _DIGEST + len(_CLOSE)
+
+
+class Chain:
+    """The checksums of a journal's lines, one after the other."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        """Begin before the first line."""
+        self._last = b""
+
+    def seal(self, text: bytes) -> bytes:
+        """The line for a JSON object: with its checksum, and a newline."""
+        body = text[:-1]
+        self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
+        return body + _OPEN + self._last.hex().encode() + _CLOSE
+
+    def fits(self, line: bytes) -> bool:
+        """Whether a line is whole, and the one that was written after those before it."""
+        body, end = line[:-_SEAL], line[-_SEAL:]
+        digest = blake2b(self._last + body, digest_size=_DIGEST).digest()
+        if end != _OPEN + digest.hex().encode() + _CLOSE:
+            return False
+        self._last = digest
+        return True
+
+
+def bare(line: bytes) -> str:
+    """A line as text, without its checksum and newline."""
+    at = len(line) - _SEAL
+    text = line[:at] + b"}" if line[at : at + len(_OPEN)] == _OPEN else line
+    return text.decode("utf-8", "replace").rstrip("\n")
+
+
+def is_journal(first: Mapping[str, Any]) -> bool:
+    """Whether the JSON object of a first line begins a journal; else it begins a plain trace.
+
+    Either of two keys will do, so that damage to one does not make it pass for a plain trace.
+    """
+    return HEADER in first or CHAIN in first
+
+
+class Lines:
+    """Records as the lines of one journal.
+
+    Attributes:
+        blobs: Large payloads of the latest line as JSON, by their hash.
+    """
+
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        """Begin with the first line; `header` is what it says about how the run is made."""
+        self._header: dict[str, Any] | None = {"version": VERSION, **header}
+        self._chain = Chain()
+        self.blobs: dict[str, bytes] = {}
+
+    def line(self, record: Record) -> bytes:
+        """The next line, with its newline."""
+        text = encode(record)
+        self.blobs = {}
+        if len(text) > LARGE and isinstance(record, Emit | Finish):
+            text = self._lightened(record) or text
+        if self._header is not None:
+            text = f'{text[:-1]},"{HEADER}":{dumps(self._header)}}}'
+            self._header = None
+        return self._chain.seal(text.encode("ascii"))
+
+    def _lightened(self, record: Emit | Finish) -> str | None:
+        """A record without its large payload, if it has one."""
+        row = to_row(record)
+        key = "payload" if isinstance(record, Emit) else "answer"
+        data = dumps(row.get(key)).encode("ascii")
+        if len(data) <= LARGE:
+            return None
+        name = sha256(data).hexdigest()
+        del row[key]
+        self.blobs = {name: data}
+        return dumps({**row, BLOBS: {key: name}})

@@ -1,0 +1,288 @@
+"""A run directory, and the journal in it: every record is written before its effect happens.
+
+    runs/<execution id>/
+        trace.dig.jsonl       the trace, one record a line, with a hash chain; the truth
+        trace.dig.jsonl.000002    goes on after it, once it is full (see `dig.traces.journal.segments`)
+        blobs/<sha256>.json   payloads of more than 64 KiB, which the trace names
+        trace.dig.jsonl.unreplayable   is there if the run went on although the disk was full
+        side.json             what is no part of the trace: when, where and with what it ran
+        result.json           how it ended
+
+Equal seeds give equal traces, so what differs between two executions (date, versions, machine)
+stands in the side file. Files are readable by their owner only. What each level of durability
+promises is in docs/journal.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import sys
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from dig._version import __version__
+from dig.errors import SettingsError
+from dig.graph.records import Record
+from dig.runtime.group_commit import Durability
+
+from .appending import Appending, Write, check_size
+from .chain import BLOBS, Lines
+from .files import DiskFull as DiskFull
+from .files import cannot, is_full, make_directory, mark, read_file, sync_file, write_file
+from .reader import TRACE
+
+SIDE = "side.json"
+RESULT = "result.json"
+UNREPLAYABLE = ".unreplayable"
+
+SEGMENT_BYTES = 256 * 1024 * 1024
+"""How large a trace's file in a run directory becomes: about a million records."""
+
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+class Journal:
+    """Writes records to a trace file, one write each, before it returns.
+
+    What was written survives a crash of this process. It is a `Sink`: hand it to a monitor; and
+    a `Durable`: hand it to a bus, too, if what was written is to be synced before its effect.
+
+    Attributes:
+        path: The file; the first one, if there are several.
+        durability: What it survives before its effect happens.
+        unreplayable_from: The first record that did not fit on the disk, if the run went on.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        header: Mapping[str, Any] | None = None,
+        durability: Durability = "process",
+        disk_full: DiskFull = "stop",
+        segment_bytes: int | None = None,
+        write: Write = os.write,
+    ) -> None:
+        """Make the file.
+
+        Args:
+            path: Where.
+            header: What its first line says about how the run is made, plain JSON; a replay and
+                a fork read it (`Setup.described`).
+            durability: `process`, `effects` or `power`.
+            disk_full: What happens when a record does not fit: `stop` the run, or `continue` it
+                without a journal.
+            segment_bytes: How large the file may become before the journal goes on in a next one;
+                ``None``: it stays one file.
+            write: Writes some bytes to a file descriptor, and says how many.
+
+        Raises:
+            JournalError: It cannot be made, is there already, or is locked by another process.
+            SettingsError: No file is so small.
+        """
+        self.path = path
+        self.durability = durability
+        self.unreplayable_from: int | None = None
+        self._disk_full = disk_full
+        self._lines = Lines(header or {})
+        self._records = 0
+        self._synced = -1  # records that are on the disk; -1: nor is the file's name
+        self._blobs: deque[Path] = deque()  # not synced yet
+        self._syncing = Lock()
+        self._broken: OSError | None = None
+        try:
+            self._files = Appending(path, segment_bytes, write)
+        except OSError as error:
+            raise cannot("make", path, error) from None
+
+    def __call__(self, record: Record) -> None:
+        """Write one record.
+
+        Raises:
+            JournalError: It cannot be written, because the disk is full for instance.
+        """
+        if self.unreplayable_from is not None:
+            return
+        line = self._lines.line(record)
+        try:
+            for name, data in self._lines.blobs.items():
+                self._keep(name, data)
+            self._files.append(line)
+        except OSError as error:
+            if self._disk_full == "stop" or not is_full(error):
+                raise cannot("write", self._files.current, error) from None
+            self._go_on_without(record.t)
+            return
+        self._records += 1
+
+    def sync(self) -> None:
+        """Block until all that was written is on the disk; from any thread.
+
+        Raises:
+            JournalError: The disk has failed; after that nobody can tell what is on it.
+        """
+        with self._syncing:
+            written = self._records
+            if self._broken is not None:
+                raise cannot("sync", self.path, self._broken)
+            if written == self._synced:
+                return
+            try:
+                self._sync_files()
+            except OSError as error:
+                self._broken = error
+                raise cannot("sync", self.path, error) from None
+            self._synced = written
+
+    def close(self) -> None:
+        """Close the file; twice does no harm."""
+        self._files.close()
+
+    def _sync_files(self) -> None:
+        """Sync what is new, by name: another thread may be going on to the next file."""
+        current = self._files.current  # first: if it is full by now, it is synced twice
+        blobs, full = _taken(self._blobs), _taken(self._files.full)
+        for path in (*blobs, *full):
+            sync_file(path)
+        sync_file(current, _sync)
+        if blobs:
+            sync_file(self.path.parent / BLOBS)
+        if blobs or full or self._synced < 0:
+            sync_file(self.path.parent)
+
+    def _keep(self, name: str, data: bytes) -> None:
+        """Write a payload beside the trace, unless an equal one is there already."""
+        folder = self.path.parent / BLOBS
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = folder / f"{name}.json"
+        if not path.exists():
+            write_file(path, data)
+            self._blobs.append(path)
+
+    def _go_on_without(self, t: int) -> None:
+        """Mark the trace: the run goes on after its last record, and nobody can replay that."""
+        mark(self.path.with_name(self.path.name + UNREPLAYABLE))
+        self.unreplayable_from = t
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How a run is kept.
+
+    Attributes:
+        durability: What of it is synced before it takes effect.
+        disk_full: Whether it goes on when something does not fit on the disk.
+        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
+    """
+
+    durability: Durability = "process"
+    disk_full: DiskFull = "stop"
+    segment_bytes: int | None = SEGMENT_BYTES
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: No file is so small.
+        """
+        check_size(self.segment_bytes)
+
+
+KEEPING = Keeping()
+"""How a run is kept, if nothing else is said."""
+
+
+class RunDirectory:
+    """The directory of one execution.
+
+    Attributes:
+        path: The directory; its name is the execution id.
+        journal: The trace in it, open for writing.
+    """
+
+    def __init__(
+        self,
+        parent: Path,
+        about: Mapping[str, Any],
+        *,
+        header: Mapping[str, Any] | None = None,
+        keeping: Keeping = KEEPING,
+    ) -> None:
+        """Make a directory for a new execution below `parent`, with its side file.
+
+        Args:
+            parent: Where runs are kept; made if it is missing.
+            about: What the side file says besides date, durability, versions and machine.
+            header: What the journal's first line says besides the record.
+            keeping: How it is kept; a `durability` other than `process` is for the directory, and
+                the files beside the trace, too.
+
+        Raises:
+            JournalError: It cannot be made.
+        """
+        now = datetime.now(UTC)
+        execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self.path = parent / execution
+        self._is_synced = keeping.durability != "process"
+        try:
+            make_directory(self.path, synced=self._is_synced)
+        except OSError as error:
+            raise cannot("make", self.path, error) from None
+        said = {"execution": execution, "began": now.isoformat(), **about}
+        self._write(SIDE, {**said, "durability": keeping.durability, **_machine()})
+        self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
+
+    def write_result(self, result: Mapping[str, Any]) -> Path:
+        """Write `result.json`, whole or not at all; returns its path.
+
+        Raises:
+            JournalError: It cannot be written.
+        """
+        return self._write(RESULT, result)
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> Path:
+        path = self.path / name
+        try:
+            text = f"{json.dumps(content, indent=2)}\n"
+            write_file(path, text.encode(), synced=self._is_synced)
+        except OSError as error:
+            raise cannot("write", path, error) from None
+        return path
+
+
+def _taken(paths: deque[Path]) -> list[Path]:
+    """What is in a queue, taken out of it, while others may be putting more into it."""
+    return [paths.popleft() for _ in range(len(paths))]
+
+
+def read_side(run: Path) -> dict[str, Any]:
+    """The side file of a run directory.
+
+    Raises:
+        SettingsError: There is none, or it cannot be read.
+    """
+    try:
+        side = json.loads(read_file(run / SIDE))
+    except OSError as error:
+        raise SettingsError(f"{run / SIDE} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{run / SIDE} is not JSON: {error}") from None
+    if not isinstance(side, dict):
+        raise SettingsError(f"{run / SIDE} is no JSON object")
+    return side
+
+
+def _machine() -> dict[str, str]:
+    return {
+        "dig": __version__,
+        "python": platform.python_version(),
+        "platform": sys.platform,
+    }

@@ -1,0 +1,87 @@
+"""JSON from outside: strict, of bounded depth, and nothing in it is more than data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from math import isinf
+from typing import Any, NoReturn
+
+from dig._util.json_values import MOST_DEPTH
+from dig.errors import RecordError
+
+MOST_BYTES = 17 * 1024 * 1024
+"""The longest line that is read: an event of 16 MiB and what stands around it."""
+
+MOST_LEVELS = MOST_DEPTH + 4
+"""How deep what is read may be nested: the deepest payload, and what stands around it."""
+
+
+def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
+    """A JSON value as it stands in a text.
+
+    Not taken, although some readers would: `NaN` and `Infinity`, numbers that Python has no number
+    for, a key that stands twice in an object, and what is nested deeper than `MOST_LEVELS`. Half a
+    surrogate pair stays what it is; whoever writes it out writes it escaped.
+
+    Args:
+        text: The text.
+        what: What it is called in errors.
+        finite: Whether to look for numbers that are none; without, who takes the value does, and
+            can tell where in it they are.
+
+    Raises:
+        json.JSONDecodeError: It is no JSON.
+        RecordError: It is JSON that is not taken; the message says why.
+    """
+    try:
+        value = (_FINITE if finite else _ANY)(text)
+    except json.JSONDecodeError:
+        raise
+    except RecordError as reason:
+        raise RecordError(f"{what} holds {reason}") from None
+    except RecursionError:
+        raise RecordError(f"{what} is nested too deeply") from None
+    except ValueError as error:  # a number with more digits than Python turns into an int
+        raise RecordError(f"{what} holds a number that cannot be read: {error}") from None
+    # To count is cheap, and few texts hold so many.
+    if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
+        raise RecordError(f"{what} is nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, dict | list)
+        ]
+    return bool(level)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise RecordError(f"{name}, which is not JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if isinf(value):
+        raise RecordError(f"the number {text[:20]}, which is too large")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise RecordError(f"an object in which the key {twice[:60]!r} stands twice")
+    return row
+
+
+_FINITE = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_float, parse_constant=_no_constant
+).decode
+_ANY = json.JSONDecoder(object_pairs_hook=_object).decode

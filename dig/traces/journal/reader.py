@@ -1,0 +1,278 @@
+"""Reading trace files: strict, line by line, with the line in every error."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dig.detectors.finding import Finding
+from dig.detectors.watch import Watch
+from dig.errors import DamageError, RecordError, RuleError, TraceError
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Finish, Limits, Record, Run
+
+from .blobs import read_blobs
+from .chain import BLOBS, CHAIN, Chain, is_journal
+from .files import open_file
+from .json_text import MOST_BYTES as MOST_BYTES
+from .json_text import parse
+from .segments import TRACE as TRACE
+from .segments import fault, first_segment, later_segments, missing, segment_path
+from .segments import trace_path as trace_path
+
+
+def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
+    """Read the records of a trace (file or run directory), one a line, over all of its segments.
+
+    The hash chain of a journal is checked on the way. A part of a line at its end, which a crash
+    or a writer at work leaves there, is not read.
+
+    Args:
+        path: Where.
+        payloads: Whether to read large payloads that lie beside the trace; without, they are
+            ``None``, and may be missing.
+
+    Raises:
+        TraceError: A file is missing or cannot be read, or a line is no record, or damaged; file
+            and line are named.
+    """
+    for line in read_lines(path):
+        yield record_of(line, payloads=payloads)
+
+
+class Line(NamedTuple):
+    """One line of a trace.
+
+    Attributes:
+        text: The line, with its newline.
+        row: The JSON object in it.
+        file: The file in which it stands.
+        number: Its number there, counted from 1.
+    """
+
+    text: bytes
+    row: dict[str, Any]
+    file: Path
+    number: int
+
+
+def record_of(line: Line, *, payloads: bool = True) -> Record:
+    """The record in a line of a trace; see `read_records`.
+
+    Raises:
+        TraceError: There is none in it.
+    """
+    try:
+        row = line.row
+        if payloads and BLOBS in row:
+            row = {**row, **read_blobs(line.file.parent, row[BLOBS])}
+        return decode(row)
+    except RecordError as error:
+        raise TraceError(line.file, line.number, str(error)) from None
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Read the lines of a trace; see `read_records`.
+
+    Raises:
+        TraceError: A file is missing or cannot be read, or a line is no JSON object, or damaged.
+    """
+    tail = Tail(path)
+    yield from tail.read()
+    if tail.number == 0:
+        raise TraceError(tail.path, None, "is empty; a trace begins with a record of kind `run`")
+
+
+class Tail:
+    """The lines of a trace that may still be growing, each read once.
+
+    Attributes:
+        path: The trace file; the first one, if there are several.
+        number: How many lines were read.
+        is_journal: Whether the first of them begins a journal.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Begin before the first line.
+
+        Args:
+            path: The trace file or run directory.
+        """
+        self.path = trace_path(path)
+        self.number = 0
+        self.is_journal = False
+        self._chain = Chain()
+        self._is_finished = False
+        self._segment = 1
+        self._begin(self.path)
+
+    def _begin(self, file: Path) -> None:
+        self._file = file
+        self._before = self.number  # lines in the files before this one
+        self._at = 0  # the first byte that was not read
+        self._is_open = False  # the latest line had no newline
+
+    def read(self, *, is_growing: bool = False) -> Iterator[Line]:
+        """Read the lines that were not read yet.
+
+        Args:
+            is_growing: Whether a part of a line may stand at the end of any trace: it is left
+                for the next time. If not, only a journal may have one.
+
+        Raises:
+            TraceError: A file is missing, cannot be read, or is shorter than what was read of it,
+                or a line is no JSON object, or damaged.
+        """
+        while True:
+            following = segment_path(self.path, self._segment + 1)
+            is_full = following.is_file()  # seen before the end is: nothing comes after that
+            yield from self._read_file(is_growing, is_full)
+            if is_full:
+                self._segment += 1
+                self._begin(following)
+            elif not self._goes_on(following):
+                return
+
+    def _goes_on(self, following: Path) -> bool:
+        """Whether a next segment has come meanwhile.
+
+        Raises:
+            TraceError: It is missing, since later ones are there.
+        """
+        strays = [] if self._is_finished else later_segments(self.path, self._segment)
+        if not strays or following.is_file():
+            return bool(strays)
+        raise missing(self.path, self._segment + 1, kept=self.number if self.is_journal else 0)
+
+    def _read_file(self, is_growing: bool, is_full: bool) -> Iterator[Line]:
+        try:
+            with open_file(self._file) as file:
+                if os.fstat(file.fileno()).st_size < self._at:
+                    reason = "has become shorter: it is another trace now"
+                    raise TraceError(self._file, None, reason)
+                file.seek(self._at)
+                while text := file.readline(MOST_BYTES + 1):
+                    if self._is_open and not text.strip():  # the rest of a line that was taken
+                        self._at += len(text)
+                        continue
+                    is_part = not is_full and not text.endswith(b"\n") and len(text) <= MOST_BYTES
+                    if is_part and (self.is_journal or (is_growing and not _is_whole(text))):
+                        return
+                    yield self._take(text)
+        except FileNotFoundError:
+            raise missing(self.path, self._segment) from None
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror or error}"
+            raise TraceError(self._file, None, reason) from None
+
+    def _take(self, text: bytes) -> Line:
+        number = self.number + 1 - self._before
+        if self.is_journal:
+            self._check_chain(number, text)
+        row = _parse(self._file, number, text)
+        if self.number == 0:
+            self._check_first(row, text)
+        elif CHAIN in row and not self.is_journal:
+            raise TraceError(self.path, 1, "is damaged: the lines after it are a journal's")
+        self.number += 1
+        self._at += len(text)
+        self._is_open = not text.endswith(b"\n")
+        self._is_finished = row.get("kind") == Finish.kind
+        return Line(text, row, self._file, number)
+
+    def _check_first(self, row: dict[str, Any], text: bytes) -> None:
+        first = first_segment(self.path)
+        if first is not None and row.get("kind") != Run.kind:
+            reason = f"is only a part of a trace: name the file it begins with, {first.name}"
+            raise TraceError(self.path, None, reason)
+        if is_journal(row):
+            self.is_journal = True
+            self._check_chain(1, text)
+
+    def _check_chain(self, number: int, text: bytes) -> None:
+        if self._chain.fits(text):
+            return
+        reason = "the line is damaged"
+        if number == 1 and self._segment > 1:
+            before = segment_path(self.path, self._segment - 1).name
+            reason += f", or does not go on where {before} ends"
+        reason += ": its checksum does not fit"
+        if self.number:
+            reason += f" (--salvage keeps the {self.number} before it)"
+        raise DamageError(self._file, number, reason)
+
+
+def _is_whole(text: bytes) -> bool:
+    """Whether a last line without a newline is whole: no part of a JSON object is an object.
+
+    That of a journal is not: the newline belongs to what is sealed.
+    """
+    try:
+        return not is_journal(parse_row(text))
+    except RecordError:
+        return False
+
+
+def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
+    try:
+        return parse_row(text)
+    except RecordError as error:
+        raise TraceError(path, number, str(error)) from None
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The JSON object of one line of a trace file.
+
+    Raises:
+        RecordError: It is none; the message says why.
+    """
+    if len(line) > MOST_BYTES:
+        raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
+    try:
+        row = parse(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"the line is not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise RecordError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
+    if type(row) is not dict:
+        raise RecordError("a record must be a JSON object")
+    return row
+
+
+def read_graph(path: Path) -> InteractionGraph:
+    """The graph of a trace.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    watch = Watch(())
+    for _ in check_trace(path, watch):
+        pass
+    return watch.graph
+
+
+def check_trace(
+    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+) -> Iterator[Finding]:
+    """What detectors find in a stored trace, in order, each as soon as the graph has it.
+
+    Args:
+        path: The trace file or run directory.
+        watch: A fresh watch with the detectors.
+        limits: Changes the thresholds that the trace was made with.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    for number, record in enumerate(read_records(path, payloads=False), 1):
+        if isinstance(record, Run):
+            record = replace(record, limits=limits(record.limits))
+        try:
+            yield from watch.feed(record)
+        except RuleError as error:
+            raise fault(trace_path(path), number, str(error)) from None

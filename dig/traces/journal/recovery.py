@@ -1,0 +1,216 @@
+"""After a crash: the end of a journal that is no whole record is set aside, and reported.
+
+What a crash leaves is a torn tail: part of a line, without its newline, at the end of the last
+segment. It is moved to a file beside it, so nothing is lost and the trace is what a reader wants.
+Damage in the middle is not touched unless that is asked for (`salvage`); then all from the damaged
+line on is moved, later segments as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from dig._util.text import counted
+from dig.errors import JournalError, RecordError, TraceError
+
+from .chain import Chain, is_journal
+from .files import MODE, cannot, open_file, sync_file
+from .locking import is_abandoned, is_being_written
+from .reader import MOST_BYTES, parse_row, trace_path
+from .segments import later_segments, segments
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """What was moved out of a journal.
+
+    Attributes:
+        path: The file from whose end it was taken, or after which it was.
+        files: Where it is now, in order.
+        bytes: How much it is.
+        line: The damaged line with which it begins, in `path`; ``None``: it begins with none.
+        records: How many records the journal has now.
+        what: What it is, in words.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    bytes: int
+    line: int | None
+    records: int
+    what: str
+
+    @property
+    def where(self) -> str:
+        """The names of the files in which it is now."""
+        further = len(self.files) - 1
+        return self.files[0].name + (f" and {counted(further, 'further file')}" if further else "")
+
+    def __str__(self) -> str:
+        """In a sentence."""
+        return (
+            f"{self.path}: {self.what} ({self.bytes} bytes) was set aside in {self.where}; "
+            f"{self.records} whole records are left"
+        )
+
+
+def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
+    """Move what is no whole record out of a journal; ``None`` if there is nothing to move.
+
+    A plain trace, and a journal that is still being written, are left alone.
+
+    Args:
+        path: The journal or its run directory.
+        salvage: Give up what follows a damaged line or a missing segment, too.
+
+    Raises:
+        TraceError: Not even the first line is whole.
+        JournalError: It cannot be moved.
+    """
+    path = trace_path(path)
+    try:
+        if not _needs_care(path, salvage) or is_being_written(path):
+            return None
+        whole = _whole(path)
+        left = whole.file.stat().st_size - whole.end
+        size = left + sum(file.stat().st_size for file in whole.later)
+    except OSError:
+        return None  # whoever reads it will say what is wrong with it
+    is_torn = left > 0 and not (whole.is_damaged or whole.later)
+    if not (is_torn or (salvage and (left or whole.later))):
+        return None
+    if not whole.records:
+        raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
+    if whole.file.is_symlink():  # what it leads to may be anything, and is not ours to cut
+        raise JournalError(f"cannot write {whole.file}: it is a link; recover the file itself")
+    line = whole.lines + 1 if left and not is_torn else None
+    what = "a torn last record" if is_torn else "what follows a missing file"
+    what = f"line {line} and what follows" if line else what
+    return SetAside(whole.file, _set_aside(whole, left), size, line, whole.records, what)
+
+
+def is_cut_off(path: Path) -> bool:
+    """Whether a trace without an end gets no more records: a journal that nobody writes.
+
+    Of a plain trace nobody can tell.
+    """
+    path = trace_path(path)
+    try:
+        with open_file(path) as file:
+            first = parse_row(file.readline(MOST_BYTES + 1))
+    except (OSError, RecordError):
+        return False
+    return is_journal(first) and is_abandoned(path)
+
+
+def _needs_care(first: Path, salvage: bool) -> bool:
+    """Whether it is a journal, and does not end with the end of a line (or may be damaged)."""
+    with open_file(first) as file:
+        try:
+            row = parse_row(file.readline(MOST_BYTES + 1))
+        except RecordError:
+            return False
+    *_, last = segments(first)
+    return is_journal(row) and (salvage or _is_torn(last))
+
+
+def _is_torn(path: Path) -> bool:
+    with open_file(path) as file:
+        if not file.seek(0, os.SEEK_END):  # the next segment was made, and nothing written to it
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+class _Whole(NamedTuple):
+    """The longest valid prefix of a journal.
+
+    Attributes:
+        file: The segment in which it ends.
+        end: After how many bytes of it.
+        lines: After how many lines of it.
+        records: How many records the prefix has, over all segments.
+        is_damaged: Whether a whole line follows, in the same segment, that is damaged.
+        later: The segments after that one.
+    """
+
+    file: Path
+    end: int
+    lines: int
+    records: int
+    is_damaged: bool
+    later: list[Path]
+
+
+def _whole(first: Path) -> _Whole:
+    chain, whole = Chain(), _Whole(first, 0, 0, 0, False, [])
+    for number, path in enumerate(segments(first), 1):
+        end, lines, is_damaged = _whole_lines(path, chain)
+        later = later_segments(first, number)
+        whole = _Whole(path, end, lines, whole.records + lines, is_damaged, later)
+        if end < path.stat().st_size:
+            break
+    return whole
+
+
+def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
+    """How many bytes and lines of a segment are whole, and whether a damaged line follows."""
+    end = lines = 0
+    with open_file(path) as file:
+        while text := file.readline(MOST_BYTES + 1):
+            if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
+                break
+            if not chain.fits(text):
+                return end, lines, True
+            end += len(text)
+            lines += 1
+    return end, lines, False
+
+
+def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
+    """Move what is not whole; the last file first, so that it can be gone on with after a crash."""
+    moved: list[Path] = []
+    for path in reversed(whole.later):
+        aside, file = _beside(path)
+        os.close(file)
+        try:
+            path.replace(aside)
+        except OSError as error:
+            raise cannot("move", path, error) from None
+        moved.insert(0, aside)
+    return (_cut(whole.file, whole.end), *moved) if left else tuple(moved)
+
+
+def _cut(path: Path, end: int) -> Path:
+    """Move all from a byte on to a new file; a crash in between leaves it in both."""
+    aside, copy = _beside(path)
+    try:
+        with path.open("r+b") as file, open(copy, "wb") as torn:
+            file.seek(end)
+            shutil.copyfileobj(file, torn, 1 << 20)
+            torn.flush()
+            os.fsync(torn.fileno())
+            sync_file(path.parent)
+            file.truncate(end)
+        sync_file(path)
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    return aside
+
+
+def _beside(path: Path) -> tuple[Path, int]:
+    """A new file beside another one, for what is moved out of it; open for writing."""
+    for number in count():
+        aside = path.with_name(f"{path.name}.torn{f'.{number}' if number else ''}")
+        try:
+            return aside, os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise cannot("make", aside, error) from None
+    raise AssertionError("there is always a next number")

@@ -1,0 +1,123 @@
+"""The files of one trace: a journal that grows for long goes on in further ones.
+
+    trace.dig.jsonl           the first, after which the others are called
+    trace.dig.jsonl.000002    goes on where the first one ends
+    trace.dig.jsonl.000003
+
+Nothing but the file changes from one *segment* to the next: numbers, chain and payloads go on. So
+the files, one after the other, are the trace, byte for byte, and a trace that never grew so long
+is the first file alone. Nothing is written to a segment any more once there is a next one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from dig._util.text import counted
+from dig.errors import TraceError
+
+from .files import open_file
+
+TRACE = "trace.dig.jsonl"
+"""The file of a run directory in which its trace begins."""
+
+_LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
+
+
+def trace_path(path: Path) -> Path:
+    """The trace file that is meant: a run directory stands for the trace in it."""
+    return path / TRACE if path.is_dir() else path
+
+
+def is_run(path: Path) -> bool:
+    """Whether a directory is that of a run, be it one whose first segments are gone."""
+    return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
+
+
+def segment_path(first: Path, number: int) -> Path:
+    """Where a segment is, counted from 1, of the trace that begins in a file."""
+    return first if number == 1 else first.with_name(f"{first.name}.{number:06}")
+
+
+def segments(first: Path) -> Iterator[Path]:
+    """The files of a trace, in order: the first one, and others as far as none is missing."""
+    yield first
+    for number in count(2):
+        path = segment_path(first, number)
+        if not path.is_file():  # it may be a pipe, which would not be read to an end
+            return
+        yield path
+
+
+def later_segments(first: Path, number: int) -> list[Path]:
+    """The segments that there are after one, in order, even if some in between are missing."""
+    found = [int(match[2]) for name in _names(first.parent) if (match := _of(first, name))]
+    return [segment_path(first, other) for other in sorted(found) if other > number]
+
+
+def first_segment(path: Path) -> Path | None:
+    """The file in which a trace begins, if the name of this one is that of a later segment."""
+    match = _LATER.fullmatch(path.name)
+    return path.with_name(match[1]) if match and _of(path.with_name(match[1]), path.name) else None
+
+
+def fault(first: Path, number: int, reason: str) -> TraceError:
+    """The error that says what is wrong with a line of a trace, counted over all of its files."""
+    files = [*segments(first)]
+    for file in files[:-1]:
+        lines = _count_lines(file)
+        if number <= lines:
+            return TraceError(file, number, reason)
+        number -= lines
+    return TraceError(files[-1], number, reason)
+
+
+def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
+    """The error that says that a segment is not there, and what is.
+
+    Args:
+        first: The file in which the trace begins, or should.
+        number: Which one is missing.
+        kept: How many records before it can be kept.
+    """
+    path, folder = segment_path(first, number), first.parent
+    if later := later_segments(first, number):
+        reason = f"is missing: {later[0].name} is there, and goes on after it; put it back"
+        if kept:
+            reason += f" (--salvage keeps the {kept} records before it)"
+        return TraceError(path, None, reason)
+    if os.path.lexists(path):
+        return TraceError(path, None, "is no file that can be read")
+    if first.name != TRACE or not folder.is_dir():
+        return TraceError(path, None, f"cannot be read: {os.strerror(errno.ENOENT)}")
+    if runs := sum(is_run(folder / name) for name in _names(folder)):
+        what = f"is no run, but a directory of {counted(runs, 'run')}: name one of them"
+        return TraceError(folder, None, f"{what} (`digmon runs` lists them)")
+    return TraceError(folder, None, f"is no run: there is no {TRACE} in it")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _of(first: Path, name: str) -> re.Match[str] | None:
+    """The name of a later segment of a trace, if it is one."""
+    match = _LATER.fullmatch(name)
+    is_one = match and int(match[2]) > 1 and name == segment_path(first, int(match[2])).name
+    return match if is_one else None
+
+
+def _count_lines(path: Path) -> int:
+    with suppress(OSError), open_file(path) as file:
+        return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
+    return 0

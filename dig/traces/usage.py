@@ -1,0 +1,46 @@
+"""What a run cost: the sums of what its activations tell as `usage`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from dig.graph.records import End, Finish, Record
+
+
+class Costs:
+    """Adds up usage, whatever it is measured in.
+
+    Attributes:
+        sums: The sum of each figure, by its key.
+    """
+
+    def __init__(self) -> None:
+        self.sums: Counter[str] = Counter()
+
+    def __call__(self, record: Record) -> None:
+        """Take a record into account."""
+        if isinstance(record, End | Finish):
+            self._add(record.usage)
+
+    def _add(self, usage: object) -> None:
+        if isinstance(usage, Mapping):
+            for key, value in usage.items():
+                if is_number(value):
+                    self.sums[key] += value
+                else:
+                    self._add(value)
+
+
+def tokens(sums: Mapping[str, float]) -> float | None:
+    """The tokens in some costs, whatever their source calls them; ``None`` if there are none."""
+    for keys in (("total_tokens",), ("input_tokens", "output_tokens"),
+                 ("prompt_tokens", "completion_tokens")):  # fmt: skip
+        if any(key in sums for key in keys):
+            return sum(sums.get(key, 0) for key in keys)
+    return None
+
+
+def is_number(value: object) -> bool:
+    """Whether something is an amount."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

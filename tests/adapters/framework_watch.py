@@ -1,0 +1,122 @@
+"""A framework's team under a session whose time is virtual, and what it left in it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import anyio
+
+from dig.adapters import Attached, Session
+from dig.detectors import standard, standard_healers
+from dig.graph.records import HealRow, IncidentRow
+from dig.runtime.host import Setup
+from tests.helpers import Recorder
+
+from .harness import Scenario
+from .watching import Watched as Live
+
+
+class Watched:
+    """Wraps teams, one after the other, and remembers the session and records of the last.
+
+    Attributes:
+        adapter: The module that wraps them.
+        more: Further arguments of the session.
+        options: Those of the adapter.
+    """
+
+    adapter: Any
+
+    def __init__(
+        self, mode: Any = "observe", setup: Setup | None = None, *, strict: bool = True,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.mode = mode
+        self.now = 0.0
+        self.strict = strict
+        self.more: dict[str, Any] = {}
+        self.setup = setup or Setup(detectors=standard, healers=standard_healers)
+        self.options = options
+        self.records = Recorder()
+        self.attached: Attached | None = None
+
+    def __call__(self, team: Any) -> Any:
+        plan = self.adapter.plan(team, **self.options)
+        self.records = Recorder()
+        self.session = Session(
+            plan.agents, self.setup, mode=self.mode, capabilities=plan.capabilities,
+            veto=plan.veto, on_note=plan.on_note, clock=self.clock, keeps_time=False,
+            strict=self.strict, **{"sink": self.records, **self.more},
+        )  # fmt: skip
+        self.attached = plan.attach(self.session)
+        return self.attached.team
+
+    def detach(self) -> None:
+        """Give the team back what is its own."""
+        if self.attached is not None:
+            self.attached.restore()
+
+    def ticking(self, asked: Scenario) -> Scenario:
+        """The same, and time makes itself felt while a team is asked."""
+
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                self.session.tick()
+
+        async def drive(team: Any) -> Any:
+            keeper = asyncio.ensure_future(keep_time())
+            try:
+                return await asked.drive(team)
+            finally:
+                keeper.cancel()
+
+        return Scenario(asked.name, asked.build, drive)
+
+    def clock(self) -> float:
+        """The loop's time; when there is no loop any more, the last there was."""
+        with suppress(RuntimeError):
+            self.now = anyio.current_time()
+        return self.now
+
+    @property
+    def patterns(self) -> list[str]:
+        return [finding.pattern for finding in self.session.findings]
+
+    def healed(self) -> list[str]:
+        return [record.action for record in self.records if isinstance(record, HealRow)]
+
+    def incidents(self) -> list[str]:
+        return [record.what for record in self.records if isinstance(record, IncidentRow)]
+
+    def must_be_sound(self) -> None:
+        """Whoever reads the trace finds in it what was found live, and nothing lost."""
+        Live(self.session, self.records).must_be_sound()
+
+    def leaves_nothing_open(self) -> bool:
+        """Whether no turn, buffer, reservation or instance is left over, and nothing went wrong."""
+        seen, monitored = self.session.statistics(), self.session.monitor.graph
+        return (
+            (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
+            and not monitored.activations
+            and not any(agent.buffer or agent.incoming for agent in monitored.agents.values())
+            and set(monitored.agents) >= set(monitored.run.agents)
+            and not any("#" in name for name in monitored.agents)
+        )
+
+
+class Broken:
+    """A detector, a healer, a gate, a sink, a listener: all of them broken."""
+
+    pattern = "BROKEN"
+    name = "broken"
+
+    def __call__(self, *args: Any) -> Any:
+        raise RuntimeError("planted")
+
+    detect = heal = hold = __call__
+
+    async def decide(self, *args: Any) -> Any:
+        raise RuntimeError("planted")

@@ -1,0 +1,185 @@
+"""AG2, wrapped: what is found in a team, and what becomes of it when it is healed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
+
+
+from dig.detectors import standard, standard_healers
+from dig.graph.records import Limits
+from dig.runtime.host import Setup
+
+from .ag2_teams import PAIR, Act, Team, call, says, scenario
+from .ag2_watch import Watched
+from .harness import Scenario, play
+
+
+def is_told(texts: list[str]) -> bool:
+    return any(text.startswith("[monitor]") for text in texts)
+
+
+def hand_on(to: str) -> Act:
+    """Somebody who thinks that another one is in charge, until it is told."""
+    return lambda texts, number: (
+        call("finish", summary="solved") if is_told(texts) else call("hand_to", agent=to)
+    )
+
+
+PING_PONG = {"ann": hand_on("bob"), "bob": hand_on("ann")}
+
+
+async def ask_ping_pong(team: Team) -> Any:
+    try:
+        async with asyncio.timeout(20):
+            return await team.workflow(("user", "ann"))
+    except TimeoutError:
+        return "round and round"
+
+
+def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
+    asked = scenario("ping_pong", PING_PONG, ask_ping_pong)
+    assert "round and round" in str(play(asked).returned)
+    watched = Watched("heal")
+    outcome = play(asked, watched)
+    assert "solved" in str(outcome.returned)
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+    assert "monitor" not in str(outcome.returned)  # the note is private to the agent that got it
+    watched.must_be_sound()
+
+
+def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
+    asked = scenario("ping_pong", PING_PONG, ask_ping_pong)
+    watched = Watched()
+    assert play(asked, watched) == play(asked)
+    assert set(watched.patterns) == {"ER"} and watched.healed() == []
+
+
+def test_et_an_early_answer_goes_back_and_its_agent_looks_at_it_again() -> None:
+    asked = early_team()
+    assert "half of it" in str(play(asked).returned)
+    watched = Watched("heal")
+    outcome = play(asked, watched)
+    assert "all of it" in str(outcome.returned) and "half of it" not in str(outcome.returned)
+    assert {*watched.patterns} == {"ET"} and watched.healed()[0] == "reroute"
+    watched.must_be_sound()
+
+
+def early_team() -> Scenario:
+    """Ann gives a part to Bob, who takes his time, and answers without it."""
+
+    async def give_out(part: str) -> str:
+        """Have Bob do something."""
+        team = teams[-1]
+        channel = await team.clients["ann"].open(type="conversation", target="bob")
+        await channel.send(part)
+        return "half of it"
+
+    teams: list[Team] = []
+
+    async def ann(texts: list[str], number: int) -> Any:
+        if not is_told(texts):
+            return call("give_out", part="the second half")
+        await asyncio.sleep(10)
+        return call("finish", summary="all of it")
+
+    async def bob(texts: list[str], number: int) -> Any:
+        await asyncio.sleep(5)
+        return ""
+
+    async def ask(team: Team) -> Any:
+        teams.append(team)
+        team.clients["ann"].agent.add_tool(give_out)
+        return await team.workflow(("user", "ann"))
+
+    return scenario("early", {"ann": ann, "bob": bob}, ask)
+
+
+async def ask_and_wait(team: Team) -> Any:
+    return await team.workflow(*PAIR, wait=60)
+
+
+@pytest.mark.parametrize("answer", ["", ValueError("no model")], ids=["silent", "failing"])
+def test_mc_who_has_the_floor_and_says_nothing_is_asked_again(answer: Any) -> None:
+    def ann(texts: list[str], number: int) -> Any:
+        return "Here I am" if is_told(texts) else answer
+
+    asked = scenario("silent", {"ann": ann, "bob": says("The whole")}, ask_and_wait)
+    assert play(asked).returned == "['silence']"
+    watched = Watched("heal")
+    outcome = play(watched.ticking(asked), watched)
+    assert "Here I am" in str(outcome.returned) and "The whole" in str(outcome.returned)
+    assert watched.patterns == ["MC"] and watched.healed() == ["create"]
+    assert 30 <= outcome.elapsed < 35
+    watched.must_be_sound()
+
+
+def delegating_pair(timeout: float) -> Scenario:
+    """Ann delegates while she works, and cannot take up the answer: AG2 waits for her turn."""
+
+    def ann(texts: list[str], number: int) -> Any:
+        if is_told(texts):
+            return call("finish", summary="alone then")
+        return call("delegate", target="bob", prompt="?", timeout=timeout)
+
+    async def ask(team: Team) -> Any:
+        return await team.workflow(("user", "ann"), wait=timeout + 20)
+
+    return scenario("delegating", {"ann": ann, "bob": says("Yes")}, ask)
+
+
+def test_dl_an_answer_that_its_asker_can_never_take_up_is_found_while_it_waits() -> None:
+    limits = Limits(dl_window_s=5)
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
+    watched = Watched("heal", setup)
+    asked = delegating_pair(60)
+    assert "timed out after 60" in str(play(asked).returned)
+    outcome = play(watched.ticking(asked), watched)
+    assert "alone then" in str(outcome.returned)
+    assert watched.patterns[:2] == ["DL", "ET"] and watched.healed()[:2] == ["create", "reroute"]
+    assert watched.session.findings[0].ts < 10
+    assert [*watched.session.findings[0].evidence["waiting"]] == ["ann"]
+    watched.must_be_sound()
+
+
+def twice_asked() -> Scenario:
+    """Ann has the same thing done by two, and hears of it before she answers."""
+
+    def ann(texts: list[str], number: int) -> Any:
+        if is_told(texts):
+            return "once is enough"
+        return [call("delegate", target=name, prompt="Count") for name in ("bob", "cyd")]
+
+    async def ask(team: Team) -> Any:
+        return (await team.clients["ann"].agent.ask("How many?")).body
+
+    return scenario("twice", {"ann": ann, "bob": says("Three"), "cyd": says("Three")}, ask)
+
+
+def test_rsp_the_same_thing_given_to_two_is_found_and_who_asked_is_told() -> None:
+    asked = twice_asked()
+    assert play(asked).returned == "'Three Three'"
+    watched = Watched("heal")
+    assert play(asked, watched).returned == "'once is enough'"
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> None:
+    async def ask(team: Team) -> Any:
+        knobs = {"graph": team.graph(*PAIR)}
+        channel = await team.user.open(type="workflow", target=["ann", "bob"], knobs=knobs)
+        await team.clients["bob"]._hub_client.close()
+        await team.user.send(channel.channel_id, "Go")
+        return await team.heard(channel.channel_id, 20)
+
+    asked = scenario("gone", {"ann": says("A part"), "bob": says("x")}, ask)
+    watched = Watched()
+    assert play(watched.ticking(asked), watched).returned == play(asked).returned
+    assert watched.patterns == ["OE"]
+    assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
+    watched.must_be_sound()

@@ -1,0 +1,306 @@
+"""Microsoft agent-framework, wrapped: what is found in a workflow, and what healing makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip(
+    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
+)
+
+from agent_framework import Workflow, WorkflowBuilder
+
+import dig
+from dig.detectors import standard, standard_healers
+from dig.graph.records import Limits
+from dig.runtime.host import Setup
+
+from .agent_framework_asked import ask
+from .agent_framework_teams import Parts, agents, ends, half_join, passes_on, put_out, send
+from .agent_framework_watch import Watched
+from .harness import Scenario, Script, play
+
+
+async def outputs(team: Workflow) -> Any:
+    return (await team.run("?")).get_outputs()
+
+
+async def pieces(team: Workflow) -> Any:
+    return [event.data async for event in team.run("?", stream=True) if event.type == "output"]
+
+
+def asked(build: Callable[[Script], Workflow], drive: Any = outputs) -> Scenario:
+    return Scenario(build.__name__, build, drive)
+
+
+def is_told() -> bool:
+    return bool(dig.notes())
+
+
+# --- early answers ----------------------------------------------------------------------------
+
+
+def silent_branch(script: Script) -> Workflow:
+    """A join waits for somebody who says nothing, until he is told."""
+
+    def hesitant(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.send_message("c's") if is_told() else None
+
+    p = Parts(script, a=send("go"), b=send("b's"), c=hesitant, j=ends)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+@pytest.mark.parametrize("drive", [outputs, pieces])
+def test_et_who_said_nothing_is_asked_again_while_a_join_waits_for_him(drive: Any) -> None:
+    assert play(asked(silent_branch, drive)).returned == "[]"
+    watched = Watched("heal")
+    outcome = play(asked(silent_branch, drive), watched)
+    assert outcome.returned == repr(["""["b's", "c's"] done"""])
+    assert outcome.per_agent()["b"] == play(asked(silent_branch, drive)).per_agent()["b"]
+    assert watched.patterns == ["ET"] and watched.healed() == ["reroute"]
+    watched.must_be_sound()
+
+
+def half_an_answer(script: Script) -> Workflow:
+    """One part of the work goes to nobody, since there is no edge to him."""
+
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        await ctx.send_message("a part", "bob" if is_told() else "bbo")
+        await ctx.yield_output("all" if is_told() else "half")
+
+    p = Parts(script, ann=act, bob=ends)
+    return p.build("ann").add_edge(p.ann, p.bob).build()
+
+
+def test_et_an_answer_without_a_part_that_was_lost_is_taken_back() -> None:
+    assert play(asked(half_an_answer)).returned == "['half']"
+    watched = Watched("heal")
+    assert play(asked(half_an_answer), watched).returned == "['all', 'a part done']"
+    assert {*watched.patterns} == {"ET"} and watched.healed()[0] == "reroute"
+    watched.must_be_sound()
+
+
+def test_et_what_was_streamed_stays_and_the_stream_goes_on() -> None:
+    watched = Watched("heal")
+    assert play(asked(half_an_answer, pieces), watched).returned == "['half', 'all', 'a part done']"
+
+
+def never(script: Script, most: int = 100) -> Workflow:
+    p = Parts(script, ann=send("a part", "bbo"), bob=ends)
+    return p.build("ann", max_iterations=most).add_edge(p.ann, p.bob).build()
+
+
+def test_et_who_never_learns_is_asked_again_twice_and_no_more() -> None:
+    """The limit of the base holds, and what is refused beyond it is written down."""
+    watched = Watched("heal")
+    outcome = play(asked(never), watched)
+    assert len(outcome.per_agent()["ann"]) == 3 * 2 and watched.healed().count("reroute") == 2
+    assert "downgraded" in watched.incidents()
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize(("most", "turns"), [(2, 1), (3, 2), (4, 2), (6, 3)])
+def test_et_an_answer_that_goes_back_counts_against_the_iterations(most: int, turns: int) -> None:
+    """The framework's own `max_iterations` is for the run with all that healing adds to it."""
+    watched = Watched("heal")
+    outcome = play(asked(lambda script: never(script, most)), watched)
+    assert outcome.returned == play(asked(never)).returned
+    assert len(outcome.per_agent()["ann"]) == turns * 2
+    watched.must_be_sound()
+
+
+def short(script: Script) -> Workflow:
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        if is_told():
+            await ctx.send_message("a part", "bob")
+        else:
+            await ctx.send_message("a part", "bbo")
+            await ctx.yield_output("half")
+
+    p = Parts(script, ann=act, bob=passes_on, cyd=ends)
+    built = p.build("ann", max_iterations=3).add_edge(p.ann, p.bob)
+    return built.add_edge(p.bob, p.cyd).build()
+
+
+@pytest.mark.parametrize("drive", [outputs, pieces])
+def test_et_if_the_iterations_end_after_an_answer_went_back_it_stands(drive: Any) -> None:
+    """Healing makes no run raise that would have had an answer."""
+
+    watched = Watched("heal")
+    assert play(asked(short, drive), watched).returned == "['half']"
+    assert watched.incidents() == ["bounce failed"]
+    watched.must_be_sound()
+
+
+# --- handing on, waiting, doing twice, losing -------------------------------------------------
+
+
+def ping_pong(script: Script) -> Workflow:
+    """Two agents who leave everything to each other, until they are told."""
+
+    def act(texts: list[str], number: int) -> str:
+        return "I do it" if any(text.startswith("[monitor]") for text in texts) else " "
+
+    team = agents(script, ann=act, bob=act)
+    built = WorkflowBuilder(start_executor=team["ann"], max_iterations=12)
+    for one, other in (("ann", "bob"), ("bob", "ann")):
+        built.add_edge(
+            team[one], team[other], condition=lambda said: not said.agent_response.text.strip()
+        )
+    return built.build()
+
+
+def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
+    async def texts(team: Workflow) -> Any:
+        return [one.text for one in (await team.run("?")).get_outputs()]
+
+    assert play(asked(ping_pong, texts)).raised[0][0] == "WorkflowConvergenceException"
+    watched = Watched("heal")
+    assert "I do it" in str(play(asked(ping_pong, texts), watched).returned)
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+    path = watched.session.findings[0].evidence["path"]
+    assert path == ["bob", "ann", "bob", "ann"]
+    watched.must_be_sound()
+
+
+def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
+    watched = Watched()
+    assert play(asked(ping_pong, ask), watched) == play(asked(ping_pong, ask))
+    assert set(watched.patterns) == {"ER"}
+    assert not watched.session.monitor.graph.orphans()  # what was on its way when all was over
+    watched.must_be_sound()
+
+
+def test_a_note_is_seen_by_its_agent_alone() -> None:
+    watched, script = Watched("heal"), asked(ping_pong)
+    seen = [detail for _, what, detail in play(script, watched).log if what == "sees"]
+    assert sum("[monitor]" in detail for detail in seen) == 1
+    assert "[monitor]" not in str(play(script, Watched("heal")).returned)
+
+
+def stuck_branch(script: Script) -> Workflow:
+    """A join waits for a branch that hangs, and gives up after a while by itself."""
+
+    async def hangs(given: Any, number: int, ctx: Any) -> None:
+        await asyncio.sleep(40)
+        await ctx.send_message("nothing")
+
+    def closes(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.yield_output("without c" if is_told() else f"{given}")
+
+    p = Parts(script, a=send("go"), b=send("b's"), c=hangs, j=closes)
+    built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+def ticking(watched: Watched, scenario: Scenario) -> Scenario:
+    """Time makes itself felt while a team is asked."""
+
+    async def drive(team: Any) -> Any:
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                watched.session.tick()
+
+        keeper = asyncio.ensure_future(keep_time())
+        try:
+            return await scenario.drive(team)
+        finally:
+            keeper.cancel()
+
+    return Scenario(scenario.name, scenario.build, drive)
+
+
+def test_dl_a_branch_that_hangs_is_found_while_it_does_and_the_join_is_told() -> None:
+    limits = Limits(dl_window_s=5, activation_limit_s=5)
+    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    outcome = play(ticking(watched, asked(stuck_branch)), watched)
+    assert outcome.returned == "['without c']"
+    assert watched.patterns[0] == "DL" and watched.healed()[0] == "create"
+    assert watched.session.findings[0].ts < 15
+    assert {*watched.session.findings[0].evidence["waiting"]} == {"c", "j"}
+    watched.must_be_sound()
+
+
+def twice(script: Script) -> Workflow:
+    """The same part is given to two, and who puts it together hears of that."""
+
+    def counts(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.yield_output("once" if is_told() else len(given))
+
+    p = Parts(script, a=send("Count", "b", "c"), b=send("three"), c=send("three"), j=counts)
+    built = p.build("a").add_edge(p.a, p.b).add_edge(p.a, p.c)
+    return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+
+def test_rsp_the_same_thing_sent_to_two_is_found_and_who_joins_it_is_told() -> None:
+    assert play(asked(twice)).returned == "[2]"
+    watched = Watched("heal")
+    assert play(asked(twice), watched).returned == "['once']"
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+def test_rsp_the_same_thing_sent_twice_to_one_is_work_done_twice() -> None:
+    def again(script: Script) -> Workflow:
+        p = Parts(script, a=send("Count", "b", "b"), b=put_out("three"))
+        return p.build("a").add_edge(p.a, p.b).build()
+
+    watched = Watched()
+    assert play(asked(again), watched).returned == "['three', 'three']"
+    assert watched.patterns == ["RSP"]
+    watched.must_be_sound()
+
+
+def test_branches_by_design_are_no_finding() -> None:
+    def by_design(script: Script) -> Workflow:
+        p = Parts(script, a=send("Count"), b=send("three"), c=send("three"), j=ends)
+        built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
+        return built.add_fan_in_edges([p.b, p.c], p.j).build()
+
+    watched = Watched()
+    play(asked(by_design), watched)
+    assert watched.patterns == []
+
+
+def test_oe_a_message_that_nobody_can_take_is_found_while_the_others_work() -> None:
+    def lost(script: Script) -> Workflow:
+        async def both(given: Any, number: int, ctx: Any) -> None:
+            await ctx.send_message(17)
+            await ctx.send_message("go")
+
+        async def long(given: Any, number: int, ctx: Any) -> None:
+            await asyncio.sleep(20)
+            await ctx.yield_output("done")
+
+        p = Parts(script, a=both, b=long)
+        return p.build("a").add_edge(p.a, p.b).build()
+
+    watched = Watched()
+    assert play(ticking(watched, asked(lost)), watched).returned == "['done']"
+    assert watched.patterns == ["OE", "ET"]
+    assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
+    watched.must_be_sound()
+
+
+def test_cla_what_a_join_has_kept_from_the_request_before_meets_the_next_one() -> None:
+    """The framework keeps it for the next run, without a word."""
+
+    async def ask_twice(team: Workflow) -> Any:
+        return [await outputs(team), await outputs(team)]
+
+    watched = Watched()
+    play(asked(half_join, ask_twice), watched)
+    assert watched.patterns == ["ET", "CLA", "ET"]
+    watched.must_be_sound()
+
+
+def test_executors_are_named_as_the_workflow_names_them() -> None:
+    watched = Watched()
+    play(asked(silent_branch), watched)
+    assert watched.session.monitor.graph.run.agents == ("a", "b", "c", "j", "__end__")

@@ -1,0 +1,194 @@
+"""AutoGen's runtimes, wrapped: what is found, and what becomes of it when it is healed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen_core", reason="AutoGen is not installed")
+
+from autogen_core import TopicId
+
+import dig
+from dig.detectors import standard, standard_healers
+from dig.graph.records import Emit, Limits
+from dig.runtime.host import Setup
+
+from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
+from .autogen_watch import Watched
+from .framework_watch import Broken
+from .harness import play
+
+COLLECTED: dict[str, Any] = {"outside": {"collector"}}
+
+
+async def ask_ann(net: Net) -> Any:
+    return await net.ask("ann")
+
+
+def passing_on(to: str) -> Act:
+    """Somebody who passes on what it is told, until it is told not to."""
+
+    async def act(node: Any, message: Any) -> None:
+        await node.tell("results" if dig.notes() else to, message.text)
+
+    return act
+
+
+async def tell_ann(net: Net) -> Any:
+    await net.runtime.publish_message(Tell("Go"), TopicId("ann", "default"))
+    await asyncio.sleep(30)
+    return net.heard
+
+
+def test_er_what_is_passed_round_and_round_is_worked_on_when_they_are_told() -> None:
+    asked = scenario("ping_pong", {"ann": passing_on("bob"), "bob": passing_on("ann")}, tell_ann)
+    assert play(asked).raised[0][0] == "TimeoutError"
+    watched = Watched("heal", **COLLECTED)
+    assert play(asked, watched).returned == "['Go']"
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+def test_et_an_early_answer_goes_back_where_that_is_allowed() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        if dig.notes():
+            await asyncio.sleep(5)
+            return "all of it"
+        await node.tell("bob", "the second half")
+        return "half of it"
+
+    async def bob(node: Any, message: Any) -> None:
+        await asyncio.sleep(3)
+
+    asked = scenario("early", {"ann": ann, "bob": bob}, ask_ann)
+    assert play(asked).returned == "'half of it'"
+    watched = Watched("heal", allow={"bounce"})
+    assert play(asked, watched).returned == "'all of it'"
+    assert watched.patterns == ["ET"] and watched.healed() == ["reroute"]
+    watched.must_be_sound()
+    watched = Watched("heal")
+    assert play(asked, watched).returned == "'half of it'"
+    assert watched.incidents() == ["downgraded"]
+
+
+def test_dl_agents_that_work_in_turn_and_ask_each_other_are_found_at_once() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        if message.text == "What now?":
+            return f"Bob says: {await node.ask('bob', 'You?')}"
+        return "I am busy"
+
+    async def bob(node: Any, message: Any) -> str:
+        try:
+            async with asyncio.timeout(60):
+                return str(await node.ask("ann", "And you?"))
+        except TimeoutError:
+            return "nothing, but I was told" if dig.notes() else "nothing"
+
+    setup = Setup(detectors=standard, healers=standard_healers, limits=Limits(dl_window_s=5))
+    asked = scenario("waiting", {"ann": ann, "bob": bob}, ask_ann, OneByOne)
+    assert play(asked).returned == "'Bob says: nothing'"
+    watched = Watched("heal", setup)
+    assert play(watched.ticking(asked), watched).returned == "'Bob says: nothing, but I was told'"
+    assert watched.patterns[0] == "DL" and watched.healed()[0] == "create"
+    assert watched.session.findings[0].ts < 10
+    watched.must_be_sound()
+
+
+def test_mc_who_was_told_last_is_woken_when_nobody_answers() -> None:
+    nets: list[Net] = []
+
+    async def ann(node: Any, message: Any) -> None:
+        if message.text == "Wake up":
+            await node.tell("results", "Here it is")
+
+    def deliver(agent: str, note: str) -> None:
+        message = nets[0].runtime.publish_message(Tell("Wake up"), TopicId(agent, "default"))
+        tasks.append(asyncio.ensure_future(message))
+
+    async def tell(net: Net) -> Any:
+        nets.append(net)
+        await net.runtime.publish_message(Tell("Go"), TopicId("ann", "default"))
+        await asyncio.sleep(60)
+        return net.heard
+
+    tasks: list[Any] = []
+    asked = scenario("silent", {"ann": ann}, tell)
+    watched = Watched("heal", deliver=deliver, **COLLECTED)
+    assert play(watched.ticking(asked), watched).returned == "['Here it is']"
+    assert watched.patterns == ["MC"] and watched.healed() == ["create"]
+    watched.must_be_sound()
+
+
+def test_a_deliver_that_raises_is_counted_and_reaches_no_loop() -> None:
+    async def ann(node: Any, message: Any) -> None: ...
+
+    async def tell(net: Net) -> Any:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: seen.append(context))
+        await net.runtime.publish_message(Tell("Go"), TopicId("ann", "default"))
+        await asyncio.sleep(60)
+        return net.heard
+
+    seen: list[Any] = []
+    watched = Watched("heal", strict=False, deliver=Broken(), **COLLECTED)
+    assert play(watched.ticking(scenario("silent", {"ann": ann}, tell)), watched).returned == "[]"
+    assert watched.healed() == ["create"] and watched.session.statistics().faults == 1
+    assert seen == []
+
+
+def test_rsp_the_same_question_to_two_is_found_and_who_asked_is_told() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        await node.ask("bob", "Count")
+        await node.ask("cyd", "Count")
+        return "once is enough" if dig.notes() else "twice three"
+
+    asked = scenario("twice", {"ann": ann, "bob": says("3"), "cyd": says("3")}, ask_ann)
+    assert play(asked).returned == "'twice three'"
+    watched = Watched("heal")
+    assert play(asked, watched).returned == "'once is enough'"
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+def test_oe_what_is_published_where_nobody_listens_is_found() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        await node.tell("nowhere", "A part")
+        await asyncio.sleep(15)
+        return "I have told them" if not dig.notes() else "nobody listens"
+
+    watched = Watched()
+    asked = scenario("unheard", {"ann": ann}, ask_ann)
+    assert play(watched.ticking(asked), watched) == play(asked)
+    assert watched.patterns[0] == "OE"
+    assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
+    watched.must_be_sound()
+
+
+def test_notes_can_be_put_into_messages() -> None:
+    async def ann(node: Any, message: Any) -> None:
+        await node.tell("results" if "pass it on" in message.text else "bob", message.text)
+
+    def annotate(message: Tell, notes: tuple[str, ...]) -> Tell:
+        return Tell(f"{message.text}: {notes[-1]}")
+
+    asked = scenario("ping_pong", {"ann": ann, "bob": passing_on("ann")}, tell_ann)
+    watched = Watched("heal", annotate=annotate, **COLLECTED)
+    assert "Do not pass it on again" in str(play(asked, watched).returned)
+    watched.must_be_sound()
+
+
+def test_what_is_said_to_the_outside_beside_an_answer_is_told_and_is_no_answer() -> None:
+    async def ann(node: Any, message: Any) -> str:
+        await node.tell("results", "A word in between")
+        return "the answer"
+
+    watched = Watched(**COLLECTED)
+    asked = scenario("beside", {"ann": ann}, ask_ann)
+    assert play(asked, watched) == play(asked)
+    said = [record for record in watched.records if isinstance(record, Emit) and record.by]
+    assert [one.type for one in said if not one.to] == ["notice", "solution"]
+    assert watched.patterns == []
+    watched.must_be_sound()

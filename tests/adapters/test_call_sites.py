@@ -1,0 +1,225 @@
+"""A fault at every place where a wrapper calls the monitor, or what a user has handed in.
+
+The places are read from the code; each is made to fail when it is passed for the
+first time, and for the last.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from dig import Budget, Limits
+from dig.adapters import Session
+from dig.adapters.base import calls, session, steps, turn
+from dig.adapters.base import holds as holding
+from dig.adapters.base import instances as seats
+from dig.adapters.plain import adapter as plain
+from dig.monitor.recorder import Ledger
+from tests.helpers import Recorder, backends
+
+from .test_faults import Boom, Flags, Healing, Keeper, note
+from .watching import setup_of
+
+MODULES = (calls, holding, plain, seats, session, steps, turn)
+CALLED = ("step", "ask", "guard")
+Site = tuple[str, int, int]  # file, first and last line
+
+
+def sites() -> Iterator[Site]:
+    """Every call of `step`, `ask` and `guard` in the parts of a wrapper."""
+    for module in MODULES:
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and _name(node.func) in CALLED:
+                if ast.unparse(node.func) == "self._holding.ask":
+                    continue  # no request to the monitor
+                yield str(module.__file__), node.lineno, node.end_lineno or node.lineno
+
+
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+class Failing:
+    """Makes the call number `at` of `step`, `ask`, `guard` or the ledger's `write` fail.
+
+    Attributes:
+        passed: Where the calls came from, in order.
+    """
+
+    def __init__(self, at: int, *, after: bool) -> None:
+        self.at = at
+        self.after = after
+        self.passed: list[tuple[str, int]] = []
+
+    def some(self) -> set[int]:
+        """The numbers of the first and the last call from each place."""
+        numbers = {place: number for number, place in enumerate(self.passed, 1)}
+        return {*numbers.values(), *(self.passed.index(place) + 1 for place in numbers)}
+
+    def around(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(itself: Any, do: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            self.passed.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self.passed) != self.at:
+                return real(itself, do, *args, **kwargs)
+            if name == "write":
+                real(itself, do)
+                raise Boom
+
+            def fail(*given: Any, **named: Any) -> Any:
+                if self.after:
+                    do(*given, **named)
+                raise Boom
+
+            return real(itself, fail, *args, **kwargs)
+
+        return call
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in CALLED:
+                patch.setattr(steps.Steps, name, self.around(name, getattr(steps.Steps, name)))
+            patch.setattr(Ledger, "write", self.around("write", Ledger.write))
+            yield
+
+
+def make_team() -> dict[str, Any]:
+    """Calls at once, to further agents, passed on, cancelled, of oneself; and exceptions."""
+    team: dict[str, Any] = {}
+
+    async def ann(question: str) -> Any:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(team["bob"], "1")
+            tasks.start_soon(team["bob"], "2")
+        answers = [await team[name]("3") for name in ("bob", "cyd", "dan")]
+        with anyio.move_on_after(0.05):
+            await team["bob"]("4")
+        with pytest.raises(KeyError):
+            await team["bob"]("fail")
+        return answers
+
+    async def bob(task: str) -> str:
+        await anyio.sleep(0.1)
+        if task == "fail":
+            raise KeyError(task)
+        return task
+
+    async def cyd(task: str) -> str:
+        answer: str = await team["dan"](task)
+        return answer
+
+    async def dan(task: str) -> str:
+        return task if task.endswith("!") else str(await team["dan"](f"{task}!"))
+
+    team.update(ann=ann, bob=bob, cyd=cyd, dan=dan)
+    return team
+
+
+ANSWERS = ["3", "3!", "3!"]
+
+
+async def decide() -> Any:
+    await anyio.sleep(0.01)
+    return ()
+
+
+async def use(failing: Failing, options: dict[str, Any]) -> None:
+    """A team that is used in all ways, with a fault somewhere, does as without a monitor."""
+    team = make_team()
+    gates = [Keeper(decide)] if options["mode"] == "heal" else []
+    setup = setup_of(
+        detectors=lambda: [Flags()], healers=lambda: {"RSP": Healing(note)}, gates=gates,
+        budget=Budget(99, 99, 99), limits=Limits(dl_window_s=5.0),
+    )  # fmt: skip
+    plan = plain.plan(team, annotate=lambda args, kwargs, notes: (args, kwargs))
+    watching = Session(
+        plan.agents, setup, capabilities=plan.capabilities, sink=Recorder(), keeps_time=False,
+        clock=anyio.current_time, on_finding=lambda found: None, veto=plan.veto,
+        on_note=lambda agent, said: None, **options,
+    )  # fmt: skip
+    attached = plan.attach(watching)
+    with failing.in_place(), anyio.fail_after(100):
+        assert await team["ann"]("?") == ANSWERS
+        with pytest.raises(KeyError, match="fail"):
+            await team["bob"]("fail")
+        with anyio.move_on_after(0.05) as scope:
+            await team["ann"]("?")
+        assert scope.cancelled_caught
+        await by_hand(watching)
+        attached.restore()
+        watching.close()
+    assert await team["ann"]("?") == ANSWERS
+
+
+async def by_hand(watching: Session) -> None:
+    """What a wrapper of one's own says: it never hears of a fault."""
+    first, second = (watching.request("!", "ann", "problem") for _ in range(2))
+    async with watching.activation("ann", [first]) as one:
+        one.keep(second)
+        one.listen()
+        one.send("go", watching.reserve("bob"))
+        one.receive()
+        one.wait_for(0)
+        one.waits()
+        one.emit("notice", "cyd")
+        one.submit({"answer": object()} if one.seat else None)
+    third = watching.request("!", "ann")
+    with pytest.raises(ValueError, match="no"):
+        async with watching.activation("ann", [third], retried=True):
+            raise ValueError("no")
+    watching.begin("cyd").send("nonsense", [3])  # type: ignore[list-item]
+    watching.unreserve(watching.reserve("dan"))
+    watching.redirect(third, "cyd", "again")
+    watching.seats_of(third)
+    watching.is_held(third)
+    watching.incident("said", "something")
+    watching.tick()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching._holding, "released", broken)
+        await watching.released(third)
+    watching.guard(lambda: None, otherwise=None)
+    watching._say("ann", "said by healing")
+
+
+async def broken(event: str) -> None:
+    raise Boom
+
+
+def run(failing: Failing, mode: str) -> None:
+    name, options = backends()["asyncio"]()
+    anyio.run(use, failing, {"mode": mode}, backend=name, backend_options=options)
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_wherever_a_call_fails_the_team_does_the_same(mode: str, after: bool) -> None:
+    """Results, exceptions and cancellation are those of the team alone, and nothing hangs."""
+    whole = Failing(0, after=after)
+    run(whole, mode)
+    for at in sorted(whole.some()):
+        run(Failing(at, after=after), mode)
+
+
+def test_no_call_site_is_left_out() -> None:
+    """Every place that the code has is passed by these runs, and so is made to fail there."""
+    passed: set[tuple[str, int]] = set()
+    for mode, at in (("observe", 0), ("heal", 0), ("heal", 4)):  # 4: the first request fails
+        failing = Failing(at, after=False)
+        run(failing, mode)
+        passed |= {*failing.passed}
+    left_out = [
+        f"{file}:{first}"
+        for file, first, last in sites()
+        if not any(where == file and first <= line <= last for where, line in passed)
+    ]
+    assert left_out == []

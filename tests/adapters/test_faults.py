@@ -1,0 +1,317 @@
+"""Whatever fails in here, the team gets its results and its exceptions: one test a call site."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import anyio
+import pytest
+
+from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
+from dig.adapters import Session
+from dig.adapters.base.watchdog import Timekeeper
+from dig.adapters.plain import adapter as plain
+from dig.detectors.interventions import Inject
+from dig.detectors.protocols import Detector
+from dig.graph.records import Emit
+from dig.monitor.recorder import Ledger
+from tests.helpers import Recorder
+
+from .watching import Clock, setup_of
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+
+class Boom(Exception):
+    """What a part raises."""
+
+
+def boom(*args: Any, **kwargs: Any) -> Any:
+    raise Boom
+
+
+def make_team() -> dict[str, Any]:
+    team: dict[str, Any] = {}
+
+    async def ann(question: str) -> list[Any]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(team["bob"], "quick")
+            await anyio.sleep(0.1)
+        answers = [await team["bob"]("2"), await team["cyd"]("2")]
+        try:
+            await team["bob"]("fail")
+        except KeyError as error:
+            answers.append(repr(error))
+        return answers
+
+    async def bob(task: str) -> str:
+        await anyio.sleep(0.1)
+        if task == "fail":
+            raise KeyError(task)
+        return f"bob {task}"
+
+    async def cyd(task: str) -> str:
+        return f"cyd {task}"
+
+    team.update(ann=ann, bob=bob, cyd=cyd)
+    return team
+
+
+ANSWERS = ["bob 2", "cyd 2", "KeyError('fail')"]
+
+
+class Fails:
+    """A detector that fails in some way."""
+
+    pattern = "FAILS"
+
+    def __init__(self, fail: Callable[..., Any]) -> None:
+        self.fail = fail
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        result: Iterable[Finding] = self.fail()
+        return result
+
+
+class FailingClock(Fails):
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        return ()
+
+    def deadline(self, graph: InteractionGraph) -> int | None:
+        result: int | None = self.fail()
+        return result
+
+    def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
+        return ()
+
+
+class Flags:
+    """Finds something about every event."""
+
+    pattern = "RSP"
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        if isinstance(record, Emit):
+            yield Finding("RSP", record.t, record.us, {"event": record.event}, {})
+
+
+class Healing:
+    """A healer made of a function."""
+
+    def __init__(self, heal: Callable[..., Any] = lambda graph, finding: ()) -> None:
+        self.heal = heal
+
+
+class Keeper:
+    """A gate that keeps everything."""
+
+    name = "keeper"
+
+    def __init__(self, decide: Callable[..., Any], hold: Callable[..., Any] | None = None) -> None:
+        self._decide = decide
+        self._hold = hold
+
+    def hold(self, graph: InteractionGraph, event: Pending) -> Hold | None:
+        return Hold(1.0) if self._hold is None else self._hold()
+
+    async def decide(self, event: Pending) -> Any:
+        return await self._decide() if self._decide is not boom else boom()
+
+
+async def for_ever() -> None:
+    await anyio.sleep_forever()
+
+
+async def nonsense() -> Any:
+    return ["fly"]
+
+
+def note(graph: InteractionGraph, finding: Finding) -> Iterable[Inject]:
+    yield Inject(finding.subject["event"], "look!")
+
+
+def flagged(*others: Detector) -> dict[str, Any]:
+    return {"detectors": lambda: [Flags(), *others], "budget": Budget(100, 100, 100)}
+
+
+PARTS: dict[str, dict[str, Any]] = {
+    "a detector raises": {"detectors": lambda: [Fails(boom)]},
+    "a detector returns nonsense": {"detectors": lambda: [Fails(lambda: ["?"])]},
+    "a detector returns nothing": {"detectors": lambda: [Fails(lambda: None)]},
+    "a detector's clock raises": {"detectors": lambda: [FailingClock(boom)]},
+    "a detector's clock stands still": {"detectors": lambda: [FailingClock(lambda: 0)]},
+    "a healer raises": {**flagged(), "healers": lambda: {"RSP": Healing(boom)}},
+    "a healer says nonsense": {
+        **flagged(), "healers": lambda: {"RSP": Healing(lambda graph, finding: ["fly"])},
+    },
+    "a gate's wish raises": {"gates": [Keeper(boom, boom)]},
+    "a gate wishes nonsense": {"gates": [Keeper(boom, lambda: "?")]},
+    "a gate raises": {"gates": [Keeper(boom)]},
+    "a gate decides nonsense": {"gates": [Keeper(nonsense)]},
+    "a gate never decides": {"gates": [Keeper(for_ever)]},
+    "two gates never decide": {"gates": [Keeper(for_ever), Keeper(for_ever)]},
+}  # fmt: skip
+
+
+async def with_faults(
+    setup: dict[str, Any], options: dict[str, Any] | None = None, **session: Any
+) -> Session:
+    """Run the team with something that fails around it, and see that it does not notice."""
+    team = make_team()
+    plan = plain.plan(team, **(options or {}))
+    watching = Session(
+        plan.agents, setup_of(**setup), capabilities=plan.capabilities,
+        **{"mode": "heal", "keeps_time": False, "clock": anyio.current_time, **session},
+    )  # fmt: skip
+    attached = plan.attach(watching)
+    assert await team["ann"]("?") == ANSWERS
+    with pytest.raises(KeyError, match="fail"):
+        await team["bob"]("fail")
+    attached.restore()
+    return watching
+
+
+@pytest.mark.parametrize("what", PARTS)
+async def test_a_part_that_fails_changes_nothing_and_is_written_down(what: str) -> None:
+    """The results and exceptions are those of the team alone; there is an incident about it."""
+    trace = Recorder()
+    session = await with_faults(PARTS[what], sink=trace)
+    session.close()
+    kinds = [record.kind for record in trace]
+    assert "incident" in kinds
+    assert kinds[-1] == "finish"
+    assert session.statistics().open_turns == 0
+
+
+@pytest.mark.parametrize("at", [1, 2, 7, 20, 30])
+@pytest.mark.parametrize("error", [OSError("full"), Boom()])
+async def test_where_the_sink_fails_monitoring_stops_and_the_team_goes_on(
+    at: int, error: Exception
+) -> None:
+    """Nothing more is written, what is not seen is counted, and it is said why."""
+    trace = Recorder(fail_at=at, error=error)
+    session = await with_faults({}, sink=trace)
+    assert len(trace) == at
+    statistics = session.statistics()
+    assert statistics.stopped is not None
+    assert repr(error) in statistics.stopped
+    assert statistics.missed > 0
+
+
+async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An event that it was about to deliver is not waited for; the trace says what happened."""
+    deliver, count = Ledger.deliver, iter(range(99))
+
+    def fails(ledger: Ledger, event: str, agent: str) -> None:
+        if next(count) == 2:
+            raise Boom
+        deliver(ledger, event, agent)
+
+    monkeypatch.setattr(Ledger, "deliver", fails)
+    trace = Recorder()
+    session = await with_faults({}, sink=trace)
+    assert session.stopped == "monitoring stopped: Boom()"
+    assert [record.kind for record in trace][-2:] == ["incident", "finish"]
+    assert session.result().outcome == "error"
+
+
+async def test_a_function_that_is_told_of_findings_may_raise() -> None:
+    """`on_finding` raises: counted, and written down."""
+    session = await with_faults(flagged(), on_finding=boom)
+    assert session.statistics().faults == len(session.findings) > 0
+
+
+@pytest.mark.parametrize("annotate", [boom, lambda *given: None, lambda *given: (1, 2)])
+async def test_a_function_that_annotates_may_fail(annotate: Any) -> None:
+    """The agent is called with what it was to be called with."""
+    healing = {**flagged(), "healers": lambda: {"RSP": Healing(note)}}
+    session = await with_faults(healing, {"annotate": annotate})
+    assert session.statistics().faults > 0
+
+
+async def test_a_clock_that_fails_later_stops_monitoring_only() -> None:
+    """The clock that the session goes by is one of the parts that may fail."""
+    clock = Clock()
+    session = await with_faults({}, clock=clock)
+    session._clock = boom
+    for _ in range(3):
+        assert session.begin("ann").is_open
+    assert session.statistics().faults > 0
+
+
+async def test_what_an_agent_is_called_with_may_be_anything() -> None:
+    """Objects that cannot be told of, or that raise when they are looked at, are passed on."""
+
+    class Odd:
+        def __getattribute__(self, name: str) -> Any:
+            raise Boom(name)
+
+        def __eq__(self, other: object) -> bool:
+            raise Boom
+
+        __hash__ = None  # type: ignore[assignment]
+
+    async def ann(*args: Any, **kwargs: Any) -> Any:
+        return args[0]
+
+    team = {"ann": ann}
+    plan = plain.plan(team)
+    plan.attach(Session(plan.agents, setup_of(), keeps_time=False, strict=True))
+    things: list[Any] = [Odd(), float("nan"), 10**5000, b"x", {1: {2: {3}}}, object, team]
+    for odd in things:
+        assert await team["ann"](odd, also=odd) is odd
+    endless: list[Any] = []
+    endless.append(endless)
+    assert await team["ann"](endless) is endless
+
+
+async def test_a_detector_that_calls_the_team_is_not_let_in() -> None:
+    """It would see a graph in the middle of a change; it is counted, and nothing hangs."""
+    sessions: list[Session] = []
+
+    def call() -> list[Finding]:
+        for session in sessions:
+            session.request("?", ("ann",))
+        return []
+
+    class Calls(Fails):
+        pass
+
+    plan = plain.plan(make_team())
+    sessions.append(Session(plan.agents, setup_of(detectors=lambda: [Calls(call)])))
+    assert sessions[0].request("!", ("ann",)) == "e1"
+    assert sessions[0].statistics().missed > 0
+    sessions[0].close()
+
+
+async def test_a_step_that_does_not_come_back_is_reported() -> None:
+    """The watchdog says where it is, once; the step goes on when it can."""
+    stuck, free = threading.Event(), threading.Event()
+
+    def hang() -> list[Finding]:
+        stuck.set()
+        free.wait(20)
+        return []
+
+    session = Session(["ann"], setup_of(), keeps_time=True)
+    keeper = session._timekeeper
+    assert isinstance(keeper, Timekeeper)
+    keeper._hangs_s = 0.02
+    thread = threading.Thread(target=lambda: session.step(hang, otherwise=list[Finding]()))
+    session.request("?", ("ann",))
+    thread.start()
+    stuck.wait(20)
+    while keeper.hanging == 0:
+        threading.Event().wait(0.01)
+    free.set()
+    thread.join()
+    assert session.statistics().hanging == 1
+    assert session.is_on
+    session.close()

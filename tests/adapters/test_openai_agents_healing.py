@@ -1,0 +1,332 @@
+"""OpenAI agents, wrapped: what is found in a team, and what becomes of it when it is healed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
+
+
+from agents import Runner, SQLiteSession
+from agents.run import DEFAULT_MAX_TURNS
+
+import dig
+from dig.adapters.base.bounces import MOST_BOUNCES
+from dig.detectors import standard, standard_healers
+from dig.graph.records import Limits
+from dig.runtime.host import Setup
+
+from .harness import Scenario, Script, play
+from .openai_agents_asked import raises
+from .openai_agents_teams import (
+    Reply,
+    Watched,
+    agent,
+    as_tool,
+    ask,
+    calls,
+    hands,
+    says,
+    scenario,
+    stream,
+    told,
+    tool,
+    unless_told,
+)
+
+
+def two_at_once(script: Script) -> Any:
+    """Triage hands over to two; the SDK carries out the first handoff, and drops the other."""
+
+    def bill(call: Any, number: int) -> Any:
+        return says("billed, and shipped" if told(call) else "billed")(call, number)
+
+    both = calls("transfer_to_billing", "transfer_to_shipping")
+    handoffs = [agent(script, "billing", bill), agent(script, "shipping", says("shipped"))]
+    return agent(script, "triage", both, handoffs=handoffs)
+
+
+def test_et_an_answer_without_what_a_dropped_handoff_was_for_goes_back() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once), watched)
+    assert "'answer': 'billed, and shipped'" in str(outcome.returned)
+    assert watched.patterns == ["ET", "ET"] and watched.healed() == ["reroute", "inject"]
+    assert "monitor" not in str(outcome.returned)  # the note stays between monitor and model
+    assert watched.leaves_nothing_open()
+
+
+def test_et_a_streamed_answer_cannot_go_back_and_that_is_said() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once, stream), watched)
+    assert "'answer': 'billed'" in str(outcome.returned)
+    assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
+    assert watched.leaves_nothing_open()
+
+
+def never_again(script: Script) -> Any:
+    """The same, and the one who is asked again has no answer."""
+    both = calls("transfer_to_billing", "transfer_to_shipping")
+    billing = agent(script, "billing", says("billed"), raises)
+    handoffs = [billing, agent(script, "shipping", says("shipped"))]
+    return agent(script, "triage", both, handoffs=handoffs)
+
+
+def test_if_asking_again_fails_the_first_answer_stands() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(never_again), watched)
+    assert outcome.returned == play(scenario(never_again)).returned
+    assert watched.healed() == ["reroute", "inject"]
+    assert watched.incidents() == ["bounce failed"]
+    assert watched.leaves_nothing_open()
+
+
+async def talk_on(team: Any) -> Any:
+    """Ask in a session, which an answer that goes back must not spoil."""
+    session = SQLiteSession("one")
+    try:
+        asked = await ask(team, session=session)
+        return [asked["answer"], [item.get("role") for item in await session.get_items()]]
+    finally:
+        session.close()
+
+
+def test_et_in_a_session_the_history_has_both_answers_and_no_note() -> None:
+    watched = Watched("heal")
+    returned = str(play(scenario(two_at_once, talk_on), watched).returned)
+    assert returned.startswith("['billed, and shipped', ['user', None, ")
+    assert returned.endswith("'assistant', 'assistant']]")
+
+
+async def at_a_server(team: Any) -> Any:
+    return await ask(team, previous_response_id="resp-1")
+
+
+def test_et_where_a_server_keeps_the_conversation_no_answer_goes_back() -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once, at_a_server), watched)
+    assert "'answer': 'billed'" in str(outcome.returned)
+    assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
+
+
+def within(most: int | None) -> Any:
+    """Ask, and allow so many turns."""
+
+    async def drive(team: Any) -> Any:
+        return await ask(team, max_turns=most)
+
+    return drive
+
+
+@pytest.mark.parametrize(("most", "goes_back"), [(2, False), (3, True), (None, True)])
+def test_an_answer_goes_back_only_while_the_run_has_turns_left(
+    most: int | None, goes_back: bool
+) -> None:
+    """What healing adds to a run counts against its `max_turns`."""
+    watched = Watched("heal")
+    outcome = play(scenario(two_at_once, within(most), "within"), watched)
+    assert ("'answer': 'billed, and shipped'" in str(outcome.returned)) is goes_back
+    assert ("downgraded" in watched.incidents()) is not goes_back
+    assert watched.leaves_nothing_open()
+
+
+def test_an_answer_goes_back_within_the_turns_of_a_run_whose_caller_named_none() -> None:
+    """The SDK's own limit holds for a run with all that healing adds to it."""
+
+    def busy(script: Script) -> Any:
+        @tool()
+        async def work() -> str:
+            return "worked"
+
+        several = [calls("work")] * (DEFAULT_MAX_TURNS - 2)
+        both = calls("transfer_to_billing", "transfer_to_shipping")
+        billing = agent(script, "billing", *several, says("billed"), tools=[work])
+        handoffs = [billing, agent(script, "shipping", says("shipped"))]
+        return agent(script, "triage", both, handoffs=handoffs)
+
+    watched = Watched("heal")
+    outcome = play(scenario(busy), watched)
+    assert outcome.returned == play(scenario(busy)).returned
+    assert watched.healed() == ["inject"] and watched.incidents() == ["downgraded"]
+
+
+def test_an_agent_that_never_learns_is_asked_again_twice_and_no_more() -> None:
+    """The limit of the base: other work is lost with each answer, and the third one stands."""
+
+    def build(script: Script) -> Any:
+        both = calls("transfer_to_billing", "transfer_to_shipping")
+        triage = agent(script, "triage", *[both, says("done")] * 9)
+        billing = agent(script, "billing", hands("triage"), handoffs=[triage])
+        triage.handoffs = [billing, agent(script, "shipping", says("shipped"))]
+        return triage
+
+    watched = Watched("heal")
+    play(scenario(build, within(None), "never"), watched)
+    assert watched.healed().count("reroute") == MOST_BOUNCES
+    assert "downgraded" in watched.incidents()
+
+
+def in_background(script: Script) -> Any:
+    """A tool that has an agent work in the background; the answer does not wait for it."""
+    tasks = set()
+
+    @tool()
+    async def work() -> str:
+        await asyncio.sleep(5)
+        return "worked"
+
+    b = agent(script, "b", calls("work"), says("b done"), tools=[work])
+
+    @tool()
+    async def begin(text: str) -> str:
+        tasks.add(asyncio.create_task(Runner.run(b, text)))
+        return "begun"
+
+    @tool()
+    async def wait() -> str:
+        return str([result.final_output for result in await asyncio.gather(*tasks)])
+
+    def reply(call: Any, number: int) -> Any:
+        if told(call):
+            return (calls("wait") if number == 3 else says("with b"))(call, number)
+        return (calls("begin", text="x") if number == 1 else says("without b"))(call, number)
+
+    return agent(script, "a", reply, tools=[begin, wait])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_et_an_answer_before_work_in_the_background_is_done_goes_back(seed: int) -> None:
+    watched = Watched("heal")
+    outcome = play(scenario(in_background), watched, seed=seed)
+    assert "'answer': 'with b'" in str(outcome.returned)
+    assert watched.patterns[0] == "ET" and watched.healed()[0] == "reroute"
+    assert watched.leaves_nothing_open()
+
+
+def ping_pong(script: Script) -> Any:
+    """Two that think the other one is in charge, until they are told."""
+
+    def hand_to(other: str) -> Reply:
+        return unless_told(hands(other), says("solved"))
+
+    a, b = agent(script, "a", hand_to("b")), agent(script, "b", hand_to("a"))
+    a.handoffs, b.handoffs = [b], [a]
+    return a
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
+    asked = scenario(ping_pong, drive)
+    assert play(asked).raised[0][0] == "MaxTurnsExceeded"
+    watched = Watched("heal")
+    assert "'answer': 'solved'" in str(play(asked, watched).returned)
+    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+    assert watched.leaves_nothing_open()
+
+
+def twice(script: Script) -> Any:
+    """The same part is given to two agents, and then to one of them twice."""
+    b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
+
+    def reply(call: Any, number: int) -> Any:
+        if number == 1:
+            return calls("b", "c", input="rome")(call, number)
+        return says("done twice" if told(call) else "done")(call, number)
+
+    return agent(script, "a", reply, tools=[as_tool(b), as_tool(c)])
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_rsp_the_same_part_given_to_two_is_found_and_who_gets_the_results_is_told(
+    drive: Any,
+) -> None:
+    watched = Watched("heal")
+    assert "'answer': 'done twice'" in str(play(scenario(twice, drive), watched).returned)
+    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+    assert watched.leaves_nothing_open()
+
+
+def test_asking_again_after_an_answer_is_no_repetition() -> None:
+    def build(script: Script) -> Any:
+        b = agent(script, "b", says("b done"))
+        again = calls("b", input="x")
+        return agent(script, "a", again, again, says("done"), tools=[as_tool(b)])
+
+    watched = Watched()
+    play(scenario(build, name="again"), watched)
+    assert watched.patterns == []
+
+
+def test_a_tool_can_ask_what_its_agent_was_told() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def build(script: Script) -> Any:
+        @tool()
+        async def look() -> str:
+            seen.append(dig.notes())
+            return "looked"
+
+        def hand_to(other: str) -> Reply:
+            asks = unless_told(hands(other), calls("look"))
+            return lambda call, n: (says("ok") if seen else asks)(call, n)
+
+        a = agent(script, "a", hand_to("b"), tools=[look])
+        b = agent(script, "b", hand_to("a"), tools=[look])
+        a.handoffs, b.handoffs = [b], [a]
+        return a
+
+    watched = Watched("heal")
+    play(scenario(build, name="look"), watched)
+    [notes] = seen
+    assert len(notes) == 1 and "passed on 4 times" in notes[0]
+
+
+def waiting_pair(watched: Watched) -> Scenario:
+    """Two agents whose tools wait for each other's word; the tools give up after a while."""
+
+    def build(script: Script) -> Any:
+        words = {"b": asyncio.Event(), "c": asyncio.Event()}
+
+        def one(name: str, other: str) -> Any:
+            @tool(timeout=30.0)
+            async def wait() -> str:
+                await words[other].wait()
+                return "heard"
+
+            def reply(call: Any, number: int) -> Any:
+                if not told(call) and number < 4:
+                    return calls("wait")(call, number)
+                words[name].set()
+                return says(f"{name} goes first")(call, number)
+
+            return as_tool(agent(script, name, reply, tools=[wait]))
+
+        pair = [one("b", "c"), one("c", "b")]
+        asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
+        return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
+
+    async def drive(team: Any) -> Any:
+        async def keep_time() -> None:
+            while True:
+                await asyncio.sleep(1)
+                watched.session.tick()
+
+        keeper = asyncio.create_task(keep_time())
+        try:
+            return await ask(team)
+        finally:
+            keeper.cancel()
+
+    return scenario(build, drive, "waiting_pair")
+
+
+def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> None:
+    limits = Limits(dl_window_s=5, activation_limit_s=5)
+    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    outcome = play(waiting_pair(watched), watched)
+    assert "'answer': 'done'" in str(outcome.returned)
+    assert watched.patterns == ["DL"] and watched.healed() == ["create"]
+    assert 30 < outcome.elapsed < 40
+    assert watched.leaves_nothing_open()

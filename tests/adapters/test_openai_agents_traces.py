@@ -1,0 +1,167 @@
+"""OpenAI agents, wrapped: what a session leaves, and what the docs and the example show."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
+
+from agents import Agent, Handoff, Runner
+from agents.realtime import RealtimeAgent
+from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
+from typer.testing import CliRunner
+
+import dig
+from dig.adapters.openai_agents.messages import tool_name
+from dig.cli import app
+from dig.errors import SettingsError
+from dig.traces.verify import verify
+
+from .harness import Scenario, Script, play
+from .openai_agents_asked import SCENARIOS, alone, chain, guarded, tool_and_handoff
+from .openai_agents_teams import Watched, agent, as_tool, ask, at_once, hands, says, scenario
+
+
+@pytest.mark.parametrize("asked", SCENARIOS, ids=str)
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+def test_what_was_found_live_is_found_again_in_the_trace_and_nothing_is_lost(
+    asked: Scenario, mode: str
+) -> None:
+    watched = Watched(mode)
+    play(asked, watched, seed=1)
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize("build", [chain, guarded, tool_and_handoff])
+@pytest.mark.parametrize("drive", [ask, at_once])
+def test_a_team_that_does_its_work_has_no_findings(build: Any, drive: Any) -> None:
+    for seed in range(6):
+        watched = Watched()
+        play(scenario(build, drive), watched, seed=seed)
+        assert watched.patterns == []
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_shows_both_failures_and_both_cures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_openai_agents.py"))
+    round_and_round, paid, early, whole = asyncio.run(example["main"](str(tmp_path)))
+    assert round_and_round == "MaxTurnsExceeded: Max turns (10) exceeded"
+    assert paid == "Nobody else will: refunds pays it back."
+    assert early == "The bill is mended."
+    assert whole == "The bill is mended, and your parcel comes on Monday."
+    assert capsys.readouterr().out.count("trace and result: ") == 4
+    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
+def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "wrapping-openai-agents.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"agent": chain(Script())}
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    asyncio.run(eval(compile(code, "wrapping-openai-agents.md", "exec", flags), names))
+    assert names["result"].final_output == "done"
+    assert len([*tmp_path.glob("runs/*/result.json")]) == 1
+
+
+def test_overlapping_requests_are_problems_of_their_own_and_turns_are_instances() -> None:
+    watched = Watched()
+    play(scenario(chain, at_once), watched)
+    history = watched.session.monitor.graph.history
+    seats = {history.agent(v) for v in range(len(history.activation_ids))}
+    assert watched.session.statistics().requests == 3
+    assert {"a", "a#2", "a#3"} <= seats
+    watched.must_be_sound()
+
+
+def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
+    tmp_path: Path,
+) -> None:
+    set_default_agent_runner(None)
+    team = dig.wrap(tool_and_handoff(Script()), journal=tmp_path)
+    asyncio.run(ask(team))
+    directory = dig.session_of(team).directory
+    dig.unwrap(team)
+    assert directory is not None
+    trace = directory / "trace.dig.jsonl"
+    assert not verify(trace).problems
+    assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
+
+
+def test_unwrapping_puts_back_the_runner_that_was_there_and_no_sooner() -> None:
+    class Own(AgentRunner):  # type: ignore[misc]
+        pass
+
+    own = Own()
+    set_default_agent_runner(own)
+    try:
+        first, second = alone(Script()), alone(Script())
+        assert dig.wrap(first) is first and dig.wrap(first) is first
+        dig.wrap(second)
+        sessions = dig.session_of(first), dig.session_of(second)
+        asyncio.run(ask(second))
+        assert dig.unwrap(first) is first
+        assert get_default_agent_runner() is not own
+        asyncio.run(ask(first))
+        dig.unwrap(second)
+        assert get_default_agent_runner() is own
+        asyncio.run(ask(second))
+    finally:
+        set_default_agent_runner(None)
+    assert [session.statistics().requests for session in sessions] == [0, 1]
+
+
+def test_agents_of_any_name_are_known_and_nothing_more_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def build(script: Script) -> Any:
+        b = agent(script, "Büro, 2. Stock", says("done"))
+        return agent(script, "a", hands("b_ro__2__stock"), handoffs=[b])
+
+    logged = []
+    for watched in (None, Watched()):
+        caplog.clear()
+        outcome = play(scenario(build, name="odd"), *filter(None, [watched]))
+        assert "'answer': 'done'" in str(outcome.returned)
+        logged.append([record.getMessage() for record in caplog.records])
+    assert logged[0] == logged[1] and logged[0]
+    assert Handoff.default_tool_name(Agent(name="Büro, 2. Stock")) == tool_name("Büro, 2. Stock")
+
+
+def test_runs_on_a_thread_of_their_own_are_monitored_too() -> None:
+    team = dig.wrap(alone(Script()))
+    try:
+        result = Runner.run_sync(team, "What now?")
+        assert result.final_output == "done"
+        assert dig.session_of(team).statistics().requests == 1
+    finally:
+        dig.unwrap(team)
+
+
+def test_a_realtime_agent_is_refused() -> None:
+    with pytest.raises(SettingsError, match="RealtimeAgent is no agent that Runner"):
+        dig.wrap(RealtimeAgent(name="voice"))
+
+
+def test_two_agents_of_one_name_are_refused() -> None:
+    script = Script()
+    twin = agent(script, "a", says("x"))
+    with pytest.raises(SettingsError, match="two agents are called 'a'"):
+        dig.wrap(agent(script, "a", says("x"), tools=[as_tool(twin)]))
+
+
+def test_what_the_sdk_cannot_be_made_to_do_is_refused() -> None:
+    with pytest.raises(SettingsError, match="cannot reroute"):
+        dig.wrap(alone(Script()), require={"reroute"})

@@ -1,0 +1,133 @@
+"""Whatever a team passes around becomes plain JSON of a bounded size, in a bounded time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+import pytest
+
+from dig._util.json_values import plain
+from dig.adapters import as_payload
+from dig.adapters.base.payload import MOST_DEPTH, MOST_PARTS
+from dig.monitor.sanitize import MOST_BYTES
+
+from .hostile_payloads import HOSTILE, Sulking, nested
+
+
+class Kind(type):
+    """A kind of class that does not say its name."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise ValueError(name)
+
+
+class Nameless(metaclass=Kind):
+    """Of such a kind."""
+
+
+class Endless(list[int]):
+    """Has no end."""
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield 1
+
+
+class Fork:
+    """Is told as three more of its kind."""
+
+    def model_dump(self) -> Any:
+        return [Fork(), Fork(), Fork()]
+
+
+@dataclass(eq=False)
+class Ring:
+    """Holds itself."""
+
+    next: Any = None
+
+
+def cyclic() -> Any:
+    ring = Ring()
+    ring.next = [ring, {"again": ring}]
+    return ring
+
+
+ODD = {
+    **HOSTILE,
+    "without a name": Nameless(), "ring": cyclic(), "endless": Endless(), "fork": Fork(),
+    "key raises": {"a": {Sulking(): 1}, "b": 2}, "long name": type("x" * 10_000, (), {})(),
+    "raw": [1, 2.5] * 3, "numbers": [1.5, 1e999],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_it_is_it_becomes_plain_json_and_has_an_end(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dig.adapters.base.payload.MOST_PARTS", 50_000)
+    began = process_time()
+    told = as_payload(ODD[name])
+    assert process_time() - began < 20
+    assert plain(told) == told
+    json.dumps(told, allow_nan=False)
+
+
+def test_what_stands_beside_something_that_cannot_be_told_is_told() -> None:
+    """One part that raises takes no other with it."""
+    unknown = {"$unserialisable": f"{Sulking.__module__}.Sulking"}
+    assert as_payload({"a": [Sulking()], "b": "said"}) == {"a": [unknown], "b": "said"}
+
+
+def test_a_value_inside_itself_is_told_once() -> None:
+    unknown = {"$unserialisable": f"{__name__}.Ring"}
+    assert as_payload(cyclic()) == {"next": [unknown, {"again": unknown}]}
+
+
+def test_the_same_value_at_two_places_is_told_at_both() -> None:
+    """It is not inside itself."""
+    shared = ["x"]
+    assert as_payload([shared, shared]) == [["x"], ["x"]]
+
+
+def test_too_many_parts_are_not_told_and_a_list_of_numbers_is_one() -> None:
+    assert as_payload(["x"] * MOST_PARTS) == {"$too_many": MOST_PARTS}
+    numbers = list(range(MOST_PARTS + 1))
+    told = as_payload({"raw": numbers})
+    assert told == {"raw": numbers} and told["raw"] is not numbers
+
+
+def test_what_is_certainly_too_large_is_not_written_out() -> None:
+    text = "x" * (MOST_BYTES // 10)
+    assert as_payload([text] * 11) == {"$too_large": MOST_BYTES}
+
+
+def test_a_framework_has_its_words_at_any_depth_and_they_are_bounded_too() -> None:
+    """They are told as everything else is, and what they raise takes nothing with it."""
+
+    def words(value: Any) -> Any:
+        match value:
+            case Ring():
+                return {"ring": value.next}
+            case Sulking():
+                raise ValueError
+            case Fork():
+                return Fork()
+        return value
+
+    assert as_payload([Ring("x"), {"y": Ring(Ring(1))}], words) == [
+        {"ring": "x"}, {"y": {"ring": {"ring": 1}}}
+    ]  # fmt: skip
+    assert as_payload([Sulking(), "said"], words)[1] == "said"
+    assert as_payload(Fork(), words) == {"$unserialisable": f"{__name__}.Fork"}
+
+
+def test_what_is_nested_too_deep_is_told_down_to_there() -> None:
+    told: Any = as_payload(nested(MOST_DEPTH))
+    for _ in range(MOST_DEPTH // 2):
+        told = told["in"][0]
+    assert told == {"$unserialisable": "builtins.dict"}

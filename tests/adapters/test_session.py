@@ -1,0 +1,184 @@
+"""What an adapter says to a session, and what comes of saying it wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dig.adapters import Session
+from dig.adapters.base.patching import Teller
+from dig.errors import DecisionError, RequestError
+from tests.helpers import Recorder
+
+from .watching import Clock, Watched, setup_of
+
+
+def session_of(*agents: str, strict: bool = True, **options: Any) -> Watched:
+    trace = Recorder()
+    session = Session(
+        agents, setup_of(), sink=trace, keeps_time=False, clock=Clock(), strict=strict, **options
+    )
+    return Watched(session, trace)
+
+
+def test_a_turn_consumes_what_it_was_called_with_and_leaves_the_rest() -> None:
+    """What else lies in front of an agent is delayed, until a turn takes up all of it."""
+    it = session_of("ann")
+    first, second = (it.session.request(text, "ann") for text in ("one", "two"))
+    turn = it.session.begin("ann", [second])
+    assert [event.payload for event in turn.events] == ["two"]
+    turn.submit("2")
+    assert not turn.came_back(turn.submitted)
+    turn = it.session.begin("ann")
+    assert [event.id for event in turn.events] == [first]
+    turn.submit("1")
+    turn.came_back(turn.submitted)
+    it.must_be_sound()
+
+
+def test_fates_are_those_that_the_adapter_names() -> None:
+    """Reroute, discard and delay; whoever is passed something finds it in front of him."""
+    it = session_of("ann", "bob")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    for text in ("pass", "drop", "keep"):
+        turn.emit(text, "bob")
+    turn.end()
+    passed, dropped, kept = turn.outputs
+    turn = it.session.begin("bob")
+    turn.pass_on(passed, "ann")
+    turn.discard(dropped)
+    turn.keep(kept)
+    turn.end()
+    assert [row["fates"] for row in it.rows("end")][1] == [
+        {"event": passed, "fate": "reroute", "to": ["ann"]},
+        {"event": dropped, "fate": "discard"},
+        {"event": kept, "fate": "delay"},
+    ]
+    assert it.session.seats_of(passed) == ("ann",)
+
+
+def test_a_turn_that_failed_and_will_be_tried_again_keeps_what_it_was_given() -> None:
+    """`retried`: the same events are there for the next try."""
+    it = session_of("ann")
+    event = it.session.request("?", "ann")
+    it.session.begin("ann", [event]).fail(OSError("no line"), retried=True)
+    turn = it.session.begin("ann")
+    assert [given.id for given in turn.events] == [event]
+    turn.submit("!")
+    turn.came_back(turn.submitted)
+    assert it.rows("end")[0]["error"] == "OSError: no line"
+    it.must_be_sound()
+
+
+def test_an_answer_to_several_questions_is_awaited() -> None:
+    """The next activation starts when all are there, and consumes them with the continuation."""
+    it = session_of("ann", "bob")
+    session = it.session
+    ann = session.begin("ann", [session.request("?", "ann")])
+    seats = [session.reserve("bob") for _ in range(2)]
+    assert seats == ["bob", "bob#2"]
+    asked = [ann.send("part", seat) for seat in seats]
+    replies = []
+    for seat, event in zip(seats, asked, strict=True):
+        assert ann.activation is None
+        replies.append(session.begin(seat, [event]).end("done", "ann"))
+        ann.receive(replies[-1])
+    assert ann.activation is not None
+    assert {event.id for event in ann.events} >= {*replies}
+    ann.submit("!")
+    ann.came_back(ann.submitted)
+    it.must_be_sound()
+
+
+def test_what_is_no_json_is_told_by_its_type() -> None:
+    """An adapter that forgets `as_payload` is forgiven."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request({1, 2}, "ann")])
+    turn.emit(object(), "ann")
+    turn.end(usage={"tokens": {3}})
+    payloads = [row["payload"] for row in it.rows("emit")]
+    assert payloads == [[1, 2], {"$unserialisable": "builtins.object"}]
+    assert it.rows("end")[0]["usage"] == {"tokens": [3]}
+
+
+def test_what_is_too_large_for_an_event_is_told_by_its_size() -> None:
+    """A request, a message and an answer of 17 MiB keep their places in the graph."""
+    large = "x" * 17 * 1024 * 1024
+    it = session_of("ann", "bob")
+    turn = it.session.begin("ann", [it.session.request(large, "ann")])
+    bob = it.session.begin("bob", [turn.send(large, "bob")])
+    turn.receive(bob.end(large, "ann"))
+    assert not turn.came_back(turn.submit(large))
+    sizes = [row["payload"] for row in it.rows("emit") if row["type"] != "notice"]
+    assert sizes == [{"$too_large": len(large) + 2}] * 4
+    it.must_be_sound()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_wrong_fate_is_a_fault_of_the_adapter(strict: bool) -> None:
+    """For its tests it raises; in a team at work it is counted, and the turn ends all the same."""
+    it = session_of("ann", strict=strict)
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    if strict:
+        with pytest.raises(DecisionError, match="'e9' is not in front of 'ann'"):
+            turn.discard("e9")
+    else:
+        turn.discard("e9")
+    turn.end()
+    turn.end()
+    assert it.session.statistics().faults == 1
+    assert it.session.statistics().open_turns == 0
+
+
+def test_an_event_that_cannot_be_made_does_not_keep_a_turn_open() -> None:
+    """What is no list of names ends the activation with an error, and frees the seat."""
+    it = session_of("ann", strict=False)
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    turn.emit("?", [7])  # type: ignore[list-item]
+    turn.end()
+    assert it.session.statistics().faults == 1
+    assert it.session.statistics().open_turns == 0
+    assert "recipients" in it.rows("end")[0]["error"]
+    assert it.session.reserve("ann") == "ann"
+
+
+def test_what_is_asked_after_the_end_is_not_done() -> None:
+    """After `close` nothing is written, nothing raises, and turns go through."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    it.session.close()
+    it.session.close()
+    length = len(it.trace)
+    turn.emit("!", "ann")
+    assert turn.send("!", "ann") == ""
+    assert turn.end() == ""
+    assert it.session.request("?", "ann") == ""
+    assert not it.session.is_held("e1")
+    assert len(it.trace) == length
+    with pytest.raises(RequestError):
+        it.session.monitor.start("ann")
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_wrapper_is_lost_once_a_step_has_failed_or_was_never_begun(is_closed: bool) -> None:
+    it = session_of("ann", strict=False)
+    teller = Teller(it.session)
+    assert teller.step(int, "1", otherwise=0) == 1 and not teller.is_lost
+    if is_closed:
+        it.session.close()
+    assert teller.step(int, "1" if is_closed else "one", otherwise=0) == 0
+    assert teller.is_lost and teller.only_looks
+
+
+def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
+    """The incident `waits` has the activation in progress; a turn that is over waits for nobody."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    turn.waits()
+    activation = turn.activation
+    turn.came_back(turn.submit("!"))
+    turn.waits()
+    told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
+    assert told == [{"activation": activation}]
+    it.must_be_sound()

@@ -1,0 +1,112 @@
+"""What notebooks show of a graph, a finding and a result: well-formed, escaped, bounded."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any
+from xml.etree import ElementTree
+
+from hypothesis import given, settings
+
+from dig import Finding, InteractionGraph
+from dig._util.html import MOST_ROWS, STRIP_WIDTH
+from dig.graph.codec import decode
+from dig.runtime.result import Tally
+from tests.histories import arrive, trace, turn
+from tests.oracle import Row
+from tests.strategies import traces
+
+EVIL = "<script>alert(1)</script><svg onload='x'>&\x00\u202e$x$"
+
+
+def parsed(text: str) -> ElementTree.Element:
+    root = ElementTree.fromstring(text)
+    assert not {one.tag for one in root.iter()} & {"script", "img", "a"}
+    assert not any(key.startswith("on") for one in root.iter() for key in one.attrib)
+    tables = [root] if "class" in root.attrib else list(root)
+    assert {one.attrib["class"] for one in tables} == {"tex2jax_ignore mathjax_ignore"}
+    return root
+
+
+def graph(rows: list[Row]) -> InteractionGraph:
+    return InteractionGraph.of(decode(one) for one in rows)
+
+
+def cells(text: str) -> list[list[str]]:
+    return [["".join(cell.itertext()) for cell in row] for row in parsed(text).iter("tr")]
+
+
+def test_a_graph_has_a_row_for_each_agent() -> None:
+    """With its turns, what it did with its events, and what is in front of it."""
+    rows = trace(
+        arrive(0, "p", None, "ab"),
+        turn(1, "v", "a", "q", p="consume"),
+        arrive(1, "q", "v", "b"),
+        turn(2, "w", "b", p="discard", q="delay"),
+    )
+    text = graph(rows)._repr_html_()
+    assert "r: 2 events, 2 activations, 10 records, 1 open, going on" in text
+    heads, *found = cells(text)
+    assert heads[2:] == ["turns", "consume", "delay", "reroute", "discard", "in front of it"]
+    assert [row[2:] for row in found] == [
+        ["1", "1", "0", "0", "0", "0"],
+        ["1", "0", "1", "0", "1", "1"],
+        ["0", "0", "0", "0", "0", "0"],
+    ]
+
+
+@settings(max_examples=30)
+@given(traces())
+def test_any_graph_can_be_shown_at_any_time(rows: list[Row]) -> None:
+    """While it grows, too; and what is drawn of it stays within its strip."""
+    whole = InteractionGraph()
+    parsed(whole._repr_html_())
+    for row in rows:
+        whole.apply(decode(row))
+    root = parsed(whole._repr_html_())
+    drawn = " ".join(one.attrib["d"] for one in root.iter("{http://www.w3.org/2000/svg}path"))
+    for left, width in re.findall(r"M(\d+) 1h(\d+)", drawn):
+        assert int(left) + int(width) <= STRIP_WIDTH and int(width) > 0
+
+
+def test_a_graph_of_very_many_agents_is_cut() -> None:
+    agents = [f"agent-{i}" for i in range(MOST_ROWS + 5)]
+    found = cells(graph(trace(agents=agents))._repr_html_())
+    assert len(found) == MOST_ROWS + 2 and found[-1] == ["and 5 more"]
+
+
+def test_a_finding_says_what_proves_it() -> None:
+    body: dict[str, Any] = {"unresolved": ["q", "r"], "uncovered": []}
+    text = Finding("ET", 12, 43_800_000, {"event": "f"}, body)._repr_html_()
+    assert "ET at 43.8 s (record 12)" in text
+    assert cells(text) == [
+        ["what", "about event f"],
+        ["unresolved", "q, r"],
+        ["uncovered", "nothing"],
+    ]
+
+
+def test_text_from_outside_is_text_in_the_page() -> None:
+    """Whatever names, patterns and evidence hold."""
+    rows = trace(arrive(0, EVIL, None, "a"), agents=["a", EVIL])
+    parsed(graph([{**rows[0], "run": EVIL}, *rows[1:]])._repr_html_())
+    parsed(Finding(EVIL, 1, 1, {EVIL: EVIL}, {EVIL: [EVIL]}, EVIL)._repr_html_())
+
+
+def test_a_result_says_how_the_run_ended() -> None:
+    """And what was found and left."""
+    run = graph(trace(arrive(0, "p", None, "ab"), turn(1, "v", "a", p="delay")))
+    result = Tally(answer={EVIL: 1}).result(run, EVIL)
+    found = dict(cells(result._repr_html_()))
+    assert found["activity"] == "1 activation, 1 event"
+    assert (found["findings"], found["unconsumed"]) == ("none", "p")
+
+
+def test_a_result_shows_each_finding() -> None:
+    """When, and about what; of very many the first, and how many more there are."""
+    run = graph(trace(arrive(0, "p", None, "ab")))
+    found = [Finding("ET", n, n * 1_000_000, {"event": EVIL}, {}) for n in range(MOST_ROWS + 5)]
+    shown = cells(Tally(findings=deque(found)).result(run, "")._repr_html_())
+    assert [row[:2] for row in shown if row[0] == "ET"][12] == ["ET", "12.0 s"]
+    assert shown[-1] == ["and 5 more"]

@@ -1,0 +1,181 @@
+"""Who follows a run sees every record after it was written, and an event's trace context."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dig import InteractionGraph, Monitor, Output, Record
+from dig.detectors import standard
+from dig.errors import DecisionError, RequestError
+from dig.graph.codec import decode, encode, to_row
+from dig.graph.history import Names
+from dig.graph.records import Emit, Limits
+from dig.monitor.sinks import Sweep
+from dig.runtime.simulator import Simulation
+from tests.helpers import Keeper, Recorder, Sees, Stage, answer, rows
+from tests.retaining import KEPT, letting_go
+from tests.schedules import Schedule
+
+CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_follower_gets_every_record_after_it_was_written() -> None:
+    """The first one too, which was written when the monitor was made."""
+    stage, followed = Stage(), Recorder()
+    lengths = []
+
+    def follow(record: object) -> None:
+        followed.append(record)  # type: ignore[arg-type]
+        lengths.append(len(stage.sink))
+
+    stage.monitor.follow(follow)
+    stage.give("a")
+    stage.turn("a", answer())
+    assert followed == stage.sink
+    assert lengths == list(range(1, len(stage.sink) + 1))
+
+
+def test_a_run_that_has_begun_cannot_be_followed() -> None:
+    stage = Stage()
+    stage.give("a")
+    with pytest.raises(RequestError, match="first record"):
+        stage.monitor.follow(Recorder())
+
+
+class Repeats:
+    """A follower with a graph of its own; it writes down before which record it lets go."""
+
+    def __init__(self) -> None:
+        self.graph = InteractionGraph()
+        self.sweeps: list[Sweep] = []
+
+    def __call__(self, record: Record) -> None:
+        self.graph.apply(record)
+
+    def let_go(self, sweep: Sweep) -> None:
+        assert sweep.t == self.graph.t
+        sweep.repeat(self.graph)
+        self.sweeps.append(sweep)
+
+
+def serve(stage: Stage, count: int) -> None:
+    for _ in range(count):
+        stage.give()
+        stage.turn("a", answer())
+
+
+def held_by(graph: InteractionGraph) -> dict[str, Any]:
+    """All that a graph has of the past; what it only keeps to be quick is left out."""
+    own = vars(graph.history).items()
+    left_out = ("ended_by", "_sightings", "_indexed")
+    return {k: [*v] if isinstance(v, Names) else v for k, v in own if k not in left_out}
+
+
+def test_who_follows_a_session_lets_go_with_it() -> None:
+    """At the same places, with the same arguments: so its graph is that of the session."""
+    stage, follower = Stage(session=True, keep=5, gates=[Keeper(["e6"], seconds=1e6)]), Repeats()
+    stage.monitor.follow(follower)
+    serve(stage, 100)
+    assert len(follower.sweeps) > 5 and follower.sweeps[-1].pinned == {"e6"}
+    assert held_by(follower.graph) == held_by(stage.graph)
+    assert stage.graph.event_count == 200 and stage.graph.history.rows < 40
+
+
+def test_what_detectors_wait_for_is_given_up_when_they_do_not() -> None:
+    """A graph without detectors cannot know, so it is told: a request that is lost is kept."""
+    limits = Limits(mc_window_s=50.0, oe_window_s=5.0, dl_window_s=50.0)
+    stage, follower = Stage(session=True, keep=0, limits=limits, detectors=standard()), Repeats()
+    stage.monitor.follow(follower)
+    stage.give("")
+    for _ in range(8):
+        stage.wait(10.0)
+        serve(stage, 5)
+        assert held_by(follower.graph) == held_by(stage.graph)
+        is_raised = any(row.pattern == "MC" for row in rows(stage.sink, "finding"))
+        assert follower.graph.knows("e1") == (not is_raised)
+    assert any("e1" in sweep.given_up for sweep in follower.sweeps)
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_any_session_can_be_followed_as_it_lets_go(keep: int) -> None:
+    """Whatever happens in it, the graph of who follows is that of the session."""
+    for number in range(100, 130):
+        schedule = Schedule(number, "simulator", frozenset(), keep=keep, limit_s=6.0)
+        follower = Repeats()
+        with letting_go(schedule.run()) as lets:
+            run = lets.run
+            simulation = Simulation(run.team, run.setup, follower)
+            simulation.plan(0.0, partial(Monitor.inject, output=run.problem))
+            for at, happening in run.script:
+                simulation.plan(at, happening)
+            simulation.run()
+        assert held_by(follower.graph) == held_by(simulation.host.monitor.graph)
+
+
+def test_who_fails_to_let_go_is_contained() -> None:
+    """It is an incident, others are told, and the run goes on."""
+
+    class Stubborn(Recorder):
+        def let_go(self, sweep: Sweep) -> None:
+            raise OSError("never")
+
+    stage, follower = Stage(session=True, keep=0, sink=Stubborn()), Repeats()
+    stage.monitor.follow(follower)
+    serve(stage, 50)
+    assert len(rows(stage.sink, "incident")) == len(follower.sweeps) > 5
+    incident = rows(stage.sink, "incident")[0]
+    assert incident.what == "failed" and incident.detail["who"] == "a follower"
+    assert "OSError('never')" in incident.detail["what"]
+
+
+def test_nobody_is_told_twice_of_the_same() -> None:
+    """Between two sweeps there is a record, so that who puts them aside has an end of them."""
+    stage, follower = Stage(session=True, keep=0), Repeats()
+    stage.monitor.follow(follower)
+    serve(stage, 5)
+    for _ in range(50):
+        stage.wait(1.0)
+    places = [sweep.t for sweep in follower.sweeps]
+    assert places == sorted(set(places))
+
+
+def test_detectors_are_timed_by_pattern() -> None:
+    """With a stopwatch, the time of each is added up; without one there is none."""
+    ticks = iter(range(1000))
+    detectors = [Sees(lambda graph, record: [], "ONE"), Sees(lambda graph, record: [], "TWO")]
+    stage = Stage(detectors=detectors, stopwatch=lambda: float(next(ticks)))
+    stage.give("a")
+    looks = float(len(stage.sink))
+    assert stage.monitor.detector_seconds == {"ONE": looks, "TWO": looks}
+    assert Stage(detectors=detectors).monitor.detector_seconds == {}
+
+
+def test_a_trace_context_stands_beside_the_payload() -> None:
+    """It is in the record, in its line, and in what is read from it; an agent is not shown it."""
+    stage = Stage()
+    stage.monitor.inject(Output("?", ("a",), traceparent=CONTEXT))
+    emit = stage.sink[1]
+    assert isinstance(emit, Emit) and emit.traceparent == CONTEXT
+    assert to_row(emit)["traceparent"] == CONTEXT
+    assert decode(json.loads(encode(emit))) == emit
+    assert stage.start("a").events[0].payload == "?"
+
+
+def test_an_event_without_a_trace_context_has_no_key_for_one() -> None:
+    stage = Stage()
+    stage.give("a")
+    assert "traceparent" not in to_row(stage.sink[1])
+
+
+def test_a_trace_context_must_be_a_string() -> None:
+    """In a request; in a line of somebody else's, another value is no key that we know."""
+    stage = Stage()
+    with pytest.raises(DecisionError, match="traceparent"):
+        stage.monitor.inject(Output("?", ("a",), traceparent=7))  # type: ignore[arg-type]
+    stage.give("a")
+    record = decode({**to_row(stage.sink[1]), "to": ["a"], "traceparent": 7})
+    assert isinstance(record, Emit) and record.traceparent is None

@@ -1,0 +1,267 @@
+"""The picture as a whole: what is in it, its formats, and that no text from outside harms it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from dig import InteractionGraph
+from dig.errors import JournalError, SettingsError
+from dig.graph.codec import decode
+from dig.show.figure import palette
+from dig.show.figure.drawing import Drawing
+from dig.show.figure.scene import Circle, Curve, Polygon, Words
+from dig.show.figure.selection import Wanted
+from tests.histories import arrive, end, row, start, trace, turn
+from tests.hostile import ATTACKS, hostile_run
+from tests.traces.runs import directory, hasty, solved
+
+from .pictures import scene, texts
+
+PAGE = Path(__file__).parents[3] / "docs" / "drawing.md"
+SVG = "{http://www.w3.org/2000/svg}"
+ALLOWED = {"svg", "title", "desc", "g", "path", "circle", "rect", "text"}
+
+
+def parsed(text: str) -> ElementTree.Element:
+    """An SVG that has no more in it than shapes and words."""
+    root = ElementTree.fromstring(text)
+    for element in root.iter():
+        assert element.tag.removeprefix(SVG) in ALLOWED
+        for key, value in element.attrib.items():
+            assert not key.startswith("on") and "href" not in key and key != "style"
+            assert "url(" not in value and "script" not in value
+    return root
+
+
+# --- what is in it ---
+
+
+def test_title_and_description_say_what_is_seen(tmp_path: Path) -> None:
+    """For people who cannot see it, too."""
+    run = directory(tmp_path, "r", solved(), method="dig", agents_are="simulated")
+    root = parsed(Drawing.of(run).svg())
+    assert root.attrib["role"] == "img"
+    title, description = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None and title.text == "r"
+    assert description is not None and description.text == (
+        "adding, method dig, 3 simulated agents, 3 activations, 4 events, 3.0 s, submitted"
+    )
+
+
+def test_agents_that_are_not_known_to_be_simulated_are_not_called_so(tmp_path: Path) -> None:
+    run = directory(tmp_path, "r", solved(), method="dig")
+    assert "simulated" not in Drawing.of(run).svg()
+
+
+def test_findings_stand_at_their_place_and_in_the_time_line(tmp_path: Path) -> None:
+    """A label beside the answer, one at its time, one in the legend with its name."""
+    picture = Drawing.of(directory(tmp_path, "r", hasty())).scene
+    assert texts(picture).count("ET") == 3
+    assert "early termination" in texts(picture)
+
+
+def test_findings_for_which_there_is_no_place_lie_below_the_labels_of_others(
+    tmp_path: Path,
+) -> None:
+    """In the time line: one sees them, and no line goes through a label."""
+    row_of = {"pattern": "ET", "stage": None, "subject": {"event": "p"}, "evidence": {}}
+    found = [row(1 + n / 1000, "finding", **row_of) for n in range(30)]
+    over = row(90, "finish", outcome="timeout")
+    rows = trace(arrive(0, "p", None, "a"), turn(1, "v", "a", p="delay"), found, over)
+    shapes = Drawing.of(directory(tmp_path, "r", rows)).scene.shapes
+    below = [
+        i for i, one in enumerate(shapes)
+        if isinstance(one, Polygon) and not one.closed and one.look.stroke == palette.dark("ET")
+    ]  # fmt: skip
+    labels = [i for i, one in enumerate(shapes) if isinstance(one, Words) and one.text == "ET"]
+    assert below and not any(below[0] < i < below[-1] for i in labels)
+    assert sum(i > below[-1] for i in labels) == 3, "one above the other, and one in the legend"
+
+
+def test_findings_of_a_trace_without_any_are_looked_for(tmp_path: Path) -> None:
+    """A trace that nobody monitored is checked when it is drawn."""
+    rows = hasty()[:12]
+    picture = Drawing.of(directory(tmp_path, "r", rows)).scene
+    assert "ET" in texts(picture)
+
+
+def test_the_legend_has_what_is_there_and_nothing_else() -> None:
+    told = set(texts(scene(solved())))
+    assert {"generated, consumed", "accepted answer", "activation: submitted"} <= told
+    assert not {"delayed", "rerouted", "activation: waited", "healing"} & told
+
+
+FATES: list[tuple[str, Any, str]] = [
+    ("delayed", "delay", "activation: waited"),
+    ("rerouted", ("c",), "activation: rerouted"),
+    ("discarded", "discard", "activation: discarded"),
+]
+
+
+@pytest.mark.parametrize(("text", "fate", "did"), FATES)
+def test_what_is_not_productive_is_dashed_and_told(text: str, fate: Any, did: str) -> None:
+    """Colour, dash, mark, letter and legend say the same."""
+    rows = trace(arrive(0, "p", None, "b"), turn(1, "v", "b", p=fate))
+    picture = scene(rows)
+    assert {text, did} <= set(texts(picture))
+    drawn, in_legend = (s.look for s in picture.shapes if isinstance(s, Curve))
+    assert drawn == in_legend
+    assert drawn.dash and drawn.stroke in ("#e69f00", "#0072b2", "#d55e00")
+
+
+def test_an_activation_that_has_not_ended_is_dashed_and_one_that_failed_is_marked(
+    tmp_path: Path,
+) -> None:
+    rows = trace(
+        arrive(0, "p", None, "ab"),
+        start(1, "v", "a", "p"),
+        end(2, "v") | {"error": "no"},
+        start(3, "w", "b", "p"),
+    )
+    told = set(texts(Drawing.of(directory(tmp_path, "r", rows)).scene))
+    assert {"activation: failed", "activation: in progress", "in front of it"} <= told
+
+
+def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
+    """A star is hollow as long as nobody has accepted it."""
+    run = directory(tmp_path, "r", solved())
+    whole = set(texts(Drawing.of(run).scene))
+    before = set(texts(Drawing.of(run, Wanted(at=13)).scene))
+    assert "accepted answer" in whole
+    assert "answer" in before and "accepted answer" not in before
+
+
+def test_a_graph_without_a_clock_can_be_drawn() -> None:
+    """In a notebook there may be no trace; then every record lasts a second."""
+    graph = InteractionGraph.of(decode(one) for one in solved())
+    text = Drawing.of(graph)._repr_svg_()
+    assert "activations, a record a second" in text
+    parsed(text)
+
+
+def test_a_finding_that_names_anything_at_all_is_drawn(tmp_path: Path) -> None:
+    """Rows of kind `finding` can be written by anybody."""
+    odd = [None, 3, "x", ["p"], {"event": ["p"]}, {"event": "nobody"}, {"activation": "v"}]
+    rows = [
+        {**one, "t": t}
+        for t, one in enumerate(
+            [*solved()[:5], *(row(1, "finding", pattern="<b>", stage=None, subject=s, evidence={})
+                              for s in odd), *solved()[5:]]
+        )
+    ]  # fmt: skip
+    picture = Drawing.of(directory(tmp_path, "r", rows)).scene
+    assert "<b>" in texts(picture)
+    parsed(Drawing.of(directory(tmp_path, "r", rows)).svg())
+
+
+# --- text from outside ---
+
+HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\u200b-\u200f\u2028-\u202e\ud800-\udfff\ufffe\uffff]")
+
+
+def test_a_thousand_hostile_texts_change_nothing_in_the_svg(tmp_path: Path) -> None:
+    """It has the elements that any other run has, and shows the names as text."""
+    run = directory(tmp_path, "r", hostile_run(1000), agents_are=ATTACKS[0], method=ATTACKS[1])
+    text = Drawing.of(run).svg()
+    circles = [
+        one for one in parsed(text).iter(f"{SVG}circle") if one.find(f"{SVG}title") is not None
+    ]
+    assert len(circles) == 1000  # one for each activation
+    assert not HARMFUL.search(text)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hostile_texts_in_short_runs_change_nothing(tmp_path: Path, seed: int) -> None:
+    """Where there is room for labels, names and badges; lanes of any name, too."""
+    text = Drawing.of(directory(tmp_path, "r", hostile_run(25, seed, agents=5))).svg()
+    parsed(text)
+    assert not HARMFUL.search(text)
+
+
+def test_hostile_names_can_be_drawn_by_matplotlib(tmp_path: Path) -> None:
+    """Dollar signs are no formulas, and what the font does not have is a box, not a warning."""
+    pytest.importorskip("matplotlib")
+    Drawing.of(directory(tmp_path, "r", hostile_run(60))).save(tmp_path / "r.png")
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_activation_that_nothing_led_to_stands_where_the_others_had_come() -> None:
+    """A judge that reads along has no inputs; its turns are not all at the beginning."""
+    rows = trace(
+        arrive(0, "p", None, "a"),
+        turn(1, "v", "a", "q", p="consume"),
+        arrive(1, "q", "v", "b"),
+        turn(2, "j", "c"),
+    )
+    picture = scene(rows)
+    circles = [one for one in picture.shapes if isinstance(one, Circle) and one.title]
+    at = {one.title.split()[0]: one.at for one in circles}
+    assert at["j"][0] > at["v"][0]
+    assert "activation: did nothing" in texts(picture)
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, form: str) -> None:
+    """No date, no random id: a picture can be kept under version control."""
+    if form != "svg":
+        pytest.importorskip("matplotlib")
+    run = directory(tmp_path, "r", hasty())
+    files = [tmp_path / f"{i}.{form}" for i in range(2)]
+    for file in files:
+        Drawing.of(run).save(file)
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert first.startswith({"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
+
+
+def test_without_matplotlib_a_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    picture = Drawing.of(directory(tmp_path, "r", solved()))
+    with pytest.raises(SettingsError, match=r"PNG is drawn by matplotlib.*dig-monitor\[draw\]"):
+        picture.save(tmp_path / "r.png")
+    picture.save(tmp_path / "r.svg")
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    picture = Drawing.of(directory(tmp_path, "r", solved()))
+    with pytest.raises(JournalError, match="No such file"):
+        picture.save(tmp_path / "nowhere" / "r.svg")
+    with pytest.raises(SettingsError, match=r"must end in one of \.svg, \.png, \.pdf"):
+        picture.save(tmp_path / "r.gif")
+
+
+def test_both_back_ends_draw_the_same_shapes() -> None:
+    """The scene is computed once; a back end that left a kind of shape out would be seen."""
+    picture = scene(hasty())
+    kinds = {type(shape).__name__ for shape in picture.shapes}
+    assert kinds == {"Box", "Circle", "Curve", "Polygon", "Words"}
+    root = parsed(Drawing(picture).svg())
+    drawn = sum(len(list(root.iter(SVG + tag))) for tag in ("path", "circle", "rect", "text"))
+    assert drawn == len(picture.shapes)
+    assert any(isinstance(shape, Polygon) for shape in picture.shapes)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
+def test_the_page_shows_how_to_draw_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands there runs, and leaves the picture that it names."""
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    directory(tmp_path / "runs", "20260101-120000-abcdef", solved())
+    names: dict[str, Any] = {}
+    exec(block, names)
+    parsed(Path("run.svg").read_text(encoding="utf-8"))
+    assert "<svg" in names["picture"]._repr_svg_()

@@ -1,0 +1,65 @@
+"""The modules of the page as one script."""
+
+from __future__ import annotations
+
+import pytest
+
+from dig.show.page.bundle import bundle, modules
+
+
+def test_a_module_comes_after_what_it_needs_and_once() -> None:
+    """In one script, each in a function of its own."""
+    script = bundle(
+        {
+            "main": 'import { a } from "./x.js";\nimport { b as c } from "./y.js";\nstart(a, c);',
+            "x": 'import { b } from "./y.js";\nexport const a = b;',
+            "y": "export function b() {}\nexport class $c {}",
+            "z": "never();",
+        },
+        "main",
+    )
+    assert [script.count(f"M['{name}'] = ") for name in "xyz"] == [1, 1, 0]
+    assert script.index("M['y'] =") < script.index("M['x'] =") < script.index("M['main'] =")
+    assert "const { b: c } = M['y'];" in script
+    assert "return { b, $c };" in script
+    assert "import " not in script and "export " not in script
+
+
+@pytest.mark.parametrize(
+    ("sources", "what"),
+    [
+        ({"main": 'import { a } from "./x.js";'}, "x is missing"),
+        ({"main": 'import { a } from "./x.js";', "x": "export const b = 1;"}, "takes {'a'}"),
+        (
+            {"main": 'import { a } from "./x.js";', "x": 'import { b } from "./main.js";'},
+            "main needs itself",
+        ),
+        ({"main": 'import x from "./x.js";', "x": ""}, "cannot be put together"),
+        ({"main": "export default 1;"}, "cannot be put together"),
+    ],
+)
+def test_what_cannot_be_put_together_is_refused(sources: dict[str, str], what: str) -> None:
+    """While the package is built, not in a reader's browser."""
+    with pytest.raises(ValueError, match=what.replace("{", r"\{")):
+        bundle(sources, "main")
+
+
+def test_every_module_of_the_page_is_needed() -> None:
+    """No file is left over."""
+    script = bundle(modules(), "main")
+    assert [name for name in modules() if f"M[{name!r}] = " not in script] == []
+
+
+def test_the_page_loads_nothing_and_makes_no_markup_of_text() -> None:
+    """What would let a payload become an element, or a request, is used nowhere."""
+    script = bundle(modules(), "main")
+    words = (
+        "innerHTML outerHTML insertAdjacentHTML document.write eval( fetch( import( http: https:"
+    )
+    for word in words.split():
+        assert word not in script
+
+
+def test_the_files_of_the_page_are_short() -> None:
+    """As short as the others."""
+    assert {name: n for name, text in modules().items() if (n := text.count("\n")) > 350} == {}

@@ -1,0 +1,123 @@
+"""Records as the rows that the page is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from dig.errors import RuleError
+from dig.graph.codec import decode
+from dig.show.explain.showing import show
+from dig.show.page.rows import MOST_IDS, MOST_TEXT, Row, Rows, shortened
+from tests.histories import arrive, end, row, start, trace, turn
+from tests.oracle import Row as Line
+from tests.strategies import traces
+from tests.traces.runs import hasty, store
+
+
+def told(lines: list[Line], most: int = MOST_TEXT) -> list[Row]:
+    rows = Rows(most)
+    return [rows.of(decode(line)) for line in lines]
+
+
+@settings(max_examples=60)
+@given(traces())
+def test_every_record_is_a_row_and_keeps_what_the_graph_follows_from(lines: list[Line]) -> None:
+    """In order, with the keys of the trace file: the page's graph is that of the trace."""
+    shown = told(lines)
+    assert [(one["t"], one["kind"]) for one in shown] == [(one["t"], one["kind"]) for one in lines]
+    keys = ("event", "by", "to", "type", "final", "activation", "agent", "inputs", "outputs")
+    for one, line in zip(shown, lines, strict=True):
+        for key in keys:
+            got = one.get(key)
+            assert (list(got) if isinstance(got, tuple) else got) == line.get(key)
+
+
+def test_a_finding_is_explained_as_show_explains_it(tmp_path: Path) -> None:
+    """The same reason, the same paths, whom it names, and what healing did."""
+    found = show(store(tmp_path / "r.dig.jsonl", hasty()), "12")
+    shown = {one["t"]: one for one in told(hasty())}
+    finding = shown[12]
+    assert (finding["says"], finding["why"]) == (found["says"], found["why"])
+    assert finding["paths"] == found["paths"]
+    assert (finding["severity"], finding["ids"]) == ("error", ["f", "q"])
+    assert shown[13]["says"] == found["healing"][0]["says"]
+
+
+def test_a_warning_is_no_error() -> None:
+    """Only what the paper calls errors are; a pattern of a user's own is a warning."""
+    lines = trace(row(1, "finding", pattern="ZZ", stage=None, subject={}, evidence={}))
+    assert told(lines)[-1]["severity"] == "warning"
+
+
+def test_a_trace_that_tells_of_no_findings_is_looked_at_again() -> None:
+    """What the standard detectors find is told apart from what a trace records."""
+    lines = [line for line in hasty() if line["kind"] not in ("finding", "heal")]
+    rows = Rows()
+    for t, line in enumerate(lines):
+        rows.of(decode({**line, "t": t}))
+    assert not rows.has_findings
+    assert [(one["pattern"], one["found"]) for one in rows.found] == [("ET", True)]
+
+
+@pytest.mark.parametrize("evidence", [None, 7, "x", [["y"]], {"a": {"b": [1]}}])
+def test_a_finding_may_be_of_any_shape(evidence: Any) -> None:
+    """Detectors of a user's own are shown, whatever they wrote."""
+    row_ = row(1, "finding", pattern=7, stage={}, subject=evidence, evidence=evidence)
+    finding = told(trace(row_))[-1]
+    assert isinstance(finding["pattern"], str) and isinstance(finding["why"], str)
+
+
+def test_very_long_evidence_is_cut() -> None:
+    """Findings that list thousands of events do not make a report that nobody can open."""
+    names = [f"e{i}" for i in range(2 * MOST_IDS)]
+    evidence = {"waiting": {"a": names}}
+    raised = row(1, "finding", pattern="DL", stage=None, subject={}, evidence=evidence)
+    shown = told(trace(*(arrive(0, one, None, "a") for one in names), raised))
+    assert shown[-1]["ids"] == ["a", *names][:MOST_IDS]
+
+
+def test_payloads_are_cut_and_their_length_is_told() -> None:
+    """A text as it is, all else as JSON."""
+    lines = trace(arrive(0, "p", None, "a"), arrive(0, "q", None, "a"))
+    lines[1]["payload"], lines[3]["payload"] = "x" * 5_000, {"a": [1, "é"]}
+    shown = told(lines)
+    assert (len(shown[1]["payload"]), shown[1]["chars"]) == (MOST_TEXT, 5_000)
+    assert shown[3]["payload"] == '{"a": [1, "é"]}'
+
+
+def test_without_payloads_nothing_that_was_said_is_left() -> None:
+    """Neither a payload, nor an answer, nor an error that may quote one."""
+    failed = end(1, "v", p="delay") | {"error": "SECRET"}
+    lines = trace(
+        arrive(0, "p", None, "a"),
+        [start(1, "v", "a", "p"), failed],
+        row(2, "finish", outcome="stopped", answer="SECRET"),
+    )
+    lines[1]["payload"] = "SECRET"
+    assert "SECRET" not in str(told(lines, 0))
+    assert "SECRET" in str(told(lines))
+
+
+def test_payloads_are_shortened_to_a_budget() -> None:
+    """All to the same length, which is told."""
+    shown: list[Row] = [{"payload": "x" * 1_000} for _ in range(10)] + [{"t": 0}]
+    most = shortened(shown, 3_000)
+    assert 200 <= most <= 300
+    assert {len(one["payload"]) for one in shown if "payload" in one} == {most}
+
+
+def test_what_breaks_a_rule_is_refused() -> None:
+    """The graph behind the rows is that of the reducer."""
+    with pytest.raises(RuleError):
+        told([*trace(), row(1, "deliver", event="x", to="a") | {"t": 1}])
+
+
+def test_usage_that_is_very_long_is_left_out() -> None:
+    """What a run cost is a few figures."""
+    lines = trace(arrive(0, "p", None, "a"), turn(1, "v", "a", p="delay"))
+    lines[-1]["usage"] = {"raw": "x" * 50_000}
+    assert "usage" not in told(lines)[-1]

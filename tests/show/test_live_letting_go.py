@@ -1,0 +1,103 @@
+"""The live picture of a session that lets go of history: the same, and it does not grow."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from dig import Record
+from dig.monitor.sinks import Sweep
+from dig.runtime import simulate
+from dig.show.terminal.live import LiveView
+from dig.show.terminal.scene import Scene
+from dig.show.terminal.shot import Shot
+from tests.helpers import Keeper, Stage, answer, rows
+from tests.retaining import KEPT, letting_go
+from tests.schedules import Schedule
+
+
+class Shown:
+    """Pictures of a run after every record, with its sweeps and without."""
+
+    def __init__(self) -> None:
+        self.scenes = Scene(), Scene()
+        self.shots: list[tuple[Shot, Shot]] = []
+        self.sweeps = 0
+
+    def __call__(self, record: Record) -> None:
+        for scene in self.scenes:
+            scene.follow(record)
+        self._look()
+
+    def let_go(self, sweep: Sweep) -> None:
+        self.scenes[0].let_go(sweep)
+        self.sweeps += 1
+        self._look()
+
+    def _look(self) -> None:
+        short, full = (scene.shot(0) for scene in self.scenes)
+        self.shots.append((short, full))
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_every_picture_is_the_same(keep: int) -> None:
+    """After each record and each sweep of random sessions."""
+    sweeps = 0
+    for number in range(0, 40, 2):
+        schedule = Schedule(number, "simulator", frozenset(), keep=keep, limit_s=6.0)
+        shown = Shown()
+        with letting_go(schedule.run()) as lets:
+            run = lets.run
+            simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=shown)
+        assert all(short == full for short, full in shown.shots)
+        sweeps += shown.sweeps
+    assert sweeps >= 10
+
+
+def serve(stage: Stage, count: int) -> None:
+    for _ in range(count):
+        stage.give()
+        stage.turn("a", answer())
+
+
+def test_a_view_of_a_long_session_stays_small() -> None:
+    """What was answered is gone, and the latest delivery is shown though its event is."""
+    console = Console(file=io.StringIO(), width=80, _environ={})
+    with LiveView(console) as view:
+        stage = Stage(session=True, keep=0, sink=view)
+        serve(stage, 100)
+        stage.monitor.tick()
+        scene = view._scene
+        shot = scene.shot(0)
+        assert scene._graph.history.rows < 20 and not scene._graph.knows("e200")
+        assert (shot.events, shot.turns, shot.moving) == (200, 100, 0)
+        assert shot.released is not None and shot.released.event == "e200"
+
+
+def test_an_answer_that_nobody_can_get_any_more_is_not_on_its_way() -> None:
+    """One that was sent to nobody waits for a verdict for good, or until it is let go of."""
+    shown, gate = Shown(), Keeper(["e2"], seconds=1e6)
+    stage = Stage(session=True, keep=20, gates=[gate])
+    stage.monitor.follow(shown)
+    stage.give("ab")
+    stage.turn("a", answer())
+    stage.monitor.redirect("e2", ())
+    stage.monitor.resolve(gate, "e2", ())
+    stage.turn("b", answer())
+    assert [shot.moving for shot in shown.shots[-1]] == [1, 1]
+    serve(stage, 50)
+    assert [shot.moving for shot in shown.shots[-1]] == [0, 1]
+
+
+def test_a_view_that_cannot_let_go_stops_itself_and_not_the_run() -> None:
+    """It says so at the end, and the run has no incident of it."""
+    file = io.StringIO()
+    with LiveView(Console(file=file, width=80, _environ={})) as view:
+        stage = Stage(session=True, keep=0)
+        stage.monitor.follow(view)
+        view.let_go(Sweep(0, 0, None, frozenset()))  # type: ignore[arg-type]
+        serve(stage, 20)
+    assert "the live view failed, the run did not: TypeError" in file.getvalue()
+    assert not rows(stage.sink, "incident")
