@@ -185,8 +185,9 @@ class Run(Teller):
         if result.interruptions:
             self._gather(turn)
         if self._caller is None:
-            is_whole = not (result.interruptions or self.team.is_lost)
-            self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
+            may_bounce = self._may_bounce and not self.team.is_lost
+            asks = bool(result.interruptions)
+            self._answer = turn.submit(payload, bounces=may_bounce, asks=asks)
         else:
             kind = "notice" if payload is None else "message"
             self._answer = turn.end(payload, _seat(self._asking()), kind)
