@@ -18,7 +18,7 @@ from dig.adapters.base.calls import Call
 from dig.adapters.base.patching import Taps
 from dig.adapters.base.running import current, inside
 
-from .notes import as_parts, showing
+from .notes import as_parts, showing, waiting
 from .team import Sending, Team, Work
 
 _taps: dict[int, HubTaps] = {}  # by the id of their hub
@@ -194,10 +194,13 @@ class HubTaps:
     async def _show(
         self, turn: Turn | None, whole: Callable[..., Any], said: Any, how: dict[str, Any]
     ) -> Any:
-        """Call the model, and show it the notes of its turn."""
-        if turn is None or self._team.only_looks:
+        """Call the model, show it the notes of its turn, and see whether that asks a person."""
+        if turn is None or self._team.is_lost:
             return await whole(*said, **how)
-        middleware = [*how.pop("middleware", ()), showing(lambda: turn.notes)]
+        middleware = [*how.pop("middleware", ()), waiting(turn.waits)]
+        if self._team.only_looks:
+            return await whole(*said, middleware=middleware, **how)
+        middleware.append(showing(lambda: turn.notes))
         return await whole(*said, *as_parts(turn.notes), middleware=middleware, **how)
 
     # --- healing speaks to an agent that nobody speaks to ---

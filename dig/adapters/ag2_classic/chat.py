@@ -13,6 +13,7 @@ from dig.adapters import Turn
 from dig.adapters.base.calls import Sent
 from dig.adapters.base.patching import LOST_TRACK, Teller
 
+from .members import may_reply
 from .talk import as_message, handoffs, is_handoff, words
 
 Handoff = Callable[[Mapping[str, Any]], bool]
@@ -52,6 +53,7 @@ class Chat(Teller):
         self._is_asked = False  # whether the caller awaits an answer
         self._is_direct = is_direct
         self._turn: Turn | None = None  # of who has spoken last, or is next
+        self._sender: Any = None  # to whom the reply goes
         self._seat = ""
         self._said: Any = None
         self._reply: Mapping[str, Any] = {}
@@ -61,8 +63,9 @@ class Chat(Teller):
 
     # --- one turn, in the order in which it happens ---
 
-    def give(self, agent: Any, message: Any) -> None:
-        """An agent is to have the floor: what was said last is for it."""
+    def give(self, agent: Any, message: Any, sender: Any) -> None:
+        """An agent is to have the floor: what was said last is for it, and came by the sender."""
+        self._sender = sender
         self.step(self._give, agent, words(message), otherwise=None)
 
     def begin(self) -> None:
@@ -207,8 +210,8 @@ class Chat(Teller):
 
     def _submit(self, payload: Any) -> str:
         turn = self._turn
-        bounces = not (self._team.is_lost or self._is_persons)
-        self.answer = turn.submit(payload, bounces=bounces) if turn is not None else ""
+        stays = self._team.is_lost or self._is_persons or not may_reply(self.last, self._sender)
+        self.answer = turn.submit(payload, bounces=not stays) if turn is not None else ""
         return self.answer
 
     def _has_back(self) -> bool:

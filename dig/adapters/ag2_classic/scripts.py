@@ -123,7 +123,7 @@ class Scripts(Teller):
             if reply is not None:
                 chat.go_on()
             return reply
-        chat.give(agent, _last(agent, messages, sender))
+        chat.give(agent, _last(agent, messages, sender), sender)
         try:
             yield from chat.held(chat.mail)
             chat.begin()
