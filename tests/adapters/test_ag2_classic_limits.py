@@ -70,12 +70,12 @@ def half(script: Script, waits: bool = True) -> Any:
         return False, None
 
     async def think(self: Any, *given: Any, **more: Any) -> Any:
-        if dig.notes() and waits:
-            await asyncio.gather(*tasks)
-        else:
+        if not tasks or (dig.notes() and not waits):
             talk = ann.a_initiate_chat(bob, message=f"{len(tasks)}?", max_turns=1)
             tasks.append(asyncio.create_task(talk))
             await asyncio.sleep(0)
+        elif dig.notes():
+            await asyncio.gather(*tasks)
         return False, None
 
     ann = agent(script, "ann", unless_told(says("Half TERMINATE"), says(told)))
@@ -138,7 +138,9 @@ def test_an_early_answer_takes_up_a_round_of_a_group_and_none_beyond_its_limit(d
             continue
         is_last = len(words(bare)) == most
         assert len(words(mine)) <= most
-        assert ("reroute" in watched.healed()) == ("All of it" in str(mine.returned)) == (not is_last)
+        assert (
+            ("reroute" in watched.healed()) == ("All of it" in str(mine.returned)) == (not is_last)
+        )
 
 
 @pytest.mark.parametrize("most", [3, 4])

@@ -14,10 +14,10 @@ from ag2.middleware import approval_required
 
 from dig.graph.records import IncidentRow
 
-from .ag2_teams import PAIR, Team, call, is_said, says, scenario, shown
+from .ag2_teams import Team, call, is_said, says, scenario, shown
 from .ag2_watch import Watched
 from .harness import Scenario, play
-from .test_ag2_healing import early_team, is_told
+from .test_ag2_healing import is_told
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
 

@@ -197,11 +197,14 @@ class HubTaps:
         """Call the model, show it the notes of its turn, and see whether that asks a person."""
         if turn is None or self._team.is_lost:
             return await whole(*said, **how)
-        middleware = [*how.pop("middleware", ()), waiting(turn.waits)]
+        middleware = [*how.pop("middleware", ()), waiting(partial(self._waits, turn))]
         if self._team.only_looks:
             return await whole(*said, middleware=middleware, **how)
         middleware.append(showing(lambda: turn.notes))
         return await whole(*said, *as_parts(turn.notes), middleware=middleware, **how)
+
+    def _waits(self, turn: Turn) -> None:
+        self._step(turn.waits, otherwise=None)
 
     # --- healing speaks to an agent that nobody speaks to ---
 

@@ -1,7 +1,8 @@
 """Middleware of an agent's turn: notes for its model, and whether it waits for a person.
 
-Notes have the form that a model reads: parts of their own beside the agent's message. What comes while a turn goes on is shown with the next call of the model, after what was there at
-that moment. Notes are for one agent's eyes: neither its history nor the channel has them.
+Notes have the form that a model reads: parts of their own beside the agent's message. What comes
+while a turn goes on is shown with the next call of the model, after what was there at that moment.
+Notes are for one agent's eyes: neither its history nor the channel has them.
 """
 
 from __future__ import annotations

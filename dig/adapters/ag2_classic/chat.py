@@ -82,7 +82,7 @@ class Chat(Teller):
         return self.step(turn.listen, otherwise=())
 
     def wait_for_person(self) -> None:
-        """Who has the floor asks the person that it stands for."""
+        """A person is asked: by the agent that has the floor, or after it has spoken."""
         self.step(self._wait_for_person, otherwise=None)
 
     def answers(self, reply: Any, *, is_end: bool) -> str:

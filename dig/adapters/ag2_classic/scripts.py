@@ -110,6 +110,12 @@ class Scripts(Teller):
         if here is not None and here.speaker is agent:
             here.chat.wait_for_person()
 
+    def asks_for_next(self) -> None:
+        """A person is to say who is next, while the last speaker still has the floor."""
+        here = self.here
+        if here is not None and here.speaker is None:
+            here.chat.wait_for_person()
+
     def _new(self, *, is_direct: bool) -> Chat:
         here = self.here
         caller = here.turn if here is not None else None
