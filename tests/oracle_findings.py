@@ -80,8 +80,6 @@ def _at_emit(_: State, now: State) -> Iterator[Found]:
     event = now.row["event"]
     if not now.is_final(event) or (now.session and not now.aims(event)):
         return
-    if now.row["type"] == "notice":
-        return
     unresolved = now.unresolved(event)
     uncovered = now.uncovered(event) if now.limits["coverage"] else []
     if unresolved or uncovered:

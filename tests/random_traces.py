@@ -357,9 +357,7 @@ class _Writer:
         """The next event of the activation that has just ended."""
         author = self.model.author
         me = next(r["agent"] for r in self.rows if r.get("activation") == author)
-        kind = self.any_type()
-        if self.submits and kind != "notice":
-            kind = "solution"
+        kind = "solution" if self.submits else self.any_type()
         self.emit(self.model.pending[0], author, kind, self.to(me), final=self.submits)
 
     def deliver(self) -> None:

@@ -73,13 +73,12 @@ def asking_early() -> Scenario:
     return scenario("asking_early", {"ann": ann, "bob": bob}, ask)
 
 
-@MODES
-def test_a_question_to_the_person_is_no_early_answer_whatever_is_open(mode: Any) -> None:
-    """The person is asked at once, and once; no agent is judged, told or run again meanwhile."""
-    watched = Watched(mode)
-    asked = asking_early()
-    assert play(watched.ticking(asked), watched) == play(asked)
-    assert watched.patterns == [] and watched.healed() == []
+def test_a_question_to_the_person_does_not_go_back_whatever_is_open() -> None:
+    """The person is asked at once, and once; who has asked is not run again meanwhile."""
+    watched = Watched("heal")
+    bare, mine = play(asking_early()), play(asking_early(), watched)
+    assert (mine.returned, mine.per_agent()["ann"]) == (bare.returned, bare.per_agent()["ann"])
+    assert "reroute" not in watched.healed()
     watched.must_be_sound()
 
 

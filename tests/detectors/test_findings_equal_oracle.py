@@ -166,22 +166,6 @@ def test_an_answer_built_on_one_from_memory_does_not_share_that_memory() -> None
 
 
 @pytest.mark.parametrize("session", [False, True])
-def test_a_question_to_a_person_is_no_early_answer(session: bool) -> None:
-    """ET is raised for a final event, and not for the same one if its type is `notice`."""
-    begun = [
-        *arrive(0, "e", None, "a"),
-        *turn(1, "v1", "a", "x n", e="consume"),
-        *[emit(1, "x", "v1", "b"), emit(1, "n", "v1", "a", "notice")],
-        *[deliver(1, "x", "b"), deliver(1, "n", "a")],
-        *turn(2, "v2", "a", "f", n="consume"),
-    ]
-    answered = trace(begun, final(2, "f", "v2"), session=session)
-    asked = trace(begun, final(2, "f", "v2") | {"type": "notice"}, session=session)
-    assert [one["pattern"] for one in find(answered)] == ["ET"]
-    assert find(asked) == expected(asked) == []
-
-
-@pytest.mark.parametrize("session", [False, True])
 def test_a_second_answer_that_uses_what_the_first_left_out_is_no_early_one(session: bool) -> None:
     """The part that was missing behind the first answer is not held against the second."""
     rows = trace(

@@ -26,7 +26,6 @@ class Work:
         error: What its handler has reported.
         comes_again: Whether its answer came back, and it has to look at the message once more.
         said: What it has said to the outside while its turn goes on.
-        asks: Whether that gives the floor of a workflow to a person.
     """
 
     def __init__(self, client: Any, envelope: Any, turn: Turn) -> None:
@@ -38,7 +37,6 @@ class Work:
         self.error: BaseException | None = None
         self.comes_again = False
         self.said: Any = None
-        self.asks = False
 
 
 class Sending:
@@ -99,11 +97,10 @@ class Team(Teller):
         sending = Sending(envelope, route, work, is_last)
         if route.is_answer and work is not None:
             if not is_last:
-                work.said, work.asks = sending.payload, route.asks
+                work.said = sending.payload
             else:
-                sending.answer = work.turn.submit(
-                    sending.payload, bounces=not self.is_lost, asks=route.asks
-                )
+                may_bounce = not (self.is_lost or route.asks)
+                sending.answer = work.turn.submit(sending.payload, bounces=may_bounce)
         return sending
 
     def is_back(self, sending: Sending) -> bool:
@@ -212,7 +209,7 @@ class Team(Teller):
         if work.error is not None:
             turn.fail(work.error)
         elif work.said is not None:
-            return turn.submit(work.said, bounces=False, asks=work.asks)
+            return turn.submit(work.said, bounces=False)
         elif not turn.outputs and self._is_silence(work):
             return turn.submit(as_payload(work.envelope.event_data), bounces=not self.is_lost)
         else:

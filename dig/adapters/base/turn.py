@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dig._util.text import one_line
 from dig.errors import DecisionError, PayloadError
-from dig.graph.records import NOTICE, SYSTEM, Fate
+from dig.graph.records import SYSTEM, Fate
 from dig.monitor.messages import Output, Pending, Started
 
 from .payload import as_small_payload
@@ -154,9 +154,8 @@ class Turn:
         return self.session.step(self._end, last, usage, None, otherwise="")
 
     def submit(
-        self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True,
-        asks: bool = False,
-    ) -> str:  # fmt: skip
+        self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True
+    ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
         Await `Session.released(event)` if `Session.is_held(event)`, then ask `came_back`.
@@ -166,14 +165,11 @@ class Turn:
             error: Why there is none; such an answer never comes back.
             usage: What it took.
             bounces: Whether it can come back, at once or from a gate that keeps it.
-            asks: It is a question to a person, who decides how the request goes on: its type is
-                `notice`, no detector takes it for an early answer, and it never comes back.
 
         Returns:
             The final event's id.
         """
-        step, bounces = self.session.step, bounces and not asks
-        return step(self._submit, answer, error, usage, bounces, asks, otherwise="")
+        return self.session.step(self._submit, answer, error, usage, bounces, otherwise="")
 
     def came_back(self, answer: str) -> bool:
         """Whether an answer was bounced: then the turn goes on with it, else it is over."""
@@ -197,7 +193,7 @@ class Turn:
         text = describe(error)
         step = self.session.step
         if submits:
-            answer = step(self._submit, {"error": text}, text, otherwise="")
+            answer = step(self._submit, {"error": text}, text, None, otherwise="")
             step(self._came_back, answer, otherwise=False)
             return answer
         to = seats(to)
@@ -315,17 +311,14 @@ class Turn:
         self.outputs += names
         return names[-1] if last else ""
 
-    def _submit(
-        self, answer: Any, error: str | None, usage: Any = None, bounces: bool = True,
-        asks: bool = False,
-    ) -> str:  # fmt: skip
+    def _submit(self, answer: Any, error: str | None, usage: Any, bounces: bool = True) -> str:
         if not self.is_open:
             return ""
         if self._queue:
             self._send([], 0)
         self._act()
         self.bounces = bounces and error is None
-        final = Output(answer, (), NOTICE if asks else "solution", final=True)
+        final = Output(answer, (), "solution", final=True)
         self.submitted = self._close([final], usage, error)[0]
         self.outputs += (self.submitted,)
         return self.submitted

@@ -185,9 +185,8 @@ class Run(Teller):
         if result.interruptions:
             self._gather(turn)
         if self._caller is None:
-            may_bounce = self._may_bounce and not self.team.is_lost
-            asks = bool(result.interruptions)
-            self._answer = turn.submit(payload, bounces=may_bounce, asks=asks)
+            is_whole = not (result.interruptions or self.team.is_lost)
+            self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
         else:
             kind = "notice" if payload is None else "message"
             self._answer = turn.end(payload, _seat(self._asking()), kind)

@@ -13,22 +13,19 @@ from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.coverage import answer, uncovered
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import NOTICE, Emit, Record
+from dig.graph.records import Emit, Record
 from dig.graph.state import by_number
 
 
 class EarlyTermination:
-    """Looks at every final event when it is generated, but for questions to a person."""
+    """Looks at every final event when it is generated."""
 
     pattern = "ET"
     kinds = (Emit,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise ET for a final event with open or uncovered work.
-
-        A final event of type `notice` is a question to a person, which settles nothing.
-        """
-        if isinstance(record, Emit) and record.final and record.type != NOTICE:
+        """Raise ET for a final event with open or uncovered work."""
+        if isinstance(record, Emit) and record.final:
             n = graph.event(record.event).n
             unresolved, lost = _missing(graph, n)
             if unresolved or lost:
