@@ -96,4 +96,4 @@ def test_the_last_turn_of_a_workflow_asks_no_person() -> None:
     assert "all of it" in str(mine.returned) and "max_turns" in str(mine.returned)
     assert watched.patterns[:1] == ["ET"] and watched.healed()[:1] == ["reroute"]
     asked, watched = early(9, learns=True, hands_over=True), Watched("heal")
-    assert play(asked, watched) == play(asked) and watched.patterns == []
+    assert play(asked, watched) == play(asked) and watched.healed() == ["inject"]
