@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from ag2.network import AgentClient
@@ -32,6 +32,7 @@ def attach(hub: Any, team: Team) -> HubTaps:
     return taps
 
 
+@wraps(_receive)
 async def _received(client: Any, envelope: Any) -> None:
     taps = _taps.get(id(client._hub_client._hub))
     if taps is None:

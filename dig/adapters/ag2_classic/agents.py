@@ -62,6 +62,7 @@ class ChatTaps:
             self._taps.tap(agent, prefix + "receive", self._receive, plays)
             if is_agent(agent):
                 self._taps.tap(agent, prefix + "generate_reply", self._speak, plays, agent)
+                self._taps.tap(agent, prefix + "get_human_input", self._ask_person, agent)
             for chat in group_chats(agent) if self._heals else ():
                 self._taps.tap(chat, prefix + "select_speaker", self._select, plays)
         if self._heals:
@@ -100,6 +101,11 @@ class ChatTaps:
         self._meet(sender)
         script = self._scripts.speaking(agent, messages, sender)
         return plays(script, partial(whole, *args, **kwargs), self._session)
+
+    def _ask_person(self, whole: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+        """An agent waits for what a person types."""
+        self._scripts.asks_person(agent)
+        return whole(*args, **kwargs)
 
     def _select(self, whole: Callable[..., Any], plays: Play, *args: Any, **kwargs: Any) -> Any:
         """A group chat looks for who is next."""

@@ -56,6 +56,7 @@ class Chat(Teller):
         self._said: Any = None
         self._reply: Mapping[str, Any] = {}
         self._error: BaseException | None = None
+        self._is_persons = False  # whether a person speaks for who has the floor
         self.answer = ""
 
     # --- one turn, in the order in which it happens ---
@@ -76,6 +77,10 @@ class Chat(Teller):
     def notes(self, turn: Turn) -> tuple[str, ...]:
         """What is to be shown to who has the floor, as of now."""
         return self.step(turn.listen, otherwise=())
+
+    def wait_for_person(self) -> None:
+        """Who has the floor asks the person that it stands for."""
+        self.step(self._wait_for_person, otherwise=None)
 
     def answers(self, reply: Any, *, is_end: bool) -> str:
         """What an agent says is submitted, if it ends a chat that somebody outside has begun.
@@ -146,6 +151,7 @@ class Chat(Teller):
         else:
             self.mail = self._handed(turn, seat, payload)
         self._seat, self.last, self._turn, self._error = seat, agent, None, None
+        self._is_persons = False
 
     def _first(self, name: str, seat: str, payload: Any) -> str:
         """What somebody outside, or the turn that has begun this chat, says to an agent."""
@@ -194,9 +200,14 @@ class Chat(Teller):
                 self._turn.receive(event)
         self.mail = []
 
+    def _wait_for_person(self) -> None:
+        self._is_persons = True
+        if self._turn is not None:
+            self._turn.waits()
+
     def _submit(self, payload: Any) -> str:
         turn = self._turn
-        bounces = not self._team.is_lost
+        bounces = not (self._team.is_lost or self._is_persons)
         self.answer = turn.submit(payload, bounces=bounces) if turn is not None else ""
         return self.answer
 

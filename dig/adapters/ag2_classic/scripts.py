@@ -15,6 +15,7 @@ from dig.adapters.base.patching import Teller
 from dig.adapters.base.running import inside
 
 from .chat import Chat, Handoff
+from .members import is_agent
 from .notes import Told
 from .play import CALL, RAISE, Script
 from .talk import as_message
@@ -103,6 +104,12 @@ class Scripts(Teller):
             return messages
         return Told(messages, partial(here.chat.notes, here.turn))
 
+    def asks_person(self, agent: Any) -> None:
+        """An agent asks the person that it stands for."""
+        here = self.here
+        if here is not None and here.speaker is agent:
+            here.chat.wait_for_person()
+
     def _new(self, *, is_direct: bool) -> Chat:
         here = self.here
         caller = here.turn if here is not None else None
@@ -168,7 +175,12 @@ def _last(agent: Any, messages: Any, sender: Any) -> Any:
 
 
 def _is_end(sender: Any, reply: Any, name: str) -> bool:
-    """Whether who gets a reply will take it as the end; the real question comes later."""
+    """Whether who gets a reply will take it as the end; the real question comes later.
+
+    It is none where a person is asked first, who may go on.
+    """
     with suppress(Exception):  # then AG2 will raise it
+        if is_agent(sender) and sender.human_input_mode != "NEVER":
+            return False
         return reply is not None and bool(sender._is_termination_msg(as_message(reply, name)))
     return False
