@@ -1,4 +1,4 @@
-"""The table of all kinds of faults: one row a kind, and one file in `kinds/`."""
+"""The table of all kinds of faults: one row a kind, one file of `kinds/` a family."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ from dig._util.text import one_line
 from dig.errors import SettingsError
 
 from .injector import COMMON, Injector, Parameter
-from .kinds.address_nobody import AddressNobody
-from .kinds.corrupt import Corrupt
-from .kinds.crash import Crash
-from .kinds.delay import Delay
-from .kinds.discard_needed import DiscardNeeded
-from .kinds.drop import Drop
-from .kinds.duplicate import Duplicate
-from .kinds.hoard import Hoard
-from .kinds.ignore_notes import IgnoreNotes
-from .kinds.leave import Leave
-from .kinds.merge_across_lineages import MergeAcrossLineages
-from .kinds.misaddress import Misaddress
-from .kinds.never_submit import NeverSubmit
-from .kinds.pass_on import PassOn
-from .kinds.replay_stale import ReplayStale
-from .kinds.silent import Silent
-from .kinds.slow import Slow
-from .kinds.split_twice import SplitTwice
-from .kinds.stall import Stall
-from .kinds.submit_early import SubmitEarly
-from .kinds.work_on_others_part import WorkOnOthersPart
+from .kinds.agents import (
+    Crash,
+    DiscardNeeded,
+    Hoard,
+    IgnoreNotes,
+    LeaveTeam,
+    NeverSubmit,
+    PassOn,
+    Silent,
+    Slow,
+    Stall,
+    SubmitEarly,
+)
+from .kinds.coordination import MergeAcrossLineages, SplitTwice, WorkOnOthersPart
+from .kinds.messages import (
+    AddressNobody,
+    Corrupt,
+    Delay,
+    Drop,
+    Duplicate,
+    Misaddress,
+    ReplayStale,
+)
 
 Family = Literal["messages", "agents", "coordination"]
 """What a kind acts on: what is sent, an agent by itself, or how agents share the work."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of fault.
 
@@ -83,170 +85,110 @@ class Kind:
         }
 
 
+def _row(
+    name: str, family: Family, injector: type[Injector], meaning: str,
+    *, raises: str = "", may_raise: str = "", not_around: str = "",
+) -> Kind:  # fmt: skip
+    """A row of the table; patterns are written with spaces between them."""
+    return Kind(
+        name, family, meaning, injector, tuple(raises.split()), tuple(may_raise.split()), not_around
+    )
+
+
 _ROWS = (
-    Kind(
-        name="drop",
-        family="messages",
-        meaning="What it sends is lost on its way.",
-        injector=Drop,
-        raises=("OE",),
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "drop", "messages", Drop, "What it sends is lost on its way.",
+        raises="OE", may_raise="ET DL MC",
     ),
-    Kind(
-        name="delay",
-        family="messages",
-        meaning="What it sends arrives late.",
-        injector=Delay,
-        may_raise=("ET", "DL"),
+    _row(
+        "delay", "messages", Delay, "What it sends arrives late.",
+        may_raise="ET DL",
     ),
-    Kind(
-        name="duplicate",
-        family="messages",
-        meaning="What it sends arrives more than once.",
-        injector=Duplicate,
-        may_raise=("ET", "RSP"),
+    _row(
+        "duplicate", "messages", Duplicate, "What it sends arrives more than once.",
+        may_raise="ET RSP",
     ),
-    Kind(
-        name="misaddress",
-        family="messages",
-        meaning="What it sends goes to the wrong agents.",
-        injector=Misaddress,
-        may_raise=("ET", "DL", "ER"),
+    _row(
+        "misaddress", "messages", Misaddress, "What it sends goes to the wrong agents.",
+        may_raise="ET DL ER",
     ),
-    Kind(
-        name="address_nobody",
-        family="messages",
-        meaning="What it sends is addressed to nobody who exists.",
-        injector=AddressNobody,
-        raises=("OE",),
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "address_nobody", "messages", AddressNobody,
+        "What it sends is addressed to nobody who exists.",
+        raises="OE", may_raise="ET DL MC",
     ),
-    Kind(
-        name="corrupt",
-        family="messages",
-        meaning="What it sends carries something else than was meant.",
-        injector=Corrupt,
-        may_raise=("OE", "ET", "DL", "MC", "RSP"),
+    _row(
+        "corrupt", "messages", Corrupt, "What it sends carries something else than was meant.",
+        may_raise="OE ET DL MC RSP",
     ),
-    Kind(
-        name="replay_stale",
-        family="messages",
-        meaning="It sends an old message again instead of a new one.",
-        injector=ReplayStale,
-        may_raise=("ET", "DL", "OE"),
+    _row(
+        "replay_stale", "messages", ReplayStale,
+        "It sends an old message again instead of a new one.",
+        may_raise="ET DL OE",
     ),
-    Kind(
-        name="stall",
-        family="agents",
-        meaning="It hangs: each of its activations takes much longer, or is cut off.",
-        injector=Stall,
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "stall", "agents", Stall,
+        "It hangs: each of its activations takes much longer, or is cut off.",
+        may_raise="ET DL MC",
     ),
-    Kind(
-        name="crash",
-        family="agents",
-        meaning="Its activations end with an error.",
-        injector=Crash,
-        raises=("DL",),
-        may_raise=("ET",),
+    _row(
+        "crash", "agents", Crash, "Its activations end with an error.",
+        raises="DL", may_raise="ET",
     ),
-    Kind(
-        name="leave",
-        family="agents",
-        meaning="It leaves the team, with all that lies in front of it or is on its way to it.",
-        injector=Leave,
-        raises=("OE",),
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "leave", "agents", LeaveTeam,
+        "It leaves the team, with all that lies in front of it or is on its way to it.",
+        raises="OE", may_raise="ET DL MC",
     ),
-    Kind(
-        name="slow",
-        family="agents",
-        meaning="It takes several times as long to decide.",
-        injector=Slow,
-        may_raise=("ET", "DL"),
+    _row(
+        "slow", "agents", Slow, "It takes several times as long to decide.",
+        may_raise="ET DL",
     ),
-    Kind(
-        name="silent",
-        family="agents",
-        meaning="It takes everything in and generates nothing.",
-        injector=Silent,
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "silent", "agents", Silent, "It takes everything in and generates nothing.",
+        may_raise="ET DL MC",
     ),
-    Kind(
-        name="hoard",
-        family="agents",
-        meaning="It keeps everything in front of it and waits.",
-        injector=Hoard,
-        raises=("DL",),
-        may_raise=("ET",),
+    _row(
+        "hoard", "agents", Hoard, "It keeps everything in front of it and waits.",
+        raises="DL", may_raise="ET",
     ),
-    Kind(
-        name="pass_on",
-        family="agents",
-        meaning="It passes all work on to others and does none.",
-        injector=PassOn,
-        raises=("ER",),
-        may_raise=("ET", "DL"),
+    _row(
+        "pass_on", "agents", PassOn, "It passes all work on to others and does none.",
+        raises="ER", may_raise="ET DL",
     ),
-    Kind(
-        name="submit_early",
-        family="agents",
-        meaning="It submits what it has, although it is not everything.",
-        injector=SubmitEarly,
-        raises=("ET",),
-        not_around="a callable returns once, so it has nothing to submit before",
+    _row(
+        "submit_early", "agents", SubmitEarly,
+        "It submits what it has, although it is not everything.",
+        raises="ET", not_around="a callable returns once, so it has nothing to submit before",
     ),
-    Kind(
-        name="never_submit",
-        family="agents",
-        meaning="It has the answer and keeps it to itself.",
-        injector=NeverSubmit,
-        raises=("MC",),
-        may_raise=("DL",),
+    _row(
+        "never_submit", "agents", NeverSubmit, "It has the answer and keeps it to itself.",
+        raises="MC", may_raise="DL",
     ),
-    Kind(
-        name="discard_needed",
-        family="agents",
-        meaning="It throws work away that is needed.",
-        injector=DiscardNeeded,
-        raises=("OE",),
-        may_raise=("ET", "DL", "MC"),
+    _row(
+        "discard_needed", "agents", DiscardNeeded, "It throws work away that is needed.",
+        raises="OE", may_raise="ET DL MC",
     ),
-    Kind(
-        name="ignore_notes",
-        family="agents",
-        meaning="It does not read what the system says.",
-        injector=IgnoreNotes,
-        may_raise=("ET", "DL", "MC"),
-        not_around="notes are asked for by the agent itself",
+    _row(
+        "ignore_notes", "agents", IgnoreNotes, "It does not read what the system says.",
+        may_raise="ET DL MC", not_around="notes are asked for by the agent itself",
     ),
-    Kind(
-        name="split_twice",
-        family="coordination",
-        meaning="It hands the parts of a problem out twice.",
-        injector=SplitTwice,
-        may_raise=("ET", "DL"),
+    _row(
+        "split_twice", "coordination", SplitTwice, "It hands the parts of a problem out twice.",
+        may_raise="ET DL", not_around="calls do not tell which of them are parts of one problem",
+    ),
+    _row(
+        "work_on_others_part", "coordination", WorkOnOthersPart,
+        "It does work itself that it has given to others.",
+        raises="RSP", may_raise="ET",
         not_around="calls do not tell which of them are parts of one problem",
     ),
-    Kind(
-        name="work_on_others_part",
-        family="coordination",
-        meaning="It does work itself that it has given to others.",
-        injector=WorkOnOthersPart,
-        raises=("RSP",),
-        may_raise=("ET",),
-        not_around="calls do not tell which of them are parts of one problem",
+    _row(
+        "merge_across_lineages", "coordination", MergeAcrossLineages,
+        "It puts solutions together that belong to different problems.",
+        raises="CLA", may_raise="ET DL", not_around="calls do not tell what is a solution",
     ),
-    Kind(
-        name="merge_across_lineages",
-        family="coordination",
-        meaning="It puts solutions together that belong to different problems.",
-        injector=MergeAcrossLineages,
-        raises=("CLA",),
-        may_raise=("ET", "DL"),
-        not_around="calls do not tell what is a solution",
-    ),
-)
+)  # fmt: skip
 
 KINDS: Mapping[str, Kind] = MappingProxyType({row.name: row for row in _ROWS})
 """All kinds, by name."""

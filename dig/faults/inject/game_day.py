@@ -16,12 +16,11 @@ from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
 from .acting import Acting, Run
-from .calls import Call, Go
 from .fault import Fault
-from .injector import Moment, Touch
+from .injector import AgentCall, Go, Moment, Touch
 from .payloads import UNKNOWN
 
-_Hook = Callable[[Call, Go, Moment], Awaitable[Any]]
+_Hook = Callable[[AgentCall, Go, Moment], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -117,32 +116,32 @@ class GameDay:
             involved = {place.agent, caller}
             others = (name for name, way in self._places if way == place.method)
             free = tuple(name for name in others if name not in involved)
-            return await self._ask(Call(place.agent, caller, args, kwargs, place.method, free))
+            return await self._ask(AgentCall(place.agent, caller, args, kwargs, place.method, free))
 
         return call
 
-    async def _ask(self, call: Call) -> Any:
+    async def _ask(self, call: AgentCall) -> Any:
         """Have a call made, as the faults of its caller have it."""
         go: Go = self._answer
         for acting in self._on(call.caller):
             go = partial(self._layer, acting, acting.injector.asks, go)
         return await go(call)
 
-    async def _answer(self, call: Call) -> Any:
+    async def _answer(self, call: AgentCall) -> Any:
         """Have a call answered, as the faults of who is called have it."""
         go: Go = self._work
         for acting in self._on(call.agent):
             go = partial(self._layer, acting, acting.injector.answers, go)
         return await go(call)
 
-    async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: Call) -> Any:
+    async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: AgentCall) -> Any:
         target, end_s = acting.fault.target, acting.fault.end_s
         self._turns[target] += 1
         moment = acting.moment(self._turns[target])
         left_s = MOST_SECONDS if end_s is None else end_s - self.now
         return await hook(replace(call, remaining_s=left_s), go, moment)
 
-    async def _work(self, call: Call) -> Any:
+    async def _work(self, call: AgentCall) -> Any:
         """Have an agent itself work."""
         before = self._calling.set(call.agent)
         try:

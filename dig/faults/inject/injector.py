@@ -7,17 +7,17 @@ their own, so that a fault changes no other draw of the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
+from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.keyed_random import Draws
 
-from .calls import Call, Go
 from .payloads import Payloads
 
 _T = TypeVar("_T")
@@ -151,6 +151,33 @@ class Moment:
             touch.since_end = touch.place is None or not are_as_many
 
 
+@dataclass(frozen=True, slots=True)
+class AgentCall:
+    """One agent of a team of async callables calls another, or code outside the team calls one.
+
+    Attributes:
+        agent: The agent that is called.
+        caller: The agent that calls; ``None``: code outside the team.
+        args: The positional arguments.
+        kwargs: The arguments by name.
+        method: Which method of the agent, if it has several.
+        others: The agents that could be called instead.
+        remaining_s: Seconds until the fault ends.
+    """
+
+    agent: str
+    caller: str | None
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    method: str = ""
+    others: tuple[str, ...] = ()
+    remaining_s: float = MOST_SECONDS
+
+
+Go = Callable[[AgentCall], Awaitable[Any]]
+"""Makes a call, the given one or another; returns and raises what the called agent does."""
+
+
 class Injector:
     """The base of all kinds: it does nothing.
 
@@ -191,11 +218,11 @@ class Injector:
         """When the target leaves and joins the team, in seconds since the run began."""
         return ()
 
-    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, calls another one."""
         return await go(call)
 
-    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, is called."""
         return await go(call)
 
@@ -255,7 +282,7 @@ def solutions(view: View, decision: Decision) -> list[Any]:
     return there + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
 
 
-def pieces(decision: Decision) -> list[NewEvent]:
+def parts_of(decision: Decision) -> list[NewEvent]:
     """The parts that a problem is split into: several problems at once; else none."""
     parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
     return parts if len(parts) > 1 else []
