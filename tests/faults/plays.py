@@ -78,7 +78,7 @@ def on_bus(run: TeamRun, faults: list[Fault], backend: str) -> Kept:
 
 async def _carried_out(bus: Bus, problem: Output, injected: Injected) -> None:
     async with bus.open(), anyio.create_task_group() as tasks:
-        tasks.start_soon(injected.keep, bus)
+        tasks.start_soon(injected.run_on, bus)
         bus.inject(problem)
         await bus.wait()
         tasks.cancel_scope.cancel()

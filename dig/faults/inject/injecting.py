@@ -14,6 +14,7 @@ import anyio
 
 from dig._util.text import names, one_line
 from dig.errors import SettingsError
+from dig.graph.records import Record
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime.bus import Bus
@@ -24,6 +25,7 @@ from .acting import Acting, FaultyAgent, FaultyPolicy, Run
 from .fault import Fault
 from .injector import NO_TURN, Change, Touch
 from .payloads import UNKNOWN, Payloads, payloads_of
+from .placing import Places
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Outside:
 
 
 class Injected:
-    """A team with faults around it, for one run.
+    """A team with faults around it, for one run; a `dig.tasks.run.execute.Disturbance`.
 
     Attributes:
         team: The agents by name, as they were or with faults around them.
@@ -92,6 +94,7 @@ class Injected:
         self.faults = tuple(faults)
         self.touches: list[Touch] = []
         self._run = Run(seed, payloads, speed, self.touches.append)
+        self._places = Places()
         self._acting = [Acting(i, fault, self._run) for i, fault in enumerate(faults)]
         self.team = {name: self._around(name, agent) for name, agent in team.items()}
 
@@ -112,7 +115,7 @@ class Injected:
         """What happens from outside, for the simulator."""
         return [(one.at_s, one.happen) for one in self._script()]
 
-    async def keep(self, bus: Bus) -> None:
+    async def run_on(self, bus: Bus) -> None:
         """Have it happen on an open bus; ends with the last of it."""
         began = anyio.current_time()
         for one in self._script():
@@ -124,6 +127,18 @@ class Injected:
             else:
                 bus.join(one.agent, self.team[one.agent])
             one.tell()
+
+    def about(self) -> dict[str, Any]:
+        """The faults, for the side file of the run."""
+        return {"faults": [fault.to_json() for fault in self.faults]}
+
+    def follow(self, record: Record) -> None:
+        """Note a record, to find the place of each act in the trace."""
+        self._places(record)
+
+    def outcome(self) -> dict[str, Any]:
+        """What the faults did, for the result of the run."""
+        return {"injections": [one.to_json() for one in self._places.of(self.touches)]}
 
     def _around(self, name: str, agent: Any) -> Any:
         acting = [one for one in self._acting if one.fault.target == name]

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import anyio
 
 from dig.errors import JournalError
+from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Followers, Sink
@@ -26,11 +27,10 @@ from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
 
 from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
-from .disturbance import Disturbance, Undisturbed
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import check_virtual, models
+from .teams import Team, check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -41,6 +41,61 @@ class Attached(Protocol):
     def attach(self, target: Monitor | Bus) -> None:
         """Follow a run; it has not been asked anything yet."""
         ...
+
+
+class Disturbance(Protocol):
+    """Interferes with one run from outside, as injected faults do."""
+
+    @property
+    def team(self) -> Team:
+        """The agents by name, as they are to be instead."""
+        ...
+
+    def about(self) -> Mapping[str, Any]:
+        """What the side file says of it."""
+        ...
+
+    def happenings(self) -> Sequence[Happening]:
+        """What happens in virtual time, beside the run itself."""
+        ...
+
+    async def run_on(self, bus: Bus) -> None:
+        """Have it happen on an open bus."""
+        ...
+
+    def follow(self, record: Record) -> None:
+        """Take note of a record, after it was written."""
+        ...
+
+    def outcome(self) -> Mapping[str, Any]:
+        """What the result says of it, when the run is over."""
+        ...
+
+
+class Undisturbed:
+    """Interferes with nothing."""
+
+    def __init__(self, arranged: Arrangement) -> None:
+        """Leave the team of a run as it is."""
+        self.team = arranged.team
+
+    def about(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def happenings(self) -> Sequence[Happening]:
+        """Nothing."""
+        return ()
+
+    async def run_on(self, bus: Bus) -> None:
+        """Nothing happens."""
+
+    def follow(self, record: Record) -> None:
+        """Nothing is noted."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -141,7 +196,7 @@ def execute(
                 exporter.attach(bus)
             problem, asked = make_problem(run, task), models(arranged.team)
             with exchanges(asked, directory.path, disk_full=keeping.disk_full):
-                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
+                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
         journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
@@ -163,7 +218,7 @@ async def _in_real_time(
     bus: Bus,
     problem: Output | None,
     asked: Sequence[AbstractAsyncContextManager[object]] = (),
-    keep: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
+    interfere: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
 ) -> RunResult:
     """Carry a run out; what its models are asked is kept by whoever calls this."""
 
@@ -176,8 +231,8 @@ async def _in_real_time(
         for model in asked:
             await open_models.enter_async_context(model)
         tasks.start_soon(stop_on_signal)
-        if keep is not None:
-            tasks.start_soon(keep, bus)
+        if interfere is not None:
+            tasks.start_soon(interfere, bus)
         if problem is not None:
             bus.inject(problem)
         await bus.wait()

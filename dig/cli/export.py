@@ -1,4 +1,4 @@
-"""`digmon import` and `digmon export`: from and to the formats of other programs."""
+"""`digmon export`: a run's graph or spans, for other programs."""
 
 from __future__ import annotations
 
@@ -8,37 +8,10 @@ from typing import Annotated
 
 import typer
 
-from dig._util.text import safe_text
 from dig.errors import SettingsError
 
 from .app import app
-from .exporting import PerAgent, send
-from .options import At, Cleaned, Trace
-
-
-@app.command("import")
-def import_(
-    file: Annotated[Path, typer.Argument(help="What another program recorded.")],
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
-    ],
-    format: Annotated[
-        str | None, typer.Option(help="dig-graph or log; as the file looks, if not given.")
-    ] = None,
-) -> None:
-    """Make a trace of what another program recorded.
-
-    That is a graph of the reference implementation (schema dig.graph.v2), or a message log. What
-    the source does not say is guessed; every guess is told, and stands in the trace.
-    """
-    from dig.traces.interchange.imports import import_file, save
-
-    imported = import_file(file, format)
-    path = save(imported, out)
-    for guess in imported.guesses:
-        print(f"digmon: guess: {safe_text(guess, 400)}", file=sys.stderr)
-    print(f"{safe_text(path)}: {len(imported.records)} records, read as {imported.format}")
+from .options import At, Cleaned, PerAgent, Trace
 
 
 @app.command()
@@ -66,7 +39,7 @@ def export(
     from dig.traces.journal.files import cannot, write_output
 
     if format == "otlp" and out is None:
-        raise typer.Exit(send(run, endpoint, service_per_agent))
+        raise typer.Exit(_send(run, endpoint, service_per_agent))
     if endpoint is not None:
         raise SettingsError(f"{format} is a file; to send the run, try --format otlp without -o")
     form = "otlp-json" if format == "otlp" else format
@@ -80,3 +53,14 @@ def export(
         write_output(out, text.encode())
     except OSError as error:
         raise cannot("write", out, error) from None
+
+
+def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
+    """Send a stored run to an OpenTelemetry receiver; returns the exit status."""
+    from dig.traces.otel.settings import content_of_environment
+    from dig.traces.otel.stored import send
+
+    content = content_of_environment()
+    report = send(file, endpoint, content=content, service_per_agent=service_per_agent)
+    print(f"OTLP: {report}", file=sys.stderr if report.lost else sys.stdout)
+    return 1 if report.lost else 0

@@ -1,4 +1,4 @@
-"""Commands about many runs: `digmon experiment`."""
+"""`digmon experiment`: a grid of many runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ import typer
 
 from dig.errors import SettingsError
 
-from .app import INTERRUPTED, app
-from .asking import Asking
-from .groups import grouped
-from .options import AsJson, Config, Given, Judge, warn
-from .progress import counting
+from .app import INTERRUPTED, app, counting, warn
+from .options import AsJson, Config, Given, Jobs, Judge, ModelOptions, grouped
 
 if TYPE_CHECKING:
     from dig.tasks.experiment.grid import Grid
@@ -36,9 +33,7 @@ def experiment(
     runs: Annotated[
         int | None, typer.Option(min=1, help="How many seeds each setting is run with (10).")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="How many processes work at once.")
-    ] = None,
+    jobs: Jobs = None,
     tasks: Annotated[
         list[str] | None,
         typer.Option(help="Only these tasks of the paper's: newsgroups, for instance."),
@@ -48,7 +43,7 @@ def experiment(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
     judge: Judge = None,
-    asking: Asking = Asking(),  # noqa: B008 (frozen)
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
     keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
     given: Given = None,
     config: Config = None,
@@ -64,7 +59,7 @@ def experiment(
 
     chosen = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
     chosen |= {"judge": judge, "set": given}
-    model = asking.of_run(virtual=False, speed=1)
+    model = models.of_run(virtual=False, speed=1)
     if what in ("paper", "ablation", "traces"):
         grid = _paper(what, model, config=config, **chosen)
     else:

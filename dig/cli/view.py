@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from .app import INTERRUPTED, app
-from .options import warn
+from .app import INTERRUPTED, app, warn
 
 Port = Annotated[
     int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1; 0: anywhere.")

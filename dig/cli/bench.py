@@ -1,4 +1,4 @@
-"""Commands about runs whose failure has a known cause: `digmon bench`."""
+"""`digmon bench`: sets of runs whose failure has a known cause."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import typer
 from dig._util.text import counted
 from dig.errors import SettingsError
 
-from .app import INTERRUPTED, app
-from .options import AsJson, warn
-from .progress import counting
+from .app import INTERRUPTED, app, counting, warn
+from .options import AsJson, Jobs
 
 if TYPE_CHECKING:
     from dig.tasks.experiment.table import Table
@@ -29,7 +28,6 @@ bench = typer.Typer(
 app.add_typer(bench, name="bench")
 
 Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon bench make` makes it.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="How many processes work at once.")]
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""Commands about settings: `digmon thresholds`."""
+"""`digmon thresholds`: the thresholds of the patterns, and why they are so."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import typer
 from dig._util.text import safe_text
 from dig.errors import DigError
 
-from .app import app
-from .options import AsJson, Salvage, Trace, recovered, warn
+from .app import app, warn
+from .options import AsJson, Salvage, Trace, recovered
 
 MOST_RECORDS = 20_000
 """Of a longer run a report is written on demand only: it would take seconds."""

@@ -1,4 +1,4 @@
-"""Commands that look at a stored trace: `digmon check`, `digmon graph`."""
+"""`digmon check`: the failures in a stored trace."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 import typer
 
 from dig._util.text import safe_text
-from dig.errors import TraceError
 
 from .app import app
-from .options import AsJson, At, Cleaned, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, Further, Given, Salvage, Trace, further, recovered
 
 
 @app.command()
@@ -53,31 +52,3 @@ def check(
             what = "was cut off" if is_cut_off(file) else "is going on, or was cut off"
             print(f"The trace has no end: the run {what}.")
     raise typer.Exit(1 if found else 0)
-
-
-@app.command()
-def graph(
-    file: Trace,
-    cleaned: Cleaned = False,
-    at: At = None,
-    salvage: Salvage = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show the Dynamic Interaction Graph of a stored trace.
-
-    With --json as networkx node-link data, with the edges under the key `edges`.
-    """
-    from dig.graph.views import GraphView
-    from dig.show.outline import outline
-    from dig.traces.journal.reader import read_graph
-
-    recovered(file, salvage)
-    whole = read_graph(file)
-    if at is not None and at > whole.t:
-        raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")
-    view = GraphView(whole, at, cleaned)
-    if as_json:
-        print(json.dumps(view.node_link()))
-    else:
-        for line in outline(view):
-            print(line)

@@ -1,0 +1,43 @@
+"""`digmon diff`: how the behaviour of two runs differs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app
+from .options import AsJson, Trace
+
+
+@app.command()
+def diff(
+    a: Trace,
+    b: Trace,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Ask for the same order of everything.")
+    ] = False,
+    limit: Annotated[float, typer.Option(help="Seconds that comparing may take.")] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the behaviour of two runs.
+
+    Where it parts is told, and what differs in counts, findings and cost. Behaviour is what was
+    done with which event, whoever did it and whatever it said. Exit status 0 if it is the same,
+    1 if it is different, 2 if a run cannot be read or time is up.
+    """
+    from dig.show.compare.side_by_side import compare_runs
+
+    if not limit > 0:
+        raise SettingsError(f"comparing cannot take {limit:g} s; try 10")
+    found = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
+    if as_json:
+        print(json.dumps(found.to_json()))
+    else:
+        for line in found.told("A", "B"):
+            print(line)
+    raise typer.Exit(0 if found.behaviour.is_same else 1)
