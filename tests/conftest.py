@@ -37,7 +37,7 @@ TOGETHER = {
     "tests/faults/test_attributors.py": "small set",
     "tests/faults/test_audit.py": "audit",
     "tests/faults/test_benchmark_page.py": "small set",
-    "tests/faults/test_making.py": "small set",
+    "tests/faults/test_generate.py": "small set",
     "tests/faults/test_scores.py": "small set",
     "tests/test_soak.py": "soak",
     "tests/traces/otel/test_wire.py": "wire",

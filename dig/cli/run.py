@@ -152,7 +152,7 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     if not faults:
         return Undisturbed
     from dig.faults.inject.fault import Fault
-    from dig.faults.inject.injecting import Injected
+    from dig.faults.inject.faulty_team import Injected
 
     return partial(Injected.into, faults=[Fault.parse(text) for text in faults])
 

@@ -78,7 +78,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class RootCause:
+class Cause:
     """Where a failure began: a component, and the kind of its fault."""
 
     component: str
@@ -98,7 +98,7 @@ class CausalGraph:
 
     nodes: tuple[Node, ...] = ()
     edges: tuple[Edge, ...] = ()
-    root_causes: tuple[RootCause, ...] = ()
+    root_causes: tuple[Cause, ...] = ()
     alarms: tuple[str, ...] = ()
 
     def node(self, name: str) -> Node:
@@ -131,7 +131,7 @@ class CausalGraph:
         graph = cls(
             tuple(_all(Node, body, "nodes")),
             tuple(_all(Edge, body, "edges")),
-            tuple(_all(RootCause, body, "root_causes")),
+            tuple(_all(Cause, body, "root_causes")),
             tuple(map(str, _list(body, "alarms"))),
         )
         known = {node.id for node in graph.nodes}
@@ -172,9 +172,9 @@ def _as_component(node: Node) -> Node:
     )
 
 
-_T = TypeVar("_T", Node, Edge, RootCause)
+_T = TypeVar("_T", Node, Edge, Cause)
 _ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
-    kind: TypeAdapter(kind) for kind in (Node, Edge, RootCause)
+    kind: TypeAdapter(kind) for kind in (Node, Edge, Cause)
 }
 
 

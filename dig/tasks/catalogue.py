@@ -20,13 +20,13 @@ from dig.runtime.agents import Policy, Tool
 
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
-from .named import call, load
 from .newsgroups import TASK as NEWSGROUPS
 from .newsgroups import Newsgroups, data_from_environment
 from .simulated.agent import SimulatedAgent
 from .simulated.classifying import Posts
 from .simulated.profile import Profile
 from .task import Score, Task
+from .user_objects import call, load
 
 TASKS_GROUP = "dig.tasks"
 

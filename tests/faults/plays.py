@@ -10,9 +10,9 @@ import anyio
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.injecting import Injected
+from dig.faults.inject.faulty_team import Injected
 from dig.faults.inject.injector import Touch
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow, Limits, Record
 from dig.monitor.messages import Output
 from dig.runtime.bus import Bus

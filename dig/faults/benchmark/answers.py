@@ -62,7 +62,7 @@ class RootCause(_Part):
     """Numbers of records that show it; they should be about the component."""
 
 
-class Step(_Part):
+class CausalStep(_Part):
     """One step on the way from cause to consequence: what went wrong here made that go wrong."""
 
     source: Name
@@ -78,7 +78,7 @@ class Answer(_Part):
 
     root_causes: tuple[RootCause, ...] = ()
     """Every root cause: two, where two faults met."""
-    propagation: tuple[Step, ...] = ()
+    propagation: tuple[CausalStep, ...] = ()
     """How the failure went on from there."""
 
 

@@ -19,9 +19,9 @@ from dig.diagnosis.components import blamed
 from dig.errors import DigError, SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
-from dig.tasks.named import load
+from dig.tasks.user_objects import load
 
-from .answers import Answer, Answers, RootCause, Step
+from .answers import Answer, Answers, CausalStep, RootCause
 from .deviations import SIGNS, Usual
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run
@@ -223,7 +223,7 @@ def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
     return Answer(
         root_causes=(RootCause(component=agent, kind=kind, evidence=(t,)),),
         propagation=tuple(
-            Step(source=source, target=target, evidence=(len(run) - 1,))
+            CausalStep(source=source, target=target, evidence=(len(run) - 1,))
             for source, target in pairwise(way)
         ),
     )

@@ -33,8 +33,8 @@ from dig._util.text import one_line
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.placing import Injection
-from dig.faults.inject.playing import Played
+from dig.faults.inject.injections import Injection
+from dig.faults.inject.run_pair import Played
 from dig.graph.records import Record
 from dig.tasks.experiment.results import MOST, Amount, Count
 from dig.tasks.run.team_run import Recipients, TeamRun
@@ -66,7 +66,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Ending(_Part):
+class RunEnding(_Part):
     """How a run ended: what it came to, whether its answer is valid and how far off, and what was
     found in it, by pattern."""
 
@@ -77,7 +77,7 @@ class Ending(_Part):
     raised: Mapping[str, Count]
 
     @classmethod
-    def of(cls, played: Played) -> Ending:
+    def of(cls, played: Played) -> RunEnding:
         """How a run that was played ended."""
         result, score = played.result, played.score
         return cls(
@@ -135,8 +135,8 @@ class Label(_Part):
     run: Annotated[Mapping[str, Any], AfterValidator(_run)]
     faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
     injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
-    faulted: Ending
-    twin: Ending
+    faulted: RunEnding
+    twin: RunEnding
 
     @property
     def team_run(self) -> TeamRun:

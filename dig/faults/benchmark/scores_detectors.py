@@ -8,11 +8,11 @@ from typing import Any
 
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import FindingRow, Record
+from dig.tasks.experiment.intervals import as_json, share, spread
 from dig.tasks.experiment.results import PATTERNS
 from dig.tasks.experiment.table import Table, Value
 
 from .instances import FaultSet, Instance, Label
-from .intervals import as_json, share, spread
 
 NO_FAULT = "no fault"
 GIVEN = {"one": "where one agent is given the problem", "all": "where all are given the problem"}
@@ -37,7 +37,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class PatternScore:
     """How well one pattern is detected.
 
     Attributes:
@@ -88,10 +88,10 @@ class DetectorScores:
         others = {pattern for one in self.seen for pattern in one.delays} - {*PATTERNS}
         return [*PATTERNS, *sorted(others)]
 
-    def pattern(self, name: str) -> Pattern:
+    def pattern(self, name: str) -> PatternScore:
         """How well a pattern is detected."""
         wanted = [one for one in self.seen if name in one.should]
-        return Pattern(
+        return PatternScore(
             name,
             tuple(name in one.delays for one in wanted),
             tuple(name in one.should | one.may for one in self.seen if name in one.delays),

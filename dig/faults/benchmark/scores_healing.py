@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dig.faults.inject.playing import play
-from dig.tasks.experiment.intervals import mean
+from dig.faults.inject.run_pair import play
+from dig.tasks.experiment.intervals import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 
-from .instances import Ending, FaultSet, Label
-from .intervals import as_json, share
+from .instances import FaultSet, Label, RunEnding
 
 COLUMNS = (
     "valid, unhealed", "valid, healed", "valid, gained", "saved", "made worse", "RMSE, gained",
@@ -32,9 +31,9 @@ class Pair:
     """
 
     kind: str
-    plain: Ending
-    healed: Ending
-    unharmed: Ending
+    plain: RunEnding
+    healed: RunEnding
+    unharmed: RunEnding
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def heal(label: Label) -> Pair:
     """Play one run with healing, with its faults and without."""
     run = replace(label.team_run, method="dig")
     return Pair(
-        label.kind, label.faulted, Ending.of(play(run, label.injected)), Ending.of(play(run))
+        label.kind, label.faulted, RunEnding.of(play(run, label.injected)), RunEnding.of(play(run))
     )
 
 
@@ -127,7 +126,7 @@ def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
     ]
 
 
-def _differences(pairs: Sequence[tuple[Ending, Ending]]) -> list[float]:
+def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:
     """How much larger the RMSE of the first is, where both answers have one."""
     return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
 

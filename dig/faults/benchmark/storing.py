@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import SettingsError
-from dig.faults.inject.playing import Played, lines, play
+from dig.faults.inject.run_pair import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.tasks.experiment.workers import Workers
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe
-from .card import card
+from .datasheet import card
+from .generate import Harvest, Made, Progress, harvest, splits
 from .instances import (
     BASELINE,
     CARD,
@@ -32,13 +33,12 @@ from .instances import (
     LABEL,
     LABELS,
     TWIN,
-    Ending,
     Entry,
     Index,
     Label,
+    RunEnding,
     Split,
 )  # fmt: skip
-from .making import Harvest, Made, Progress, harvest, splits
 
 ENDINGS = "endings.json"
 
@@ -147,7 +147,7 @@ def _write_baseline(
             _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(run.records))
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))
-        endings = [Ending.of(run).model_dump() for run in runs]
+        endings = [RunEnding.of(run).model_dump() for run in runs]
         _write(folder / configuration.name / ENDINGS, _json(endings))
         found[configuration] = Baseline.from_runs(runs)
         _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))

@@ -15,8 +15,8 @@ from dig.adapters.plain.callables import Function, Place, places_of
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
-from .acting import Acting, Run
 from .fault import Fault
+from .faulty_agent import Acting, FaultContext
 from .injector import AgentCall, Go, Moment, Touch
 from .payloads import UNKNOWN
 
@@ -53,7 +53,7 @@ class GameDay:
         """Put them round it; see `around`."""
         self.acts: list[Act] = []
         self._clock, self._began = clock, clock()
-        run = Run(seed, UNKNOWN, 1.0, self._tell)
+        run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
         self._faults = [Acting(i, fault, run) for i, fault in enumerate(faults)]
         self._turns: Counter[str] = Counter()
         self._calling: ContextVar[str | None] = ContextVar("calling", default=None)

@@ -10,9 +10,8 @@ from typing import Any
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.newsgroups import TASK as NEWSGROUPS
 from dig.tasks.simulated.classifying import Posts
-from dig.tasks.simulated.counting import Numbers
 from dig.tasks.simulated.parts import Job, Partial, disjoint, join
-from dig.tasks.simulated.reading import Reading
+from dig.tasks.simulated.reading import Numbers, Reading
 
 Transform = Callable[[Any], Any]
 """Makes a damaged payload of one; ``None``, if it is not one that can be damaged so."""

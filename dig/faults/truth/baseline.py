@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.playing import Played
+from dig.faults.inject.run_pair import Played
 
 from .course import Course
-from .measuring import DIGITS, Measured, measured
+from .measurements import DIGITS, Measured, measured
 
 FEWEST = 19
 """With fewer runs, not even a value that none of them reaches is rarer than one in twenty."""

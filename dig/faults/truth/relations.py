@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dig.diagnosis.causes import Node
-from dig.faults.inject.placing import Injection
+from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
 from dig.tasks.simulated.parts import merged
 
 from .course import Course, Event
 from .elements import Ranges, common, length
-from .pieces import piece_of
+from .subtasks import piece_of
 
 
 @dataclass(frozen=True, slots=True)

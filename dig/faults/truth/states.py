@@ -16,10 +16,9 @@ from dig.graph.records import End, Leave
 from .baseline import Baseline
 from .course import Course, Event
 from .matching import Matching, Runs
-from .measuring import DIGITS, Measured, measured
-from .measuring_events import elements
+from .measurements import DIGITS, Measured, elements, measured
 from .onsets import ONSETS
-from .pieces import own_cuts, part_name, piece_of
+from .subtasks import own_cuts, part_name, piece_of
 
 RARE, UNUSUAL = 0.01, 0.05
 """Levels: for times and amounts, of which a run has hundreds; and for what is or is not."""

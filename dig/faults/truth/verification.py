@@ -14,14 +14,14 @@ from typing import Final
 
 import networkx as nx
 
-from dig.diagnosis.causes import CausalGraph, Edge, Node, RootCause
-from dig.faults.inject.playing import Played
+from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
+from dig.faults.inject.run_pair import Played
 from dig.graph.records import End
 
 from .baseline import Baseline
 from .course import Course
 from .matching import Matching, Runs
-from .measuring import raised
+from .measurements import raised
 from .relations import RELATIONS, Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
@@ -126,7 +126,7 @@ def _graph(
     return CausalGraph(
         tuple(node for node in nodes if node.id in kept),
         tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
-        tuple(sorted({RootCause(fault.target, fault.kind) for fault in faulted.faults})),
+        tuple(sorted({Cause(fault.target, fault.kind) for fault in faulted.faults})),
         tuple(node.id for node in nodes if node.id in seen),
     )
 

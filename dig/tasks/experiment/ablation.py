@@ -17,7 +17,7 @@ from .grid import Cell, Grid
 from .intervals import Mean, mean
 from .paper import MEASURES, Measure, count_of
 from .results import PATTERNS, Row
-from .run import How, Outcome, Progress, carry_out_cells
+from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
 
 COMPLIANCES = (0.0, 0.3, 0.6, 0.9, 1.0)
@@ -101,7 +101,7 @@ class Ablation:
     def carry_out(self, out: Path, jobs: int, progress: Progress) -> Outcome:
         """Carry out the runs that are not there yet."""
         cells = list(self._cells.values())
-        outcome = carry_out_cells(cells, out, How(None, None), jobs=jobs, progress=progress)
+        outcome = carry_out_cells(cells, out, ExecutionOptions(), jobs=jobs, progress=progress)
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 

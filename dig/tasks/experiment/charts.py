@@ -13,7 +13,7 @@ from dig._util.text import counted, one_line
 from dig.errors import SettingsError
 
 from .grid import Grid
-from .paper import MEASURES, METHOD_NAMES, Measure, Setting, count_of, levels, measured
+from .paper import MEASURES, METHOD_NAMES, Measure, PaperSetting, count_of, levels, measured
 from .results import PATTERNS, Row
 from .table import SIMULATED_AGENTS
 
@@ -97,7 +97,7 @@ def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -
     figure, panels = _panels(grid, rows, _HEADS[key])
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cells = [Setting(task, n).rows(rows, level, method) for n in grid.agents]
+            cells = [PaperSetting(task, n).rows(rows, level, method) for n in grid.agents]
             _bars(ax, [measured(cell, key, measure) for cell in cells], place, method, grid)
         ax.set_xticks(range(len(grid.agents)), [f"{n}" for n in grid.agents])
         ax.set_xlabel("agents")
@@ -109,7 +109,7 @@ def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
     figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cell = Setting(task, agents).rows(rows, level, method)
+            cell = PaperSetting(task, agents).rows(rows, level, method)
             means = [measured(cell, name, count_of(name)) for name in PATTERNS]
             _bars(ax, means, place, method, grid)
         ax.set_xticks(range(len(PATTERNS)), PATTERNS)

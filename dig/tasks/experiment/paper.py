@@ -40,7 +40,7 @@ READING = (
 
 
 @dataclass(frozen=True)
-class Setting:
+class PaperSetting:
     """What the runs of one row have in common, apart from the method and the size."""
 
     task: str
@@ -53,9 +53,9 @@ class Setting:
         return sorted(found, key=lambda row: row.seed)
 
 
-def settings(rows: Sequence[Row]) -> list[Setting]:
+def settings(rows: Sequence[Row]) -> list[PaperSetting]:
     """The settings that there are: by team size, then by task."""
-    found = {(row.agents, row.task): Setting(row.task, row.agents) for row in rows}
+    found = {(row.agents, row.task): PaperSetting(row.task, row.agents) for row in rows}
     tasks = list(dict.fromkeys(row.task for row in rows))
     return [found[key] for key in sorted(found, key=lambda k: (k[0], tasks.index(k[1])))]
 
@@ -116,7 +116,7 @@ def _by_pattern(
     return Table(f"table-{number}", title, heads, lines, [*notes, sums])
 
 
-def _lines(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[Setting, str]]:
+def _lines(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[PaperSetting, str]]:
     return ((setting, method) for setting in settings(rows) for method in grid.methods)
 
 

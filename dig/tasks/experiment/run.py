@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
@@ -15,9 +16,10 @@ from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import INTERRUPTED, execute
 from dig.tasks.run.measures import Counts
+from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Task
+from dig.traces.usage import tokens
 
-from .budget import Allowance
 from .grid import Cell, Grid
 from .results import Row, append_rows, read_rows
 from .workers import Workers
@@ -27,6 +29,8 @@ TRACES = "traces"
 
 ON_LOSS = "what was done before is kept: go on with the same command, and fewer --jobs"
 
+GO_ON = "give more, and the same command goes on from here"
+
 Batch = Sequence[Cell]
 """Runs with the same problem, which is made once."""
 
@@ -34,8 +38,61 @@ Progress = Callable[[int, int], None]
 """Is told how many runs are done, and how many there are."""
 
 
+@dataclass
+class Allowance:
+    """A budget for many runs, one after the other.
+
+    Attributes:
+        max_tokens: Tokens that they may take; ``None``: any number.
+        max_usd: US dollars that they may cost; ``None``: any sum.
+        tokens: What they have taken.
+        usd: What they have cost.
+    """
+
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    tokens: float = 0
+    usd: float = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a budget."""
+        return self.max_tokens is not None or self.max_usd is not None
+
+    @property
+    def used_up(self) -> str:
+        """That nothing is left, in a sentence; empty, if something is."""
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            spent = f"{self.tokens:,.0f} of {self.max_tokens:,} tokens"
+        elif self.max_usd is not None and self.usd >= self.max_usd:
+            spent = f"${self.usd:.4f} of ${self.max_usd:g}"
+        else:
+            return ""
+        return f"the budget of the experiment is used up, {spent}: {GO_ON}"
+
+    def spend(self, usage: Mapping[str, float]) -> None:
+        """Take what a run has used off."""
+        self.tokens += tokens(usage) or 0
+        self.usd += usage.get("cost_usd", 0.0)
+
+    def limited(self, run: TeamRun) -> TeamRun:
+        """A run that may spend what is left.
+
+        Raises:
+            SettingsError: Nothing is left.
+        """
+        if self.used_up:
+            raise SettingsError(self.used_up)
+        left: dict[str, Any] = {}
+        if self.max_tokens is not None:
+            left["max_tokens"] = int(self.max_tokens - self.tokens)
+        if self.max_usd is not None:
+            left["max_usd"] = self.max_usd - self.usd
+        return replace(run, options={**run.options, **left}) if left else run
+
+
 @dataclass(frozen=True)
-class How:
+class ExecutionOptions:
     """How the runs of a grid are carried out.
 
     Attributes:
@@ -44,8 +101,8 @@ class How:
         allowance: What all of them together may cost.
     """
 
-    speed: float | None
-    traces: Path | None
+    speed: float | None = None
+    traces: Path | None = None
     allowance: Allowance = field(default_factory=Allowance)
 
 
@@ -94,14 +151,16 @@ def carry_out(
     allowance = Allowance(grid.max_tokens, grid.max_usd)
     if allowance.is_limited and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
-    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance)
+    how = ExecutionOptions(
+        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance
+    )
     return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
 
 
 def carry_out_cells(
     cells: Sequence[Cell],
     out: Path,
-    how: How,
+    how: ExecutionOptions,
     *,
     jobs: int = 1,
     progress: Progress = lambda done, total: None,
@@ -139,7 +198,7 @@ def _made(out: Path) -> Path:
     return out
 
 
-def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
+def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:
     """In virtual time, runs with the same problem together; else each for itself."""
     if how.speed is not None:
         return ((cell,) for cell in cells)
@@ -147,7 +206,7 @@ def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
     return (tuple(group) for _, group in groups)
 
 
-def measure(batch: Batch, how: How) -> list[Row | Failed]:
+def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
     """Carry out some runs with the same problem."""
     made: dict[tuple[str, int, int, str | None], Task] = {}
     measured: list[Row | Failed] = []
@@ -165,7 +224,7 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
     return measured
 
 
-def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
+def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
     """One run as a row, unless it was stopped from without: by its budget, for instance.
 
     Raises:
@@ -188,7 +247,7 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     return row
 
 
-def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: Counts) -> Row:
+def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, counts: Counts) -> Row:
     run, score = cell.run, task.score(result.answer)
     return Row(
         run=run.name,

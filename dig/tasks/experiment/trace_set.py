@@ -22,7 +22,7 @@ from dig.traces.journal.journal import Journal
 from .grid import Cell, Grid
 from .report import write
 from .results import PATTERNS, Row
-from .run import Failed, How, Outcome, Progress, measure
+from .run import ExecutionOptions, Failed, Outcome, Progress, measure
 from .table import SIMULATED_AGENTS, harmless, settings_notes
 
 CARD = "README.md"
@@ -86,7 +86,7 @@ def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
     """The first run without findings and the first with some, as far as there are any."""
     found: dict[bool, Row | Failed] = {}
     for cell in cells:
-        (one,) = measure((cell,), How(None, None))
+        (one,) = measure((cell,), ExecutionOptions())
         if isinstance(one, Failed):
             return [one]
         found.setdefault(one.errors + one.warnings > 0, one)

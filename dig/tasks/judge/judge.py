@@ -39,7 +39,7 @@ class Remedy(_Strict):
     note: str = Field(default="", description="What the agents are told.")
 
 
-class Report(_Strict):
+class JudgeReport(_Strict):
     """One failure."""
 
     pattern: Literal["ET", "MC", "OE", "DL", "ER", "CLA", "RSP"]
@@ -51,7 +51,7 @@ class Report(_Strict):
 class Verdict(_Strict):
     """What a judge has to say after a reading; most often nothing."""
 
-    reports: list[Report] = []
+    reports: list[JudgeReport] = []
 
     def decision(self) -> Decision:
         """How a judge's activation ends that comes to this verdict."""

@@ -21,7 +21,7 @@ from dig.runtime.agents import Plan, View
 from dig.runtime.keyed_random import Draws
 from dig.runtime.reviewer import Reading
 
-from .judge import Judging, Remedy, Report, Verdict
+from .judge import JudgeReport, Judging, Remedy, Verdict
 
 _DONE_WRONG = ("inject", "reroute", "create")
 
@@ -50,7 +50,7 @@ class SimulatedJudge:
 
     def _reports(
         self, graph: InteractionGraph, new: Iterable[Finding], draws: Draws
-    ) -> Iterator[Report]:
+    ) -> Iterator[JudgeReport]:
         """What it sees of the new failures; each is followed by as many wrong ones as it errs."""
         wrong = 0
         for i, finding in enumerate(new):
@@ -73,11 +73,11 @@ def look(reading: Reading, now_us: int) -> tuple[InteractionGraph, list[Finding]
     return watch.graph, new
 
 
-def _true(graph: InteractionGraph, finding: Finding) -> Report:
+def _true(graph: InteractionGraph, finding: Finding) -> JudgeReport:
     subject = next((v for v in finding.subject.values() if isinstance(v, str)), "")
     healer = standard_healers()[finding.pattern]
     remedy = next((_remedy(what) for what in healer.heal(graph, finding)), None)
-    return Report(
+    return JudgeReport(
         pattern=finding.pattern,  # type: ignore[arg-type]  # those of `standard` are the seven
         subject=subject,
         reason="the log shows it",
@@ -109,7 +109,7 @@ def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
     return Remedy(do="none")
 
 
-def _false(graph: InteractionGraph, draws: Draws, index: int) -> Report:
+def _false(graph: InteractionGraph, draws: Draws, index: int) -> JudgeReport:
     """A failure that is none: a random pattern, about random work, with a random action."""
     work = [event.id for event in graph.open_events()]
     agents, event = list(graph.agents), ""
@@ -126,7 +126,7 @@ def _false(graph: InteractionGraph, draws: Draws, index: int) -> Report:
         note="Something seems to be wrong with this work: see to it now.",
     )
     pattern = draws.choice(KNOWN, "wrong pattern", index)
-    return Report(
+    return JudgeReport(
         pattern=pattern,  # type: ignore[arg-type]  # a choice of literals
         subject=event,
         reason="it looks so",

@@ -35,7 +35,7 @@ from .teams import Team, check_virtual, models
 INTERRUPTED = "it was interrupted"
 
 
-class Attached(Protocol):
+class Attachable(Protocol):
     """What follows a run from within, such as an export."""
 
     def attach(self, target: Monitor | Bus) -> None:
@@ -149,7 +149,7 @@ def execute(
     runs: Path,
     speed: float | None = None,
     follow: Sink = lambda record: None,
-    export: Callable[[Path], Attached] | None = None,
+    export: Callable[[Path], Attachable] | None = None,
     keeping: Keeping = KEEPING,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
@@ -242,7 +242,7 @@ async def _in_real_time(
 
 def _in_virtual_time(
     simulation: Simulation,
-    exporter: Attached | None = None,
+    exporter: Attachable | None = None,
     happenings: Sequence[Happening] = (),
 ) -> RunResult:
     for at_s, happening in happenings:

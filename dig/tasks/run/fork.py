@@ -14,8 +14,8 @@ from dig.errors import ReplayError, SettingsError, TraceError
 from dig.monitor.sinks import Followers
 from dig.runtime.group_commit import Durability
 from dig.runtime.host import Setup
-from dig.tasks.named import call, load
 from dig.tasks.task import Score
+from dig.tasks.user_objects import call, load
 from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.fork import rewind

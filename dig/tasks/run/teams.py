@@ -20,8 +20,8 @@ from dig._util.text import names
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
 from dig.tasks.catalogue import kind
-from dig.tasks.named import call, load
 from dig.tasks.task import Task
+from dig.tasks.user_objects import call, load
 
 from .team_run import MODEL, OWN, SIMULATED, TeamRun
 

@@ -24,10 +24,9 @@ from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import Draws
 
-from .counting import Numbers
 from .parts import Job, Partial, RawData, disjoint, join, missing
 from .profile import Profile
-from .reading import Reading
+from .reading import Numbers, Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.injecting import Injected
-from dig.faults.inject.playing import lines, play
+from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.run_pair import lines, play
 from dig.graph.records import Emit, End, IncidentRow, Leave, Start
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.team_run import TeamRun
@@ -96,7 +96,7 @@ def test_a_trace_can_be_read_as_any_other(tmp_path: Any) -> None:
 
 
 ROOT = Path(__file__).parents[2]
-DIGEST = "from tests.faults.test_playing import hybrid; print(hybrid())"
+DIGEST = "from tests.faults.test_run_pair import hybrid; print(hybrid())"
 
 
 def hybrid() -> str:

@@ -14,14 +14,14 @@ from typing import Any
 
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import SettingsError
-from dig.faults.inject.placing import Injection
-from dig.faults.inject.playing import lines, play
+from dig.faults.inject.injections import Injection
+from dig.faults.inject.run_pair import lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import Dropped, verify
 from dig.tasks.experiment.workers import Workers
 
 from .candidates import Candidate, Configuration, Recipe, Stratum
-from .instances import Ending, Split
+from .instances import RunEnding, Split
 
 DRAWS = 16
 """How many times faults are drawn until all of them take effect: many can hit few agents only."""
@@ -58,8 +58,8 @@ class Made:
     trace: bytes
     twin: bytes
     records: int
-    faulted: Ending
-    unharmed: Ending
+    faulted: RunEnding
+    unharmed: RunEnding
 
     @property
     def kind(self) -> str:
@@ -163,8 +163,8 @@ def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
         trace=lines(faulted.records),
         twin=lines(twin.records),
         records=len(faulted.records),
-        faulted=Ending.of(faulted),
-        unharmed=Ending.of(twin),
+        faulted=RunEnding.of(faulted),
+        unharmed=RunEnding.of(twin),
     )
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from dig.graph.records import End
 from dig.tasks.simulated.parts import Range, merged
 
 from .course import Activation, Course, Event
-from .elements import lacking, length, without
-from .measuring_events import elements, of_event
-from .pieces import is_missing, own_cuts, part_name, pieces, solved_us
+from .elements import common, lacking, length, without
+from .subtasks import is_missing, own_cuts, part_name, pieces, solved_us
 
 DIGITS = 6
 """Numbers are rounded to so many digits after the point, before anything is done with them."""
@@ -67,7 +67,7 @@ def _measured(
     course: Course, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
 ) -> Iterator[Measured]:
     for event in course.events.values():
-        for state, kind, value in of_event(course, event, truth):
+        for state, kind, value in _of_event(course, event, truth):
             yield Measured("event", event.id, state, f"event {state}{kind}", value)
     for activation in course.activations.values():
         yield from _of_activation(course, activation)
@@ -77,6 +77,108 @@ def _measured(
     yield from _of_outcome(course, rmse)
     for pattern, count in raised(course).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
+
+
+# --- events ---
+
+Number = tuple[str, str, float]
+"""A state, what further tells apart what may be compared, and the number."""
+
+
+def _of_event(course: Course, event: Event, truth: Mapping[int, str]) -> Iterator[Number]:
+    """What is measured of an event.
+
+    Args:
+        course: Its run.
+        event: The event.
+        truth: The elements of the task, as far as they are known.
+    """
+    by_type = f" {event.type}"
+    if event.final:
+        yield "premature", "", lacking(event.about, course.whole)
+    elif event.work:
+        yield "lost", by_type, event.lost_t is not None
+        yield "unread", by_type, course.lies_unread(event)
+        yield "delayed", "", _transit(course, event)
+        yield "rerouted", by_type, len(event.reroutes)
+        end = course.consumption(event)
+        if end is not None and event.arrivals:
+            yield "overdue", by_type, (end.us - course.us(event.arrivals[0][1])) / 1e6
+    if event.sender is not None and (event.work or event.final):
+        yield from _of_making(course, event, truth)
+
+
+def _of_making(course: Course, event: Event, truth: Mapping[int, str]) -> Iterator[Number]:
+    """What is measured of an event that an agent has made."""
+    by_type = f" {event.type}"
+    yield "altered", by_type, _foreign(course, event)
+    error = _miscounted(event, truth)
+    if error is not None:
+        yield "miscounted", f" {_level(event)}", error
+    if event.work:
+        yield "late", by_type, event.us / 1e6
+        yield "shared", by_type, len(event.to)
+        yield "duplicated", by_type, _is_double(course, event)
+        if event.type == "solution":
+            yield "misdirected", by_type, event.report_to not in (None, *event.to)
+
+
+def _transit(course: Course, event: Event) -> float:
+    """Seconds from its generation to its first arrival; to the end, if it never came."""
+    if event.arrivals:
+        return (course.us(event.arrivals[0][1]) - event.us) / 1e6
+    return 0.0 if event.is_lost else (course.last.us - event.us) / 1e6
+
+
+def _foreign(course: Course, event: Event) -> bool:
+    """Whether it is about nothing, or about more than what its activation consumed."""
+    activation = course.activations[event.by or ""]
+    used = [r for one in activation.with_fate("consume") for r in course.events[one].about]
+    return bool(used) and not (event.about and not without(event.about, merged(used)))
+
+
+def _is_double(course: Course, event: Event) -> bool:
+    """Whether an earlier event of its type, not behind it, is about some of the same elements."""
+    behind = course.ancestors(event.id)
+    earlier = takewhile(lambda other: other.id != event.id, course.events.values())
+    alike = (one for one in earlier if one.type == event.type and one.work)
+    return any(one.id not in behind and common(one.about, event.about) for one in alike)
+
+
+def _level(event: Event) -> str:
+    return "answer" if event.final else "one" if len(event.about) == 1 else "several"
+
+
+def _miscounted(event: Event, truth: Mapping[int, str]) -> float | None:
+    """How far counts are from what was to be counted, in elements for each element covered.
+
+    If all elements are known, and are values by themselves, it is the sum of the differences;
+    else that between the sum of the counts and the number of elements.
+    """
+    counts = event.payload.get("counts") if isinstance(event.payload, dict) else None
+    covered = length(event.about)
+    if not covered or not isinstance(counts, dict):
+        return None
+    if any(type(count) not in (int, float) for count in counts.values()):
+        return None
+    expected = Counter(truth.get(i) for a, b in event.about for i in range(a, b))
+    if None in expected:
+        return abs(sum(counts.values()) - covered) / covered
+    values = sorted(set(counts).union(expected), key=str)
+    wrong: float = sum(abs(counts.get(value, 0) - expected[value]) for value in values)
+    return wrong / covered
+
+
+def elements(course: Course) -> dict[int, str]:
+    """The elements that the run's raw data show, by number, where they are values themselves."""
+    known: dict[int, str] = {}
+    for event in course.events.values():
+        data = event.payload.get("data") if isinstance(event.payload, dict) else None
+        if event.type != "raw_data" or not isinstance(data, list) or len(event.about) != 1:
+            continue
+        if all(type(value) is int for value in data):
+            known.update(zip(range(*event.about[0]), map(str, data), strict=False))
+    return known
 
 
 # --- activations ---

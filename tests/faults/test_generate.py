@@ -17,12 +17,12 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, Candidate, Recipe, Stratum
+from dig.faults.benchmark.generate import Made, attempt
 from dig.faults.benchmark.instances import LABELS, FaultSet
-from dig.faults.benchmark.making import Made, attempt
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.playing import lines, play
+from dig.faults.inject.run_pair import lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import SILENT, Dropped
 from dig.traces.journal.reader import TRACE

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dig.faults.truth.course import Course
 from dig.faults.truth.elements import about, common, covers, lacking, length, without
 from dig.faults.truth.matching import Matching
-from dig.faults.truth.measuring import measured
-from dig.faults.truth.pieces import gone_t, is_missing, own_cuts, pieces, solved_us
+from dig.faults.truth.measurements import measured
+from dig.faults.truth.subtasks import gone_t, is_missing, own_cuts, pieces, solved_us
 from dig.graph.codec import decode
 from dig.tasks.simulated.parts import merged
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn

@@ -18,7 +18,7 @@ from .payloads import Payloads
 
 
 @dataclass(frozen=True)
-class Run:
+class FaultContext:
     """What all faults of one run share.
 
     Attributes:
@@ -37,7 +37,7 @@ class Run:
 class Acting:
     """One fault at work in one run."""
 
-    def __init__(self, number: int, fault: Fault, run: Run) -> None:
+    def __init__(self, number: int, fault: Fault, run: FaultContext) -> None:
         """Begin; `number` is its place in the list of faults."""
         self.number = number
         self.fault = fault
@@ -60,7 +60,7 @@ class Acting:
 class FaultyAgent:
     """An agent with faults around it; whatever else it has is passed through."""
 
-    def __init__(self, agent: Any, acting: Sequence[Acting], run: Run) -> None:
+    def __init__(self, agent: Any, acting: Sequence[Acting], run: FaultContext) -> None:
         """Put them round it; of several the first acts first."""
         self._agent, self._acting, self._run = agent, acting, run
 

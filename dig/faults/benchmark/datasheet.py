@@ -9,8 +9,8 @@ from importlib.metadata import version
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table
 
 from .candidates import Recipe
+from .generate import Harvest
 from .instances import Index
-from .making import Harvest
 
 
 def card(index: Index, found: Harvest, recipe: Recipe) -> str:

@@ -16,8 +16,8 @@ from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 
 from .fault import Fault
-from .injecting import Injected
-from .placing import Injection, Places
+from .faulty_team import Injected
+from .injections import Injection, Places
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from dig.runtime.bus import Bus
 from dig.runtime.simulator import Happening
 from dig.tasks.run.methods import Arrangement
 
-from .acting import Acting, FaultyAgent, FaultyPolicy, Run
 from .fault import Fault
+from .faulty_agent import Acting, FaultContext, FaultyAgent, FaultyPolicy
+from .injections import Places
 from .injector import NO_TURN, Change, Touch
 from .payloads import UNKNOWN, Payloads, payloads_of
-from .placing import Places
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Injected:
                 )
         self.faults = tuple(faults)
         self.touches: list[Touch] = []
-        self._run = Run(seed, payloads, speed, self.touches.append)
+        self._run = FaultContext(seed, payloads, speed, self.touches.append)
         self._places = Places()
         self._acting = [Acting(i, fault, self._run) for i, fault in enumerate(faults)]
         self.team = {name: self._around(name, agent) for name, agent in team.items()}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.faults.benchmark.intervals import mark, share, spread
+from dig.tasks.experiment.intervals import mark, share, spread
 
 
 @pytest.mark.parametrize(
