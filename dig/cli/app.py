@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -65,16 +66,40 @@ def warn(what: object) -> None:
     print(f"digmon: {safe_text(what)}", file=sys.stderr)
 
 
+def print_result(
+    as_json: bool, data: Callable[[], Any], lines: Callable[[], Iterable[str]]
+) -> None:
+    """Print a result in one of its two forms; the other one is not made.
+
+    Args:
+        as_json: Whether it is printed for a program.
+        data: Makes plain JSON of it.
+        lines: Makes lines for a person of it.
+    """
+    for line in [json.dumps(data())] if as_json else lines():
+        print(line)
+
+
 Tell = Callable[[str, int, int], None]
-"""Is told what is being done, how many of it are done, and how many there are."""
+"""Takes what is being done, how many of it are done, and how many there are."""
 
 
 @contextmanager
-def counting() -> Iterator[Tell]:
-    """A bar for each sort of thing on a terminal, else a line for each tenth of the way."""
-    if not sys.stderr.isatty():
-        yield _by_lines()
-        return
+def progress_shown(if_interrupted: str = "interrupted") -> Iterator[Tell]:
+    """Show how far long work is: a bar a sort of thing on a terminal, else a line a tenth.
+
+    Ctrl-C ends the command with this sentence.
+    """
+    try:
+        with _bars() if sys.stderr.isatty() else nullcontext(_by_lines()) as tell:
+            yield tell
+    except KeyboardInterrupt:
+        warn(if_interrupted)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _bars() -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

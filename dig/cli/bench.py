@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig._util.text import counted
-from dig.errors import SettingsError
+from dig.errors import file_errors
 
-from .app import INTERRUPTED, app, counting, warn
+from .app import app, print_result, progress_shown
 from .options import AsJson, Jobs
 
 if TYPE_CHECKING:
@@ -46,16 +46,13 @@ def make(
     from dig.faults.benchmark.storing import make_set
 
     recipe = Recipe(seed=seed, count=count)
-    try:
-        with counting() as progress:
-            index = make_set(out, recipe, jobs=_jobs(jobs), progress=progress)
-    except KeyboardInterrupt:
-        warn("interrupted; nothing was kept")
-        raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print(json.dumps({"instances": len(index.instances), "directory": str(out)}))
-    else:
-        print(f"{counted(len(index.instances), 'instance')} in {out}; {out / 'CARD.md'} tells more")
+    with progress_shown("interrupted; nothing was kept") as progress:
+        count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
+    print_result(
+        as_json,
+        lambda: {"instances": count, "directory": str(out)},
+        lambda: [f"{counted(count, 'instance')} in {out}; {out / 'CARD.md'} tells more"],
+    )
 
 
 @bench.command()
@@ -81,12 +78,10 @@ def attribute(
     from dig.faults.benchmark.instances import FaultSet
     from dig.traces.journal.files import write_output
 
-    with counting() as progress:
+    with progress_shown() as progress:
         answers = attribute_all(name, FaultSet.open(known), progress)
-    try:
+    with file_errors(output, "written"):
         write_output(output, answers.text().encode())
-    except OSError as error:
-        raise SettingsError(f"{output} cannot be written: {error.strerror or error}") from None
     print(f"{counted(len(answers.answers), 'answer')} in {output}")
 
 
@@ -126,12 +121,8 @@ def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_healing import score_healing
 
-    try:
-        with counting() as progress:
-            found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
-    except KeyboardInterrupt:
-        warn("interrupted")
-        raise typer.Exit(INTERRUPTED) from None
+    with progress_shown() as progress:
+        found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
     _show([found.table()], found.to_json(), as_json)
 
 

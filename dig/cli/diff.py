@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from dig.errors import SettingsError
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, Trace
 
 
@@ -35,9 +34,5 @@ def diff(
     if not limit > 0:
         raise SettingsError(f"comparing cannot take {limit:g} s; try 10")
     found = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
-    if as_json:
-        print(json.dumps(found.to_json()))
-    else:
-        for line in found.told("A", "B"):
-            print(line)
+    print_result(as_json, found.to_json, lambda: found.told("A", "B"))
     raise typer.Exit(0 if found.behaviour.is_same else 1)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +12,7 @@ import typer
 
 from dig.errors import SettingsError
 
-from .app import INTERRUPTED, app, counting, warn
+from .app import app, print_result, progress_shown, warn
 from .options import AsJson, Config, Given, Jobs, Judge, ModelOptions, grouped
 
 if TYPE_CHECKING:
@@ -69,7 +66,8 @@ def experiment(
     if grid.max_tokens is not None or grid.max_usd is not None:
         jobs = jobs or 1  # one process keeps the budget
     jobs = jobs or os.cpu_count() or 1
-    with counting() as tell, _resumable(out):
+    kept = f"what is done is kept in {out}, and the same command goes on from there"
+    with progress_shown(f"interrupted; {kept}") as tell:
         progress = partial(tell, "runs")
         if what == "traces":
             outcome = trace_set.make_set(grid, out, progress)
@@ -133,24 +131,15 @@ def _own(what: str, chosen: dict[str, Any]) -> Grid:
     return read_grid(path)
 
 
-@contextmanager
-def _resumable(out: Path) -> Iterator[None]:
-    """Say how to go on after an interruption; what is done is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        warn(f"interrupted; what is done is kept in {out}, and the same command goes on from there")
-        raise typer.Exit(INTERRUPTED) from None
-
-
 def _report(outcome: Outcome, written: list[Path], as_json: bool) -> None:
     """Say what came of an experiment, and exit accordingly."""
     for failed in outcome.failed:
         warn(f"{failed.run}: {failed.why}")
-    if as_json:
-        why = {one.run: one.why for one in outcome.failed}
-        files = [str(path) for path in written]
-        print(json.dumps({"runs": len(outcome.rows), "failed": why, "files": files}))
-    else:
-        print(f"{len(outcome.rows)} runs", *written, sep="\n  ")
+    why = {one.run: one.why for one in outcome.failed}
+    files = [str(path) for path in written]
+    print_result(
+        as_json,
+        lambda: {"runs": len(outcome.rows), "failed": why, "files": files},
+        lambda: ["\n  ".join([f"{len(outcome.rows)} runs", *files])],
+    )
     raise typer.Exit(1 if outcome.failed else 0)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from dig.errors import TraceError
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, At, Cleaned, Salvage, Trace, recovered
 
 
@@ -31,8 +29,4 @@ def graph(
     if at is not None and at > whole.t:
         raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")
     view = GraphView(whole, at, cleaned)
-    if as_json:
-        print(json.dumps(view.node_link()))
-    else:
-        for line in outline(view):
-            print(line)
+    print_result(as_json, view.node_link, lambda: outline(view))

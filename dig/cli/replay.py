@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from dig.errors import SettingsError
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, Further, Salvage, Trace, further, recovered
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def replay(
     path = trace_path(file)
     setup = _setup_beside(path, further(detector)) if again else None
     is_same, lines, data = told(path, again, at, setup)
-    print(json.dumps(data) if as_json else "\n".join(lines))
+    print_result(as_json, lambda: data, lambda: lines)
     raise typer.Exit(0 if is_same else 1)
 
 

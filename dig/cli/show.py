@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, Trace
 
 
@@ -30,8 +29,4 @@ def show(
     from dig.show.explain.telling import tell
 
     found = showing.show(run, id)
-    if as_json:
-        print(json.dumps(found))
-    else:
-        for line in tell(found):
-            print(line)
+    print_result(as_json, lambda: found, lambda: tell(found))

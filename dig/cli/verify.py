@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 
 from dig.errors import TraceError
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, Salvage, Trace, recovered
 
 
@@ -39,9 +37,10 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
         what = "the line is damaged" if aside.line else aside.what
         moved = f"{what}; {aside.bytes} bytes were set aside in {aside.where}"
         report.add(aside.records + 1, moved)
-    if as_json:
-        torn = report.torn_bytes or (aside.bytes if aside else 0)
-        print(json.dumps({**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)}))
-    else:
-        print("\n".join(verdict(report, path)))
+    torn = report.torn_bytes or (aside.bytes if aside else 0)
+    print_result(
+        as_json,
+        lambda: {**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)},
+        lambda: verdict(report, path),
+    )
     raise typer.Exit(1 if report.problems else 0)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dig._util.text import cut, one_line
-from dig.errors import RecordError, RuleError, SettingsError
+from dig.errors import RecordError, RuleError, SettingsError, file_errors
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 from dig.traces.journal.files import open_file, read_file
@@ -43,10 +43,9 @@ def read_text(path: Path) -> str:
         SettingsError: It cannot be read, or is no such JSON.
     """
     try:
-        text = read_file(path).decode("utf-8")
+        with file_errors(path, "read"):
+            text = read_file(path).decode("utf-8")
         parse(text, "the file")  # what is stricter than pydantic: no key twice, bounded depth
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecordError) as error:
         raise SettingsError(f"{path} is not JSON: {one_line(error)}") from None
     return text
@@ -74,13 +73,10 @@ def check_sum(path: Path, expected: str) -> None:
     Raises:
         SettingsError: It cannot be read, or has another checksum.
     """
-    try:
-        with open_file(path) as file:
-            found = sha256()
-            while piece := file.read(1 << 20):
-                found.update(piece)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    found = sha256()
+    with file_errors(path, "read"), open_file(path) as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
     if found.hexdigest() != expected:
         raise SettingsError(
             f"{path} is not the file that was made: its checksum is not the one of the set"

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 from dig.faults.inject.run_pair import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.tasks.experiment.workers import Workers
@@ -82,19 +82,16 @@ def _filling(out: Path) -> Iterator[Path]:
     Within it, since `out` may be another file system, or where somebody stands.
     """
     is_new = not out.exists()
-    try:
+    with file_errors(out, "used"):
         if not is_new and (not out.is_dir() or any(out.iterdir())):
             raise SettingsError(f"{out} is not empty; name another directory for the set")
         out.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".making.", dir=out))
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
     try:
-        yield folder
-        for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
-            path.rename(out / path.name)  # the index last: before, there is no set
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from None
+        with file_errors(out, "written"):
+            yield folder
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+                path.rename(out / path.name)  # the index last: before, there is no set
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if is_new and not any(out.iterdir()):

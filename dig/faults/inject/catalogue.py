@@ -5,38 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from dig._util.text import one_line
 from dig.errors import SettingsError
 
 from .injector import COMMON, Injector, Parameter
-from .kinds.agents import (
-    Crash,
-    DiscardNeeded,
-    Hoard,
-    IgnoreNotes,
-    LeaveTeam,
-    NeverSubmit,
-    PassOn,
-    Silent,
-    Slow,
-    Stall,
-    SubmitEarly,
-)
-from .kinds.coordination import MergeAcrossLineages, SplitTwice, WorkOnOthersPart
-from .kinds.messages import (
-    AddressNobody,
-    Corrupt,
-    Delay,
-    Drop,
-    Duplicate,
-    Misaddress,
-    ReplayStale,
-)
-
-Family = Literal["messages", "agents", "coordination"]
-"""What a kind acts on: what is sent, an agent by itself, or how agents share the work."""
+from .kinds import agents, coordination, messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +20,24 @@ class Kind:
 
     Attributes:
         name: Its name.
-        family: What it acts on.
+        injector: The class that carries it out.
         meaning: What goes wrong, in a sentence.
-        injector: What it is made of.
         raises: The patterns that it should raise, where it matters.
         may_raise: Those that it leads to sometimes.
         not_around: Why it makes no sense around async callables; empty: it does.
     """
 
     name: str
-    family: Family
-    meaning: str
     injector: type[Injector]
+    meaning: str
     raises: tuple[str, ...] = ()
     may_raise: tuple[str, ...] = ()
     not_around: str = ""
+
+    @property
+    def family(self) -> str:
+        """What it acts on: `messages`, `agents` or `coordination`, the file of its class."""
+        return self.injector.__module__.rpartition(".")[2]
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -86,108 +64,54 @@ class Kind:
 
 
 def _row(
-    name: str, family: Family, injector: type[Injector], meaning: str,
-    *, raises: str = "", may_raise: str = "", not_around: str = "",
+    name: str, injector: type[Injector], meaning: str, raises: str, may_raise: str,
+    not_around: str = "",
 ) -> Kind:  # fmt: skip
-    """A row of the table; patterns are written with spaces between them."""
     return Kind(
-        name, family, meaning, injector, tuple(raises.split()), tuple(may_raise.split()), not_around
+        name, injector, meaning, tuple(raises.split()), tuple(may_raise.split()), not_around
     )
 
 
 _ROWS = (
-    _row(
-        "drop", "messages", Drop, "What it sends is lost on its way.",
-        raises="OE", may_raise="ET DL MC",
-    ),
-    _row(
-        "delay", "messages", Delay, "What it sends arrives late.",
-        may_raise="ET DL",
-    ),
-    _row(
-        "duplicate", "messages", Duplicate, "What it sends arrives more than once.",
-        may_raise="ET RSP",
-    ),
-    _row(
-        "misaddress", "messages", Misaddress, "What it sends goes to the wrong agents.",
-        may_raise="ET DL ER",
-    ),
-    _row(
-        "address_nobody", "messages", AddressNobody,
-        "What it sends is addressed to nobody who exists.",
-        raises="OE", may_raise="ET DL MC",
-    ),
-    _row(
-        "corrupt", "messages", Corrupt, "What it sends carries something else than was meant.",
-        may_raise="OE ET DL MC RSP",
-    ),
-    _row(
-        "replay_stale", "messages", ReplayStale,
-        "It sends an old message again instead of a new one.",
-        may_raise="ET DL OE",
-    ),
-    _row(
-        "stall", "agents", Stall,
-        "It hangs: each of its activations takes much longer, or is cut off.",
-        may_raise="ET DL MC",
-    ),
-    _row(
-        "crash", "agents", Crash, "Its activations end with an error.",
-        raises="DL", may_raise="ET",
-    ),
-    _row(
-        "leave", "agents", LeaveTeam,
-        "It leaves the team, with all that lies in front of it or is on its way to it.",
-        raises="OE", may_raise="ET DL MC",
-    ),
-    _row(
-        "slow", "agents", Slow, "It takes several times as long to decide.",
-        may_raise="ET DL",
-    ),
-    _row(
-        "silent", "agents", Silent, "It takes everything in and generates nothing.",
-        may_raise="ET DL MC",
-    ),
-    _row(
-        "hoard", "agents", Hoard, "It keeps everything in front of it and waits.",
-        raises="DL", may_raise="ET",
-    ),
-    _row(
-        "pass_on", "agents", PassOn, "It passes all work on to others and does none.",
-        raises="ER", may_raise="ET DL",
-    ),
-    _row(
-        "submit_early", "agents", SubmitEarly,
-        "It submits what it has, although it is not everything.",
-        raises="ET", not_around="a callable returns once, so it has nothing to submit before",
-    ),
-    _row(
-        "never_submit", "agents", NeverSubmit, "It has the answer and keeps it to itself.",
-        raises="MC", may_raise="DL",
-    ),
-    _row(
-        "discard_needed", "agents", DiscardNeeded, "It throws work away that is needed.",
-        raises="OE", may_raise="ET DL MC",
-    ),
-    _row(
-        "ignore_notes", "agents", IgnoreNotes, "It does not read what the system says.",
-        may_raise="ET DL MC", not_around="notes are asked for by the agent itself",
-    ),
-    _row(
-        "split_twice", "coordination", SplitTwice, "It hands the parts of a problem out twice.",
-        may_raise="ET DL", not_around="calls do not tell which of them are parts of one problem",
-    ),
-    _row(
-        "work_on_others_part", "coordination", WorkOnOthersPart,
-        "It does work itself that it has given to others.",
-        raises="RSP", may_raise="ET",
-        not_around="calls do not tell which of them are parts of one problem",
-    ),
-    _row(
-        "merge_across_lineages", "coordination", MergeAcrossLineages,
-        "It puts solutions together that belong to different problems.",
-        raises="CLA", may_raise="ET DL", not_around="calls do not tell what is a solution",
-    ),
+    # name, class, what goes wrong, patterns that it raises, patterns that it may raise
+    _row("drop", messages.Drop, "What it sends is lost on its way.", "OE", "ET DL MC"),
+    _row("delay", messages.Delay, "What it sends arrives late.", "", "ET DL"),
+    _row("duplicate", messages.Duplicate, "What it sends arrives more than once.", "", "ET RSP"),
+    _row("misaddress", messages.Misaddress,
+         "What it sends goes to the wrong agents.", "", "ET DL ER"),
+    _row("address_nobody", messages.AddressNobody,
+         "What it sends is addressed to nobody who exists.", "OE", "ET DL MC"),
+    _row("corrupt", messages.Corrupt,
+         "What it sends carries something else than was meant.", "", "OE ET DL MC RSP"),
+    _row("replay_stale", messages.ReplayStale,
+         "It sends an old message again instead of a new one.", "", "ET DL OE"),
+    _row("stall", agents.Stall,
+         "It hangs: each of its activations takes much longer, or is cut off.", "", "ET DL MC"),
+    _row("crash", agents.Crash, "Its activations end with an error.", "DL", "ET"),
+    _row("leave", agents.LeaveTeam,
+         "It leaves the team, with all that lies in front of it or is on its way to it.",
+         "OE", "ET DL MC"),
+    _row("slow", agents.Slow, "It takes several times as long to decide.", "", "ET DL"),
+    _row("silent", agents.Silent, "It takes everything in and generates nothing.", "", "ET DL MC"),
+    _row("hoard", agents.Hoard, "It keeps everything in front of it and waits.", "DL", "ET"),
+    _row("pass_on", agents.PassOn, "It passes all work on to others and does none.", "ER", "ET DL"),
+    _row("submit_early", agents.SubmitEarly,
+         "It submits what it has, although it is not everything.",
+         "ET", "", "a callable returns once, so it has nothing to submit before"),
+    _row("never_submit", agents.NeverSubmit,
+         "It has the answer and keeps it to itself.", "MC", "DL"),
+    _row("discard_needed", agents.DiscardNeeded,
+         "It throws work away that is needed.", "OE", "ET DL MC"),
+    _row("ignore_notes", agents.IgnoreNotes, "It does not read what the system says.",
+         "", "ET DL MC", "notes are asked for by the agent itself"),
+    _row("split_twice", coordination.SplitTwice, "It hands the parts of a problem out twice.",
+         "", "ET DL", "calls do not tell which of them are parts of one problem"),
+    _row("work_on_others_part", coordination.WorkOnOthersPart,
+         "It does work itself that it has given to others.",
+         "RSP", "ET", "calls do not tell which of them are parts of one problem"),
+    _row("merge_across_lineages", coordination.MergeAcrossLineages,
+         "It puts solutions together that belong to different problems.",
+         "CLA", "ET DL", "calls do not tell what is a solution"),
 )  # fmt: skip
 
 KINDS: Mapping[str, Kind] = MappingProxyType({row.name: row for row in _ROWS})

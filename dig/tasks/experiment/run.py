@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
-from dig.errors import DigError, SettingsError
+from dig.errors import DigError, SettingsError, file_errors
 from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import INTERRUPTED, execute
@@ -168,7 +168,9 @@ def carry_out_cells(
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
     for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
         arrange(run, make_task(run))  # what cannot be had is said before anything is done
-    results = _made(out) / RESULTS
+    with file_errors(out, "made"):
+        out.mkdir(parents=True, exist_ok=True)
+    results = out / RESULTS
     names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
     for row in done.values():
@@ -188,14 +190,6 @@ def carry_out_cells(
             if failed and how.speed is not None:  # it would cost money to find out the same again
                 break
     return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
-
-
-def _made(out: Path) -> Path:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be made: {error.strerror or error}") from None
-    return out
 
 
 def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.traces.journal.journal import Journal
 
@@ -52,11 +52,9 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
     """
     if grid.speed is not None:
         raise SettingsError("a set that can be made again needs virtual time; leave `speed` out")
-    try:
+    with file_errors(out, "used"):
         out.mkdir(parents=True, exist_ok=True)
         is_empty = not any(out.iterdir())
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
     if not is_empty:
         raise SettingsError(f"{out} is not empty; name another directory for the set")
     cells = sorted(grid.cells(), key=_setting)
