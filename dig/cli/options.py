@@ -90,7 +90,7 @@ def recovered(file: Path, salvage: bool) -> SetAside | None:
 
 
 def grouped(command: Callable[..., T]) -> Callable[..., T]:
-    """Have each parameter whose type is a dataclass stand for the options that are its fields.
+    """Turn each parameter of a command that is a dataclass into the options that are its fields.
 
     A field is annotated as a parameter of a command is, with its default beside it.
     """
@@ -160,11 +160,11 @@ class RunOptions:
         """The run of a task.
 
         Args:
-            task: Its name.
-            asked: What a language model adds to it, if one decides for the agents.
+            task: The task's name.
+            asked: What `ModelOptions.of_run` returns.
 
         Raises:
-            SettingsError: Something makes no sense; the message says what.
+            SettingsError: An option is wrong; the message names it.
         """
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
@@ -190,7 +190,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """How fast time goes."""
+    """The speed of the clock."""
 
     speed: Annotated[
         float, typer.Option(help="How many times faster than real time its clock goes.")
@@ -201,10 +201,10 @@ class ClockOptions:
 
     @property
     def rate(self) -> float | None:
-        """How fast the clock goes; ``None``: in virtual time.
+        """The clock's speed; ``None``: the run is in virtual time.
 
         Raises:
-            SettingsError: No clock goes so fast.
+            SettingsError: The speed is out of range.
         """
         if not 0 < self.speed <= 1000:
             raise SettingsError(f"a clock cannot go {self.speed:g} times as fast; try 1 to 1000")
@@ -238,10 +238,10 @@ class StorageOptions:
     ] = "256MiB"
 
     def keeping(self) -> Keeping:
-        """How the run is kept.
+        """The settings of the run's journal.
 
         Raises:
-            SettingsError: The size is none.
+            SettingsError: The segment size is not a size.
         """
         from dig.traces.journal.journal import Keeping
 
@@ -249,7 +249,7 @@ class StorageOptions:
 
 
 def _bytes(size: str) -> int | None:
-    """How many bytes a size is; ``None``: there is no limit."""
+    """A size in bytes; ``None``: there is no limit."""
     from pydantic import ByteSize, TypeAdapter, ValidationError
 
     try:
@@ -260,7 +260,7 @@ def _bytes(size: str) -> int | None:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Which language model decides for the agents, where, and for how much money."""
+    """The language model that decides for the agents: its name, server and budget."""
 
     model: Annotated[
         str | None, typer.Option(help="The language model that decides for the agents.")
@@ -297,10 +297,10 @@ class ModelOptions:
     ] = None
 
     def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
-        """What a run is told: `agents_are` and `options`; nothing, if no model is named.
+        """`agents_are` and `options` of a run; an empty dict if no model is named.
 
         Raises:
-            SettingsError: The options make no sense, or there is no key.
+            SettingsError: The options contradict each other, or the server's key is missing.
         """
         from dig.runtime.llm import ModelSettings
 

@@ -19,7 +19,7 @@ MOST_RECORDS = 20_000
 
 
 def report_row(directory: Path, records: int) -> tuple[str, str]:
-    """Write the report of a run that has just ended, and say where it is, or how to have it."""
+    """Write the report of a run that has ended; returns a row with its path or with the command."""
     from dig.show.page.writing import write_report
 
     wanted = f"digmon report {safe_text(directory)}"

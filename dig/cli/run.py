@@ -125,7 +125,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
 
 @contextmanager
 def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterator[Sink]:
-    """The live view, if it is to be shown, as something that follows the records of a run."""
+    """A sink for the records of a run: the live view, or one that does nothing."""
     if not is_shown:
         yield lambda record: None
         return
@@ -142,10 +142,10 @@ def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterato
 
 
 def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturbance]:
-    """What puts faults, as they were written, round the team of a run.
+    """A function that injects the faults into the team of a run.
 
     Raises:
-        SettingsError: One of them makes no sense.
+        SettingsError: One of the faults is not written as a fault is.
     """
     from dig.tasks.run.execute import Undisturbed
 
@@ -158,7 +158,7 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
 
 
 def fault_rows(execution: Execution) -> list[Row]:
-    """What is to be said of the faults that were injected into a run."""
+    """The row of the summary about injected faults, if there were any."""
     injections: list[Mapping[str, Any]] | None = execution.disturbed.get("injections")
     if injections is None:
         return []
@@ -175,7 +175,7 @@ def fault_rows(execution: Execution) -> list[Row]:
 def exporting(
     endpoint: str | None, service_per_agent: bool, may_wait: bool
 ) -> Iterator[Exporting | None]:
-    """What sends a run to an OpenTelemetry receiver, if the call or the environment names one."""
+    """An export to the OpenTelemetry receiver that the call or the environment names, if any."""
     from dig.traces.otel.settings import content_of_environment, is_configured
 
     if not (endpoint or is_configured()):

@@ -45,7 +45,7 @@ def view(
 
 @contextmanager
 def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
-    """What shows a run while a block lasts; to somebody at a terminal until Ctrl-C after it."""
+    """A function that shows a run while the block lasts; at a terminal, until Ctrl-C after it."""
     if not is_wanted:
         yield lambda run: None
         return

@@ -1,4 +1,4 @@
-"""What a task is: a problem for a team, tools to look at its data, and a scorer."""
+"""Tasks: a problem for a team, tools to look at its data, and a scorer."""
 
 from __future__ import annotations
 

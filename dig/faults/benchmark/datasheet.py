@@ -1,4 +1,4 @@
-"""The card of a set: what it is, how it was made, what was left out, and what it is not."""
+"""The datasheet of a set, `CARD.md`: its content, making, dropped candidates and limits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from .generate import Harvest
 from .instances import Index
 
 
-def card(index: Index, found: Harvest, recipe: Recipe) -> str:
-    """The card, as Markdown."""
+def datasheet(index: Index, found: Harvest, recipe: Recipe) -> str:
+    """The datasheet, as Markdown.
+
+    Args:
+        index: The index of the set.
+        found: Its instances, and the dropped candidates.
+        recipe: Its settings.
+    """
     public = sum(entry.split == "public" for entry in index.instances)
     lost = sum(reasons.total() for reasons in found.dropped.values())
     tables = "\n".join(table.markdown() for table in (_contents(found), _left_out(found)))

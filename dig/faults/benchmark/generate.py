@@ -1,7 +1,7 @@
-"""Finds verified instances: plays candidates until there are enough, and says what fell out.
+"""Finds verified instances: plays candidates until there are enough, and counts the dropped ones.
 
 The same seed gives the same bytes, with any number of processes: every candidate follows from the
-seed, its stratum and its number alone, and results are looked at in the order of candidates.
+seed, its stratum and its number alone, and results are taken in the order of candidates.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .candidates import Candidate, Configuration, Recipe, Stratum
 from .instances import RunEnding, Split
 
 DRAWS = 16
-"""How many times faults are drawn until all of them take effect: many can hit few agents only."""
+"""How many times faults are drawn until all of them take effect: many fit few agents only."""
 FIRST = 2
 """How many instances every stratum may have before any has more."""
 NOBODY = "nobody to inject it into"
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is being made, how many there are, and how many are wanted."""
+"""Takes a word for what is made, how many there are, and how many are wanted."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Made:
     Attributes:
         candidate: The candidate.
         run: All settings of its run.
-        faults: What was injected, as plain JSON.
-        injections: Where it showed.
-        graph: What it led to.
+        faults: The faults, as plain JSON.
+        injections: The acts of the faults, as plain JSON.
+        graph: The verified consequences.
         trace: The trace's bytes.
         twin: The trace's bytes without the faults.
         records: How many records the trace has.
@@ -69,7 +69,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Harvest:
-    """What came of all candidates.
+    """The results of all candidates.
 
     Attributes:
         made: The instances, in the order in which they were found.
@@ -89,13 +89,13 @@ def harvest(
     """Play candidates, one of each stratum in turn, until there are enough instances.
 
     Args:
-        recipe: What is wanted.
-        baselines: What runs of each configuration are like without a fault.
-        workers: Who plays them.
-        progress: Is told how far it has come.
+        recipe: The settings of the set.
+        baselines: The baseline of each configuration.
+        workers: The processes that play them.
+        progress: Takes a word for what is made, how many there are, and how many are wanted.
 
     Raises:
-        SettingsError: There are not enough to be had.
+        SettingsError: The strata give fewer instances than are wanted.
     """
     made: list[Made] = []
     dropped: dict[str, Counter[str]] = {}
@@ -140,7 +140,7 @@ def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[Candidate]]
 
 
 def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
-    """Play a candidate and its twin, and verify what came of it, held against its baseline."""
+    """Play a candidate and its twin, and verify the consequences against its baseline."""
     candidate, baseline = tried
     run = candidate.run
     twin = play(run)

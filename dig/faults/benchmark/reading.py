@@ -1,4 +1,4 @@
-"""Files of sets of faults, which anybody may have made: read strictly, and compared."""
+"""Reads the files of sets of faults strictly, since they may come from anywhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_model(model: type[T], path: Path) -> T:
-    """What a file of JSON describes.
+    """The object that a file of JSON describes.
 
     Raises:
-        SettingsError: It cannot be read, or describes none; the message names the place in it.
+        SettingsError: The file cannot be read or does not fit the model; the message names the
+            place in it.
     """
     text = read_text(path)
     try:
@@ -40,7 +41,7 @@ def read_text(path: Path) -> str:
     """The text of a file of strict JSON.
 
     Raises:
-        SettingsError: It cannot be read, or is no such JSON.
+        SettingsError: The file cannot be read, or is not strict JSON.
     """
     try:
         with file_errors(path, "read"):
@@ -52,8 +53,7 @@ def read_text(path: Path) -> str:
 
 
 def read_run(path: Path) -> tuple[Record, ...]:
-    """The records of a trace that keeps the rules of the graph: what is done with them may rely on
-    them.
+    """The records of a trace; they keep the rules of the graph, on which callers may rely.
 
     Raises:
         TraceError: It cannot be read or breaks a rule; the line is named.
@@ -68,7 +68,7 @@ def read_run(path: Path) -> tuple[Record, ...]:
 
 
 def check_sum(path: Path, expected: str) -> None:
-    """Make sure that a file is the one that it was.
+    """Compare a file's checksum with the expected one.
 
     Raises:
         SettingsError: It cannot be read, or has another checksum.

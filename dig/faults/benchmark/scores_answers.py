@@ -1,8 +1,8 @@
-"""How good answers about a set are: each held against the verified causal graph of its run.
+"""Scores of answers about a set: each is compared with the verified causal graph of its run.
 
-What an answer says about the causes is scored by itself, and so is what it says about the way from
-there to the consequences, over components: agents, `task` and `outcome`. Where a set that is
-predicted and the set that is true are both empty, the answer is right: 1.
+The named causes are scored by themselves, and so are the named steps from there to the
+consequences, over components: agents, `task` and `outcome`. Where the predicted set and the true
+set are both empty, the answer is right: 1.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ METRICS: Mapping[str, str] = MappingProxyType(
         "evidence": "share of the evidence that exists and is about the component it is for",
     }
 )
-"""What is measured, in the order of all tables; each goes from 0 to 1."""
+"""The metrics, in the order of all tables; each goes from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of one run, over components.
+    """The truth about one run, over components.
 
     Attributes:
         causes: The root causes.
         nodes: The components that take part.
         edges: The steps from one to another.
-        alarms: Where the consequences are seen.
+        alarms: The components at which the consequences are seen.
     """
 
     causes: frozenset[_Cause]
@@ -66,7 +66,7 @@ class Truth:
 
     @classmethod
     def of(cls, graph: CausalGraph) -> Truth:
-        """What a verified causal graph says."""
+        """The truth of a verified causal graph."""
         over = graph.project()
         return cls(
             frozenset((cause.component, cause.kind) for cause in over.root_causes),
@@ -80,8 +80,8 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
     """All metrics of an answer, by name.
 
     Args:
-        answer: What was answered.
-        truth: What is true.
+        answer: The answer.
+        truth: The truth about the run.
         concerned: For each record of the trace, the components that it is about.
     """
     causes = {(cause.component, cause.kind) for cause in answer.root_causes}
@@ -155,7 +155,7 @@ def _evidence(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """One run with what the answer about it is worth.
+    """One run, and the metrics of the answer about it.
 
     Attributes:
         entry: Its line in the index.
@@ -178,13 +178,13 @@ _STRATA: Sequence[Callable[[ScoredRun], str]] = (
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of somebody's answers.
+    """The scores of the answers of one attributor.
 
     Attributes:
-        by: Whose they are.
+        by: The attributor's name.
         scored: The runs, by id.
-        missing: Which of them nothing was answered about.
-        unlabelled: How many runs of the set could not be scored, since their labels are kept back.
+        missing: The runs without an answer.
+        unlabelled: The number of runs that were not scored, since their labels are kept back.
     """
 
     by: str
@@ -216,7 +216,7 @@ class Scores:
         )
 
     def notes(self) -> list[str]:
-        """What has to be known to read the scores."""
+        """Notes on how to read the scores."""
         notes = ["Each metric is a mean over runs with its 95 % interval; 1 is best."]
         if self.missing:
             notes.append(
@@ -251,7 +251,7 @@ def score(answers: Answers, known: FaultSet, shuffle: int | None = None) -> Scor
             that what is left is what these answers would get by chance.
 
     Raises:
-        SettingsError: They are about runs that are not in it, or it has no labels.
+        SettingsError: An answer is about a run that is not in the set, or the set has no labels.
     """
     ids = {entry.id for entry in known.index.instances}
     for given in answers.answers:

@@ -1,4 +1,4 @@
-"""What healing is worth against known faults: the same run with the same faults, healed or not."""
+"""Scores of healing against known faults: the same run with the same faults, healed or not."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Pair:
 
     Attributes:
         kind: The kinds of its faults.
-        plain: How it ended without healing.
-        healed: How it ended with healing.
-        unharmed: How it ends with healing and without faults.
+        plain: Its end without healing.
+        healed: Its end with healing.
+        unharmed: Its end with healing and without faults.
     """
 
     kind: str
@@ -82,11 +82,11 @@ def score_healing(
 
     Args:
         known: The set; runs without labels are left out, and those that were healed already.
-        jobs: How many processes work at once.
-        progress: Is told how far it has come.
+        jobs: The number of processes.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
-        SettingsError: It has no labels.
+        SettingsError: The set has no labels.
     """
     labels = [label for one in known.labelled() if not (label := one.label()).is_healed]
     pairs: list[Pair] = []
@@ -127,7 +127,7 @@ def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
 
 
 def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:
-    """How much larger the RMSE of the first is, where both answers have one."""
+    """The first RMSE minus the second, of the pairs in which both answers have one."""
     return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
 
 

@@ -20,28 +20,25 @@ class Kind:
 
     Attributes:
         name: Its name.
-        injector: The class that carries it out.
+        family: `messages`, `agents` or `coordination`; of ours, the file of its class.
         meaning: What goes wrong, in a sentence.
+        injector: The class that carries it out.
         raises: The patterns that it should raise, where it matters.
         may_raise: Those that it leads to sometimes.
-        not_around: Why it makes no sense around async callables; empty: it does.
+        not_around: Why it cannot be put around async callables; empty: it can.
     """
 
     name: str
-    injector: type[Injector]
+    family: str
     meaning: str
+    injector: type[Injector]
     raises: tuple[str, ...] = ()
     may_raise: tuple[str, ...] = ()
     not_around: str = ""
 
     @property
-    def family(self) -> str:
-        """What it acts on: `messages`, `agents` or `coordination`, the file of its class."""
-        return self.injector.__module__.rpartition(".")[2]
-
-    @property
     def parameters(self) -> dict[str, Parameter]:
-        """What it can be told, by name."""
+        """Its parameters, by name."""
         own = self.injector.parameters
         return {**own, **{name: p for name, p in COMMON.items() if name not in own}}
 
@@ -67,9 +64,9 @@ def _row(
     name: str, injector: type[Injector], meaning: str, raises: str, may_raise: str,
     not_around: str = "",
 ) -> Kind:  # fmt: skip
-    return Kind(
-        name, injector, meaning, tuple(raises.split()), tuple(may_raise.split()), not_around
-    )
+    family = injector.__module__.rpartition(".")[2]
+    patterns, others = tuple(raises.split()), tuple(may_raise.split())
+    return Kind(name, family, meaning, injector, patterns, others, not_around)
 
 
 _ROWS = (
@@ -122,7 +119,7 @@ def kind_of(name: str) -> Kind:
     """The kind with a name.
 
     Raises:
-        SettingsError: There is none; the message names those that there are.
+        SettingsError: There is no such kind; the message names all kinds.
     """
     if name not in KINDS:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""An agent with faults around it: what it is shown, and what counts as its decision."""
+"""An agent with faults around it: they change its view and its decision."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .payloads import Payloads
 
 @dataclass(frozen=True)
 class FaultContext:
-    """What all faults of one run share.
+    """The values that all faults of one run share.
 
     Attributes:
-        seed: Of their random numbers.
-        payloads: What the payloads of the task mean.
-        speed: How many times faster than real time its clock goes, on the bus.
-        told: Is told of each of their acts.
+        seed: The seed of their random numbers.
+        payloads: The transforms of the task's payloads.
+        speed: The speed of the bus's clock, as a multiple of real time.
+        told: Takes each of their acts.
     """
 
     seed: int
@@ -58,10 +58,10 @@ class Acting:
 
 
 class FaultyAgent:
-    """An agent with faults around it; whatever else it has is passed through."""
+    """An agent with faults around it; all other attributes are the agent's own."""
 
     def __init__(self, agent: Any, acting: Sequence[Acting], run: FaultContext) -> None:
-        """Put them round it; of several the first acts first."""
+        """Put faults around an agent; of several the first acts first."""
         self._agent, self._acting, self._run = agent, acting, run
 
     def __getattr__(self, name: str) -> Any:
@@ -73,7 +73,7 @@ class FaultyAgent:
         """Decide as the agent does, or as the faults have it.
 
         Raises:
-            DecisionError: They have it fail.
+            DecisionError: A fault makes it fail.
         """
         turn = _Turn(self._acting, view)
         began, speed = anyio.current_time(), self._run.speed
@@ -87,7 +87,7 @@ class FaultyAgent:
 
 
 class FaultyPolicy(FaultyAgent):
-    """The same for an agent that can plan, so that it can in virtual time too."""
+    """A faulty agent with a `plan`, for virtual time."""
 
     def plan(self, view: View) -> Plan:
         """Decide as the agent does, or as the faults have it."""
@@ -107,7 +107,7 @@ class _Turn:
     """One activation of a target.
 
     Attributes:
-        view: What it is shown.
+        view: The view of the agent, as the faults change it.
     """
 
     def __init__(self, acting: Sequence[Acting], view: View) -> None:
@@ -125,7 +125,7 @@ class _Turn:
                 yield one.injector, self._moments[one.number]
 
     def decided(self, plan: Plan) -> Plan:
-        """What counts as decided."""
+        """The plan after all faults have changed it."""
         meant = _outputs(plan)
         if isinstance(plan.decision, Decision):
             for one in self._acting:

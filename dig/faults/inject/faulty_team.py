@@ -1,6 +1,6 @@
 """A team with faults around it, for the simulator and for the bus.
 
-Only the targets are wrapped; everybody else, and every detector, is as it was.
+Only the targets are wrapped; all other agents, and all detectors, are unchanged.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Outside:
     Attributes:
         at_s: When, in seconds since the run began.
         agent: The target.
-        change: What it does.
-        tell: To be called when it has.
+        change: `leave` or `join`.
+        tell: Called when it has happened.
     """
 
     at_s: float
@@ -45,7 +45,7 @@ class Outside:
     tell: Callable[[], None]
 
     def is_possible(self, monitor: Monitor) -> bool:
-        """Whether it still can: who has left cannot leave."""
+        """Whether it can still happen: an agent that has left cannot leave."""
         is_there = self.agent in monitor.graph.agents
         return not monitor.is_over and is_there == (self.change == "leave")
 
@@ -64,8 +64,8 @@ class Injected:
 
     Attributes:
         team: The agents by name, as they were or with faults around them.
-        faults: What is injected.
-        touches: What the faults have done so far.
+        faults: The faults.
+        touches: Their acts so far.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Injected:
         Args:
             team: The agents by name; it is not changed.
             faults: One, or several as a hybrid; of two on one agent the first acts first.
-            seed: Of the faults' random numbers.
-            payloads: What the payloads of the task mean.
-            speed: How many times faster than real time the clock of the run goes, on the bus.
+            seed: The seed of the faults' random numbers.
+            payloads: The transforms of the task's payloads.
+            speed: The speed of the bus's clock, as a multiple of real time.
 
         Raises:
             SettingsError: A target is not in the team.
@@ -112,11 +112,11 @@ class Injected:
         )
 
     def happenings(self) -> list[Happening]:
-        """What happens from outside, for the simulator."""
+        """All leaves and joins, for the simulator."""
         return [(one.at_s, one.happen) for one in self._script()]
 
     async def run_on(self, bus: Bus) -> None:
-        """Have it happen on an open bus; ends with the last of it."""
+        """Make all leaves and joins on an open bus; returns after the last one."""
         began = anyio.current_time()
         for one in self._script():
             await anyio.sleep_until(began + one.at_s / self._run.speed)
@@ -137,7 +137,7 @@ class Injected:
         self._places(record)
 
     def outcome(self) -> dict[str, Any]:
-        """What the faults did, for the result of the run."""
+        """The acts of the faults, for the result of the run."""
         return {"injections": [one.to_json() for one in self._places.of(self.touches)]}
 
     def _around(self, name: str, agent: Any) -> Any:
@@ -147,7 +147,7 @@ class Injected:
         return (FaultyPolicy if hasattr(agent, "plan") else FaultyAgent)(agent, acting, self._run)
 
     def _script(self) -> list[Outside]:
-        """All comings and goings, in order."""
+        """All leaves and joins, in order."""
         script: list[Outside] = []
         for acting in self._acting:
             fault, moment = acting.fault, acting.moment(NO_TURN)
@@ -159,4 +159,4 @@ class Injected:
 
 
 def _nothing() -> None:
-    """To come back is no act of a fault but its end."""
+    """A join tells nothing: it is the end of a fault, not an act."""

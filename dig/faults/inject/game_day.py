@@ -25,13 +25,13 @@ _Hook = Callable[[AgentCall, Go, Moment], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Act:
-    """What a fault did.
+    """One act of a fault.
 
     Attributes:
         fault: The fault's place in the list of faults.
         ts: When, in seconds since the faults were put round the team.
         agent: The fault's target.
-        what: What was done, in words.
+        what: A description of the act.
     """
 
     fault: int
@@ -44,7 +44,7 @@ class GameDay:
     """Faults around a team, until `end`; also to be used in a `with`.
 
     Attributes:
-        acts: What the faults have done so far.
+        acts: The acts of the faults so far.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class GameDay:
     # --- one call ---
 
     def _around(self, place: Place) -> Function:
-        """A callable that does what the one at a place does, or what faults have it do."""
+        """A callable in place of the one at a place, with faults around it."""
 
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -128,7 +128,7 @@ class GameDay:
         return await go(call)
 
     async def _answer(self, call: AgentCall) -> Any:
-        """Have a call answered, as the faults of who is called have it."""
+        """Have a call answered, as the faults of the called agent have it."""
         go: Go = self._work
         for acting in self._on(call.agent):
             go = partial(self._layer, acting, acting.injector.answers, go)
@@ -166,21 +166,21 @@ def around(
 ) -> GameDay:
     """Put faults round a team of async callables, before or after it is wrapped.
 
-    Put round it before `dig.wrap`, they are the agents' own and the monitor sees what comes of
-    them; put round it afterwards, they stand between the agents and the monitor.
+    Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
+    consequences; put round it afterwards, they stand between the agents and the monitor.
 
     Args:
         team: A dict or list of async callables or of objects with async methods, or one such
             object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph are
             such a dict, before they are added to it.
-        faults: What is injected; windows are in seconds since now.
-        seed: Of the faults' random numbers.
+        faults: The faults; their windows are in seconds since now.
+        seed: The seed of the faults' random numbers.
         clock: Tells the time in seconds.
 
     Returns:
-        What has been put round it; `end` takes it away, and so does the end of a `with`.
+        The faults around the team; `end` takes them away, and so does the end of a `with`.
 
     Raises:
-        SettingsError: A target is not in the team, or a kind makes no sense here.
+        SettingsError: A target is not in the team, or a kind cannot be put around callables.
     """
     return GameDay(team, faults, seed, clock)

@@ -1,4 +1,4 @@
-"""Where in a trace faults have acted."""
+"""The acts of faults, and their places in a trace."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Injection:
             an activation that takes longer, the `emit` of a message that was changed, the `end`
             of an activation that decides otherwise, a `leave`.
         ts: That record's time, in seconds since the run began.
-        agent: Whose act it was.
-        activation: In which activation, if in one.
-        what: What was done, in words.
-        event: Which event that it generated was changed or made, if one was (the first of many).
+        agent: The fault's target.
+        activation: The activation in which it acted, if in one.
+        what: A description of the act.
+        event: The generated event that was changed or made, if one was (the first of many).
     """
 
     fault: int
@@ -42,7 +42,7 @@ class Injection:
 
 
 class Places:
-    """Collects the records of a run by what they are about; a sink."""
+    """Collects the records of a run in which faults may have acted; a sink."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Begin with some records."""
@@ -65,7 +65,7 @@ class Places:
             self._emits[record.event] = replace(record, payload=None)
 
     def of(self, touches: Sequence[Touch]) -> tuple[Injection, ...]:
-        """The acts in order; what came to nothing, since the run was over, is left out."""
+        """The acts in order; those that had no effect, since the run was over, are left out."""
         gone = {agent: iter(leaves) for agent, leaves in self._leaves.items()}
         found = (
             _at(touch, next(gone[touch.agent])) if touch.turn == NO_TURN else self._in_turn(touch)

@@ -1,6 +1,6 @@
 """A run with faults, in memory and in virtual time; without faults it is the twin.
 
-Nothing in the trace tells of a fault: what was injected is told beside it.
+The trace does not mention the faults; `Played` has them beside it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Played:
 
     Attributes:
         run: Its configuration.
-        faults: What was injected; none: it is a twin, or a run of the baseline.
+        faults: The injected faults; none: it is a twin, or a run of the baseline.
         records: Its trace.
         result: How it ended.
-        score: How good its answer is; ``None`` if nobody can tell.
-        injections: What the faults did, in order of `t`; none: they had no occasion to.
+        score: The score of its answer; ``None`` if the task does not score.
+        injections: The acts of the faults, in order of `t`; none: they had no occasion to act.
     """
 
     run: TeamRun
@@ -46,7 +46,7 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
 
     Args:
         run: Its configuration; the same one gives the same bytes.
-        faults: What is injected; none: its twin.
+        faults: The faults to inject; none: its twin.
 
     Raises:
         SettingsError: There is no such task or team, or a target is not in it.

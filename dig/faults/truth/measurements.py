@@ -1,8 +1,8 @@
-"""What is measured of a run: one number for each thing and each state that it could be in.
+"""The measurements of a run: one number for each thing and each state that it could be in.
 
 The same function measures a faulted run, its twin and the runs of a baseline, so that they can be
 compared. A number is larger the more a thing is in that state; 0 means not at all, where it is not
-a time. What each means is in docs/faults-verification.md.
+a time. docs/faults-verification.md says what each means.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def measured(
     cuts: Iterable[int] = (),
     truth: Mapping[int, str] | None = None,
 ) -> Iterator[Measured]:
-    """All that is measured of a run, rounded to `DIGITS`.
+    """All numbers of a run, rounded to `DIGITS`.
 
     Args:
         course: The run.
@@ -86,7 +86,7 @@ Number = tuple[str, str, float]
 
 
 def _of_event(course: Course, event: Event, truth: Mapping[int, str]) -> Iterator[Number]:
-    """What is measured of an event.
+    """The numbers of an event.
 
     Args:
         course: Its run.
@@ -109,7 +109,7 @@ def _of_event(course: Course, event: Event, truth: Mapping[int, str]) -> Iterato
 
 
 def _of_making(course: Course, event: Event, truth: Mapping[int, str]) -> Iterator[Number]:
-    """What is measured of an event that an agent has made."""
+    """The numbers of an event that an agent has generated."""
     by_type = f" {event.type}"
     yield "altered", by_type, _foreign(course, event)
     error = _miscounted(event, truth)
@@ -150,7 +150,7 @@ def _level(event: Event) -> str:
 
 
 def _miscounted(event: Event, truth: Mapping[int, str]) -> float | None:
-    """How far counts are from what was to be counted, in elements for each element covered.
+    """The error of the counts of an event, in elements for each element covered.
 
     If all elements are known, and are values by themselves, it is the sum of the differences;
     else that between the sum of the counts and the number of elements.
@@ -209,7 +209,7 @@ def _of_activation(course: Course, activation: Activation) -> Iterator[Measured]
 
 
 def _before_it(course: Course, work: list[Event]) -> str:
-    """What lies in front of an activation: work to do, all solutions, or some of them."""
+    """The inputs of an activation in a word: work to do, all solutions, or some of them."""
     if any(event.type != "solution" for event in work):
         return "work"
     held = merged(r for event in work for r in event.about)
@@ -217,7 +217,7 @@ def _before_it(course: Course, work: list[Event]) -> str:
 
 
 def _losing(course: Course, taken: list[str], end: End) -> float:
-    """Which share of the elements that it consumed none of its outputs is about."""
+    """The share of the consumed elements that no output is about."""
     used = merged(r for one in taken for r in course.events[one].about)
     made = merged(r for one in end.outputs for r in course.events[one].about)
     return length(without(used, made)) / length(used) if used else 0.0
@@ -262,6 +262,6 @@ def _of_outcome(course: Course, rmse: float | None) -> Iterator[Measured]:
 
 
 def raised(course: Course) -> dict[str, int]:
-    """How often each pattern that is an error was raised."""
+    """The number of findings of each pattern that is an error."""
     counts = Counter(finding.pattern for finding in course.findings)
     return {pattern: counts[pattern] for pattern in ERRORS}

@@ -22,12 +22,12 @@ def pieces(cuts: Iterable[int]) -> list[Range]:
 
 
 def part_name(piece: Range) -> str:
-    """How a part is called."""
+    """The name of a part."""
     return f"{piece[0]}-{piece[1]}"
 
 
 def piece_of(name: str) -> Range:
-    """The part that is called so."""
+    """The part with a name."""
     start, stop = name.split("-")
     return int(start), int(stop)
 
@@ -47,7 +47,7 @@ def solved_us(course: Course, piece: Range) -> int | None:
 
 
 def gone_t(course: Course, event: Event) -> int | None:
-    """The record since which a solution is not there any more, except in what was made of it."""
+    """The record at which a solution was consumed or lost; what was made of it may be there."""
     end = course.consumption(event)
     if end is None:
         return event.lost_t if event.is_lost else None

@@ -15,7 +15,6 @@ from dig.errors import SettingsError
 from .grid import Grid
 from .paper import MEASURES, METHOD_NAMES, Measure, PaperSetting, count_of, levels, measured
 from .results import PATTERNS, Row
-from .table import SIMULATED_AGENTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +43,8 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
     """Draw all charts of an experiment as SVG.
 
     Args:
-        grid: What was run.
-        rows: What came of it.
+        grid: The grid that was run.
+        rows: Its results.
         out: The directory to which they go.
 
     Raises:
@@ -82,8 +81,7 @@ def _panels(
 
     tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
-    who = f" ({SIMULATED_AGENTS})" if grid.is_simulated else ""
-    figure.suptitle(title + who)
+    figure.suptitle(title + grid.who)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
     panels = [
         (axes[i][j], task, level) for i, task in enumerate(tasks) for j, level in enumerate(shown)

@@ -40,7 +40,7 @@ def read_grid(path: Path) -> Grid:
     """The grid that a file describes.
 
     Raises:
-        SettingsError: It cannot be read, or something in it makes no sense; the message says what.
+        SettingsError: The file cannot be read, or a value in it is wrong; the message names it.
     """
     try:
         with file_errors(path, "read"):

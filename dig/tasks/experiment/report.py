@@ -19,7 +19,7 @@ from .intervals import Mean, mean
 from .paper import IN_PAPER, MEASURES, METHOD_NAMES, PaperSetting, all_tables, levels, settings
 from .paper_figures import paper
 from .results import Row
-from .table import SIMULATED_AGENTS, Table, TableCell, settings_notes
+from .table import Table, TableCell, settings_notes
 
 ALL = "tables.md"
 COMPARED = (("dig", "mas"), ("judge", "mas"), ("dig", "judge"))
@@ -89,15 +89,10 @@ def directions(grid: Grid, rows: Sequence[Row]) -> Table:
                     names = [METHOD_NAMES[method] for method in pair]
                     lines.append([setting.agents, setting.task, level, *names, *verdicts])
     total = ", ".join(f"{what} {counted[what]}" for what in sorted(counted))
-    who = f" ({SIMULATED_AGENTS})" if grid.is_simulated else ""
     columns = ["agents", "task", "level", "method", "compared with", *IN_PAPER]
-    notes = [READING, f"In all: {total}.", *settings_notes(grid.settings(), _data(rows))]
-    title = f"Direction of the differences, compared with the paper{who}"
+    notes = [READING, f"In all: {total}.", *settings_notes(grid.settings(), rows)]
+    title = f"Direction of the differences, compared with the paper{grid.who}"
     return Table("directions", title, columns, lines, notes)
-
-
-def _data(rows: Sequence[Row]) -> list[str]:
-    return sorted({row.data_are for row in rows})
 
 
 def _verdict(

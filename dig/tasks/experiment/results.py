@@ -1,4 +1,4 @@
-"""What an experiment measures: one row a run, one line of JSON a row."""
+"""The results of an experiment: a row a run, a line of JSON a row."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ class Row:
 
     @property
     def errors(self) -> int:
-        """How many errors the detectors raised."""
+        """The number of errors that the detectors raised."""
         return sum(self.findings.get(pattern, 0) for pattern in ERRORS)
 
     @property
     def warnings(self) -> int:
-        """How many warnings the detectors raised."""
+        """The number of warnings that the detectors raised."""
         return sum(self.findings.get(pattern, 0) for pattern in WARNINGS)
 
     @property
     def judged(self) -> int:
-        """How many findings the judge had."""
+        """The number of the judge's findings."""
         return sum(n for pattern, n in self.findings.items() if pattern.startswith(PREFIX))
 
     def line(self) -> str:

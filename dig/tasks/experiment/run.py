@@ -1,4 +1,4 @@
-"""Carries out the runs of an experiment, in parallel, and goes on where an earlier try ended."""
+"""Carries out the runs of an experiment in parallel; runs that have a result are left out."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ Batch = Sequence[Cell]
 """Runs with the same problem, which is made once."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many runs are done, and how many there are."""
+"""Takes how many runs are done, and how many there are."""
 
 
 @dataclass
 class Allowance:
-    """A budget for many runs, one after the other.
+    """A budget for runs that are carried out one after the other.
 
     Attributes:
-        max_tokens: Tokens that they may take; ``None``: any number.
-        max_usd: US dollars that they may cost; ``None``: any sum.
-        tokens: What they have taken.
-        usd: What they have cost.
+        max_tokens: The most tokens of all runs together; ``None``: no limit.
+        max_usd: The most US dollars of all runs together; ``None``: no limit.
+        tokens: Tokens used so far.
+        usd: US dollars spent so far.
     """
 
     max_tokens: int | None = None
@@ -61,7 +61,7 @@ class Allowance:
 
     @property
     def used_up(self) -> str:
-        """That nothing is left, in a sentence; empty, if something is."""
+        """A sentence that says that the budget is used up; empty if it is not."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             spent = f"{self.tokens:,.0f} of {self.max_tokens:,} tokens"
         elif self.max_usd is not None and self.usd >= self.max_usd:
@@ -71,12 +71,12 @@ class Allowance:
         return f"the budget of the experiment is used up, {spent}: {GO_ON}"
 
     def spend(self, usage: Mapping[str, float]) -> None:
-        """Take what a run has used off."""
+        """Subtract the usage of a run."""
         self.tokens += tokens(usage) or 0
         self.usd += usage.get("cost_usd", 0.0)
 
     def limited(self, run: TeamRun) -> TeamRun:
-        """A run that may spend what is left.
+        """The same run, limited to the rest of the budget.
 
         Raises:
             SettingsError: Nothing is left.
@@ -93,12 +93,12 @@ class Allowance:
 
 @dataclass(frozen=True)
 class ExecutionOptions:
-    """How the runs of a grid are carried out.
+    """Options of carrying out the runs of a grid.
 
     Attributes:
-        speed: How fast real time goes; ``None``: virtual time.
-        traces: Where run directories are made; ``None``: no traces are kept.
-        allowance: What all of them together may cost.
+        speed: The clock's speed in real time; ``None``: virtual time.
+        traces: The folder of run directories; ``None``: no traces are kept.
+        allowance: The budget of all runs together.
     """
 
     speed: float | None = None
@@ -116,7 +116,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an experiment.
+    """The results of an experiment.
 
     Attributes:
         rows: The rows of its grid, in its order.
@@ -142,10 +142,10 @@ def carry_out(
         out: A directory; results go to `results.jsonl` in it as they come.
         jobs: How many processes work at once.
         keep: Whether the traces are kept, in `traces`.
-        progress: Is told how far it has come.
+        progress: Takes how many runs are done, and how many there are.
 
     Raises:
-        SettingsError: The grid, a task or the directory makes no sense.
+        SettingsError: There is no such task, or the directory cannot be used.
         KeyboardInterrupt: It was interrupted; what is done is kept.
     """
     allowance = Allowance(grid.max_tokens, grid.max_usd)

@@ -38,10 +38,10 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
     """Make a set of traces.
 
     Args:
-        grid: What is run, in virtual time. Of each setting one run without findings and one with
-            some are kept: the first that there are among the grid's seeds.
+        grid: The grid that is run, in virtual time. Of each setting one run without findings and
+            one with some are kept: the first that there are among the grid's seeds.
         out: An empty directory, or one that is made; gets traces, index and card.
-        progress: Is told how far it has come.
+        progress: Takes how many runs are done, and how many there are.
 
     Returns:
         The rows of the traces that were kept.
@@ -120,14 +120,12 @@ def _index(rows: Sequence[Row], out: Path) -> str:
 
 
 def _card(grid: Grid, rows: Sequence[Row]) -> str:
-    """What the set is, how it was made, and what it is not."""
+    """The page that says what the set is, how it was made, and what it does not show."""
     failing = sum(row.errors + row.warnings > 0 for row in rows)
     patterns = Counter(pattern for row in rows for pattern in row.findings)
     found = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
     agents = SIMULATED_AGENTS if grid.is_simulated else "see `agents` below"
-    notes = "\n".join(
-        f"- {note}" for note in settings_notes(grid.settings(), sorted({r.data_are for r in rows}))
-    )
+    notes = "\n".join(f"- {note}" for note in settings_notes(grid.settings(), rows))
     return f"""# A set of traces of teams at work
 
 {len(rows)} runs of {agents}: {failing} with findings, {len(rows) - failing} without. Of each task,

@@ -1,9 +1,9 @@
 """The judge: reads the log of a run and the taxonomy of failures, and may intervene.
 
-It reads every so many activations, while everybody else waits (`dig.runtime.reviewer`). What it
-says is a `Verdict`; `dig.detectors.judged` makes findings and interventions of it. There are two
-judges, which are shown the same: a language model (`judge_model`) and a simulated one
-(`judge_simulated`), whose recall, precision and latency are stated instead of measured.
+It reads every so many activations, while all agents wait (`dig.runtime.reviewer`). It returns a
+`Verdict`, of which `dig.detectors.judged` makes findings and interventions. There are two judges,
+which see the same log: a language model (`model`), and a simulated one (`simulated`) whose recall,
+precision and latency are stated instead of measured.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class Verdict(_Strict):
     reports: list[JudgeReport] = []
 
     def decision(self) -> Decision:
-        """How a judge's activation ends that comes to this verdict."""
+        """The decision of a judge's activation that reports this verdict."""
         said = NewEvent(payload=self.model_dump(), type=NOTICE)
         return Decision(outputs=[said] if self.reports else [])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """How a run is judged.
+    """Settings of the judge.
 
     Attributes:
-        by: Who judges: `simulated`; the name of a model; or `team`: the model that decides for
-            the agents if there is one, else it is simulated.
-        every: It reads after so many activations.
+        by: The judge: `simulated`; the name of a model; or `team`: the model that decides for
+            the agents if there is one, else a simulated judge.
+        every: The number of activations from one reading to the next.
         recall: Simulated: how likely it sees a failure that has come about since its last reading.
         precision: Simulated: which share of what it reports is true, in the long run.
         latency_s: Simulated: median seconds that a reading takes.
@@ -82,10 +82,10 @@ class Judging:
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Judging:
-        """How a run is judged, from `NAME=VALUE`s as on a command line.
+        """The settings from `NAME=VALUE`s as on a command line.
 
         Raises:
-            SettingsError: A value is wrong, or a name is none; the message says which.
+            SettingsError: There is no such name, or a value is wrong; the message names it.
         """
         values: dict[str, Any] = {}
         for text in given:
@@ -103,7 +103,7 @@ class Judging:
         return cls(**values)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the ranges of all values.
 
         Raises:
             SettingsError: A value is out of its range; the message names it.
@@ -124,8 +124,8 @@ def log_text(reading: Reading, most: int = MOST_LOG) -> str:
     """A log as a judge reads it: one record a line, as in a trace.
 
     Args:
-        reading: What has happened.
-        most: How many characters there may be; of a longer log, the middle is left out.
+        reading: The records so far.
+        most: The most characters; of a longer log, the middle is left out.
     """
     lines = [encode(record) for record in reading.log]
     if sum(map(len, lines)) + len(lines) <= most:

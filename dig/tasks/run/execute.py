@@ -36,10 +36,10 @@ INTERRUPTED = "it was interrupted"
 
 
 class Attachable(Protocol):
-    """What follows a run from within, such as an export."""
+    """An observer that is attached to the bus or the monitor of a run, such as an export."""
 
     def attach(self, target: Monitor | Bus) -> None:
-        """Follow a run; it has not been asked anything yet."""
+        """Attach to a run that has not begun."""
         ...
 
 
@@ -48,19 +48,19 @@ class Disturbance(Protocol):
 
     @property
     def team(self) -> Team:
-        """The agents by name, as they are to be instead."""
+        """The agents by name that work instead of the given ones."""
         ...
 
     def about(self) -> Mapping[str, Any]:
-        """What the side file says of it."""
+        """Entries of the side file about it."""
         ...
 
     def happenings(self) -> Sequence[Happening]:
-        """What happens in virtual time, beside the run itself."""
+        """Changes from outside in virtual time, each with its time in seconds."""
         ...
 
     async def run_on(self, bus: Bus) -> None:
-        """Have it happen on an open bus."""
+        """Make the same changes on an open bus."""
         ...
 
     def follow(self, record: Record) -> None:
@@ -68,7 +68,7 @@ class Disturbance(Protocol):
         ...
 
     def outcome(self) -> Mapping[str, Any]:
-        """What the result says of it, when the run is over."""
+        """Entries of the result about it, when the run is over."""
         ...
 
 
@@ -104,16 +104,16 @@ class Execution:
 
     Attributes:
         result: How it ended.
-        score: How good its answer is; ``None`` if nobody can tell.
-        directory: What it left: trace, side file and result.
-        clock: `virtual`, or how fast the clock went.
-        wall_s: How many seconds of real time it took.
+        score: The score of its answer; ``None`` if the task does not score.
+        directory: Its directory, with trace, side file and result.
+        clock: `virtual`, or the clock's speed.
+        wall_s: Seconds of real time.
         unreplayable_from: The first record that did not fit on the disk, if it went on without.
-        agents_are: Who worked on it; see `dig.tasks.run.teams`.
-        data_are: What the task's data are, in words.
-        cost: The sums of what the activations told as usage, by key.
-        judge_calls: How many of the activations were a judge's.
-        disturbed: What is to be said of what interfered with it.
+        agents_are: The way its team was made; see `dig.tasks.run.teams`.
+        data_are: A description of the task's data.
+        cost: The sums of the activations' usage, by key.
+        judge_calls: The number of the judge's activations.
+        disturbed: The outcome of the disturbance.
     """
 
     result: RunResult
@@ -129,7 +129,7 @@ class Execution:
     disturbed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What `result.json` has."""
+        """The content of `result.json`."""
         return {
             **self.result.to_json(),
             "score": asdict(self.score) if self.score else None,
@@ -160,17 +160,17 @@ def execute(
     Args:
         run: The configuration.
         runs: Where its directory is made.
-        speed: Of the clock of the bus; ``None``: in virtual time.
-        follow: Is given every record after it was written, to show it for instance.
-        export: Makes, from the run's directory, what is attached to the bus or the monitor.
-        keeping: How it is kept.
-        task: Its task, if that has been made already.
-        made: Is told the run's directory before anything happens in it.
-        disturb: Makes, for the run as it is arranged, what interferes with it.
+        speed: The speed of the bus's clock; ``None``: virtual time.
+        follow: Takes every record after it was written, to show it for instance.
+        export: Makes an observer, from the run's directory.
+        keeping: Settings of the journal.
+        task: The run's task; ``None``: it is made here.
+        made: Takes the run's directory before the run begins.
+        disturb: Makes a disturbance of the arranged run; by default one that does nothing.
 
     Raises:
-        JournalError: The directory cannot be made, or a file in it not be written.
-        SettingsError: There is no such task or team, or it makes no sense.
+        JournalError: The directory cannot be made, or a file in it cannot be written.
+        SettingsError: There is no such task or team, or the team cannot work in virtual time.
     """
     task = task or make_task(run)
     arranged = arrange(run, task, speed or 1.0)
@@ -220,7 +220,7 @@ async def _in_real_time(
     asked: Sequence[AbstractAsyncContextManager[object]] = (),
     interfere: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
 ) -> RunResult:
-    """Carry a run out; what its models are asked is kept by whoever calls this."""
+    """Carry a run out in real time; the caller keeps the exchanges with models."""
 
     async def stop_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -258,12 +258,12 @@ def _in_virtual_time(
 
 
 def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a moment with a team of which everybody has a `plan`."""
+    """Go on from a checkpoint with a team whose agents all have a `plan`."""
     return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
 
 
 def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a moment with a team of agents."""
+    """Go on from a checkpoint with a team of agents."""
     resumed = Resumed(moment, team, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))
 

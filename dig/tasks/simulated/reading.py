@@ -1,4 +1,4 @@
-"""How simulated agents read: what a task's reading is, and that of numbers.
+"""The readings of simulated agents: the protocol, and the reading of numbers.
 
 `classifying` has the reading of posts.
 """
@@ -20,7 +20,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 class Reading(Protocol):
-    """How an agent reads the elements of a task, and counts the values in them."""
+    """Reads the elements of a task, and counts the values in them."""
 
     @property
     def task(self) -> str:
@@ -36,11 +36,11 @@ class Reading(Protocol):
         ...
 
     def most(self, profile: Profile) -> int:
-        """How many elements an agent with this profile likes to read in one go."""
+        """The elements that an agent with this profile likes to read in one go."""
         ...
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """How long it reads so many."""
+        """Seconds that it takes to read so many."""
         ...
 
     def count(
@@ -50,7 +50,7 @@ class Reading(Protocol):
 
         Args:
             data: The chunk's elements.
-            profile: How many mistakes it makes.
+            profile: The agent's habits, and so its rate of mistakes.
             draws: The random numbers of its activation.
             index: Which of the activation's chunks this is.
         """
@@ -101,11 +101,11 @@ class Numbers:
         return name in _TEXTS
 
     def most(self, profile: Profile) -> int:
-        """How many it likes to count in one go."""
+        """The numbers that it likes to count in one go."""
         return profile.chunk_length
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """How long it counts so many."""
+        """Seconds that it takes to count so many."""
         return elements * profile.read_s
 
     def count(
