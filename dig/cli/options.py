@@ -207,7 +207,9 @@ class ClockOptions:
             SettingsError: The speed is out of range.
         """
         if not 0 < self.speed <= 1000:
-            raise SettingsError(f"a clock cannot go {self.speed:g} times as fast; try 1 to 1000")
+            raise SettingsError(
+                f"--speed must be greater than 0 and at most 1000, got {self.speed:g}"
+            )
         return None if self.virtual else self.speed
 
 
@@ -255,7 +257,9 @@ def _bytes(size: str) -> int | None:
     try:
         return int(TypeAdapter(ByteSize).validate_python(size)) or None
     except ValidationError:
-        raise SettingsError(f"--segment-size: {size!r} is no size; try 64MiB, 1GiB or 0") from None
+        raise SettingsError(
+            f"--segment-size must be a size such as 64MiB, 1GiB or 0, got {size!r}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class FrequencyTask:
         """
         if most_per_message < 1:
             raise SettingsError(
-                f"a message cannot carry {most_per_message} {self.unit} at most; try 1 or more"
+                f"most_per_message must be at least 1 of the {self.unit}, got {most_per_message}"
             )
         self.size = len(elements)
         self.most_per_message = min(most_per_message, (self.size + 1) // 2)

@@ -56,7 +56,7 @@ def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
         (["my_own:NOTHING"], "there is no task 'my_own:NOTHING'"),
         (["count-frequency", "--team", "my_own:TASK"], "has no team"),
         (["count-frequency", "--team", "my_own:TEAM", "--model", "m"], "leave one out"),
-        (["count-frequency", "--speed", "0"], "a clock cannot go 0 times as fast"),
+        (["count-frequency", "--speed", "0"], "--speed must be greater than 0"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(

@@ -51,5 +51,5 @@ def test_what_is_no_size_is_refused_before_anything_is_made(
         "run", "count-frequency", "--virtual", "--runs", runs, "--segment-size", size
     )
     assert (code, out) == (2, "")
-    assert err == f"digmon: --segment-size: {size!r} is no size; try 64MiB, 1GiB or 0\n"
+    assert err == f"digmon: --segment-size must be a size such as 64MiB, 1GiB or 0, got {size!r}\n"
     assert not runs.exists()

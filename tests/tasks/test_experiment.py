@@ -581,5 +581,5 @@ def test_an_experiment_of_which_nothing_came_is_reported(tmp_path: Path) -> None
 @pytest.mark.parametrize("wrong", [{"agents": 10**9}, {"size": 10**22}])
 def test_a_run_that_would_fill_the_memory_is_refused(wrong: dict[str, Any]) -> None:
     """A number in a file is quickly written."""
-    with pytest.raises(SettingsError, match="there can be 100,000 agents"):
+    with pytest.raises(SettingsError, match="agents must be at most 100,000"):
         TeamRun(**wrong)

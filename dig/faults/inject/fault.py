@@ -53,7 +53,8 @@ class Fault:
         end_s = MOST_SECONDS if self.end_s is None else self.end_s
         if not 0 <= self.start_s < end_s <= MOST_SECONDS:
             raise SettingsError(
-                f"{self.kind} cannot begin at {self.start_s:g} s and end at {end_s:g} s"
+                f"{self.kind}: start must be at least 0 s and before end, which is at most "
+                f"{MOST_SECONDS:g} s, got {self.start_s:g} and {end_s:g}"
             )
         chosen = {
             name: _checked(self.kind, name, parameter, self.parameters.get(name, parameter.default))

@@ -109,15 +109,20 @@ class Judging:
             SettingsError: A value is out of its range; the message names it.
         """
         if self.every < 1:
-            raise SettingsError(f"a judge cannot read every {self.every} activations; try 10")
+            raise SettingsError(
+                f"the judge's `every` must be at least 1 activation, got {self.every}"
+            )
         if not 0 <= self.recall <= 1:
-            raise SettingsError(f"the judge's recall is {self.recall!r}; it goes from 0 to 1")
+            raise SettingsError(f"the judge's recall must be from 0 to 1, got {self.recall!r}")
         if not 0 < self.precision <= 1:
             raise SettingsError(
-                f"the judge's precision is {self.precision!r}; it is more than 0, and 1 at most"
+                f"the judge's precision must be above 0 and at most 1, got {self.precision!r}"
             )
         if not (0 <= self.latency_s < 1e6 and 0 <= self.spread < 10):
-            raise SettingsError(f"a reading cannot take {self.latency_s!r} s; try 4")
+            raise SettingsError(
+                f"the judge's latency_s must be from 0 to 1e6 seconds and its spread from 0 to 10, "
+                f"got {self.latency_s!r} and {self.spread!r}"
+            )
 
 
 def log_text(reading: Reading, most: int = MOST_LOG) -> str:

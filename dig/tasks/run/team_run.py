@@ -88,11 +88,11 @@ class TeamRun:
             SettingsError: A value is out of its range; the message names it.
         """
         if self.agents < 1:
-            raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
+            raise SettingsError(f"agents must be at least 1, got {self.agents}")
         if self.agents > MOST_AGENTS or self.size > MOST_SIZE:
             raise SettingsError(
-                f"there can be {MOST_AGENTS:,} agents and a size of {MOST_SIZE:,}, and not "
-                f"{self.agents:,} and {self.size:,}"
+                f"agents must be at most {MOST_AGENTS:,} and size at most {MOST_SIZE:,}, "
+                f"got {self.agents:,} and {self.size:,}"
             )
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)

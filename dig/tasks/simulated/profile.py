@@ -97,7 +97,7 @@ class Profile:
             least = 1 if field.type == "int" else 0
             most = 1 if name in _PROBABILITIES else float("inf")
             if not least <= value <= most:
-                raise SettingsError(f"{name} is {value!r}; it goes from {least} to {most}")
+                raise SettingsError(f"{name} must be from {least} to {most}, got {value!r}")
 
     @classmethod
     def perfect(cls) -> Profile:
