@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 
 import typer
 
 from dig._util.text import safe_text
 
-from .app import app
+from .app import app, warn
 from .options import AsJson, Further, Given, Salvage, Trace, further, recovered
 
 
@@ -34,7 +33,7 @@ def check(
     from dig.traces.journal.recovery import is_cut_off
 
     def report(detector: str, what: str) -> None:
-        print(f"digmon: detector {detector}: {what}", file=sys.stderr)
+        warn(f"detector {detector}: {what}")
 
     recovered(file, salvage)
     watch = Watch([*standard(), *plugins.detectors(further(detector))], on_fault=report)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dig.faults.benchmark import candidates, storing
+from dig.faults.benchmark import baselines, candidates, storing
 from dig.faults.benchmark.answers import schema
 from dig.faults.benchmark.instances import FaultSet
 from tests.faults.conftest import SMALL, small
@@ -136,6 +136,21 @@ def test_make_can_be_interrupted(
     assert (code, out) == (130, "")
     assert err.endswith("digmon: interrupted; nothing was kept\n")
     assert not [*tmp_path.iterdir()]
+
+
+def test_attribute_can_be_interrupted(
+    call: Any, small: FaultSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit status 130, and no file of answers is left."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(baselines, "_answer", interrupted)
+    answers = tmp_path / "answers.json"
+    code, out, err = call("bench", "attribute", "random", small.path, "-o", answers)
+    assert (code, out, err) == (130, "", "digmon: interrupted\n")
+    assert not answers.exists()
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
