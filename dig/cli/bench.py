@@ -33,7 +33,7 @@ Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon benc
 @bench.command()
 def make(
     out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
-    seed: Annotated[int, typer.Option(help="Of everything: the same seed makes the same bytes.")],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")],
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
     jobs: Jobs = None,
     as_json: AsJson = False,
@@ -70,7 +70,7 @@ def attribute(
     known: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
 ) -> None:  # fmt: skip
-    """Have somebody say, by the trace alone, what went wrong in each run of a set.
+    """Have an attributor name, from the trace alone, the root causes of each run of a set.
 
     Your own is a function of a run's records that returns a dig.faults.benchmark.answers.Answer.
     """

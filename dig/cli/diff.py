@@ -25,9 +25,9 @@ def diff(
 ) -> None:
     """Compare the behaviour of two runs.
 
-    Where it parts is told, and what differs in counts, findings and cost. Behaviour is what was
-    done with which event, whoever did it and whatever it said. Exit status 0 if it is the same,
-    1 if it is different, 2 if a run cannot be read or time is up.
+    Prints where it parts, and the differences in counts, findings and cost. Behaviour is what
+    was done with each event, regardless of the agents' names and of payloads. Exit status 0 if
+    it is the same, 1 if it is different, 2 if a run cannot be read or time is up.
     """
     from dig.show.compare.side_by_side import compare_runs
 

@@ -32,7 +32,7 @@ def draw(
     ] = None,
     hops: Annotated[int, typer.Option(min=1, help="How many edges away is near.")] = 4,
 ) -> None:
-    """Draw a run for a paper: its graph in agent lanes, and who was at work when below it.
+    """Draw a run for a paper: its graph in agent lanes, and a timeline of the agents below it.
 
     SVG needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
     """

@@ -24,7 +24,7 @@ def fork(
         typer.Option(help="What stands in that record instead: JSON, or a file of JSON."),
     ] = None,
     team: Annotated[
-        str | None, typer.Option(help="Who goes on: `module:team`, instead of simulated agents.")
+        str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")
     ] = None,
     detector: Further = None,
     runs: Runs = Path("runs"),

@@ -126,7 +126,7 @@ Method = StrEnum("Method", ["mas", "judge", "dig"])
 """What is done about failures."""
 
 Recipients = StrEnum("Recipients", ["one", "all"])
-"""Who is given the problem."""
+"""The agents that get the problem."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class RunOptions:
     """A team, the data of its problem, and what is done about failures."""
 
     team: Annotated[
-        str | None, typer.Option(help="Who works on it: `module:team`; else simulated agents.")
+        str | None, typer.Option(help="The team: `module:team`; else simulated agents.")
     ] = None
     agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6
     size: Annotated[
@@ -144,8 +144,8 @@ class RunOptions:
     data: Annotated[
         Path | None, typer.Option(help="The folder of the newsgroups, else DIG_NEWSGROUPS.")
     ] = None
-    to: Annotated[Recipients, typer.Option(help="Who is given the problem.")] = Recipients.one
-    seed: Annotated[int, typer.Option(help="Of everything that is random.")] = 1
+    to: Annotated[Recipients, typer.Option(help="The problem's recipients.")] = Recipients.one
+    seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 1
     method: Annotated[
         Method,
         typer.Option(help="mas: only find failures. judge: a judge reads along. dig: heal them."),

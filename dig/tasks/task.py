@@ -60,5 +60,5 @@ class Task(Protocol):
         ...
 
     def score(self, answer: object) -> Score | None:
-        """How good an answer is; ``None``, if nobody can tell."""
+        """The score of an answer; ``None``, if the task does not score."""
         ...

@@ -81,7 +81,7 @@ def _panels(
 
     tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
-    figure.suptitle(title + grid.who)
+    figure.suptitle(title + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
     panels = [
         (axes[i][j], task, level) for i, task in enumerate(tasks) for j, level in enumerate(shown)

@@ -186,8 +186,8 @@ class Grid:
         return SIMULATED in ways
 
     @property
-    def who(self) -> str:
-        """What titles say about the agents: ` (simulated agents)`, if some are; else nothing."""
+    def agents_note(self) -> str:
+        """The addition to titles: ` (simulated agents)`, if some are simulated; else empty."""
         return f" ({SIMULATED_AGENTS})" if self.is_simulated else ""
 
     def settings(self) -> dict[str, str]:

@@ -92,7 +92,7 @@ def _overview(grid: Grid, rows: Sequence[Row], notes: Sequence[str]) -> Table:
                 line.append(_value(setting.rows(rows, level, method), name, MEASURES[name]))
         lines.append(line)
     columns = [f"{name} {level}" for name in names for level in shown]
-    title = f"Table 2: all findings, RMSE, time and valid output rate{grid.who}"
+    title = f"Table 2: all findings, RMSE, time and valid output rate{grid.agents_note}"
     return Table("table-2", title, ["agents", "task", "method", *columns], lines, notes)
 
 
@@ -109,7 +109,7 @@ def _by_pattern(
         line += [_value(runs, name, measure) for name, measure in MEASURES.items()]
         lines.append([*line, _value(runs, "judged", lambda row: row.judged)])
     columns = [*PATTERNS, *MEASURES, "said by judge"]
-    title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.who}"
+    title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.agents_note}"
     sums = f"errors: {'+'.join(ERRORS)}; warnings: {'+'.join(WARNINGS)}; findings: both together."
     heads = ["agents", "task", "method", *columns]
     return Table(f"table-{number}", title, heads, lines, [*notes, sums])

@@ -91,7 +91,7 @@ def directions(grid: Grid, rows: Sequence[Row]) -> Table:
     total = ", ".join(f"{what} {counted[what]}" for what in sorted(counted))
     columns = ["agents", "task", "level", "method", "compared with", *IN_PAPER]
     notes = [READING, f"In all: {total}.", *settings_notes(grid.settings(), rows)]
-    title = f"Direction of the differences, compared with the paper{grid.who}"
+    title = f"Direction of the differences, compared with the paper{grid.agents_note}"
     return Table("directions", title, columns, lines, notes)
 
 
