@@ -34,7 +34,7 @@ import anyio
 from dig import InteractionGraph, Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
-from dig.monitor.sinks import Followers, Sink
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
 from dig.runtime.keyed_random import Draws
 from dig.traces.journal.journal import Journal
@@ -145,7 +145,7 @@ def _carry_out(
     result: RunResult | None = None
     with closing(Journal(path, write=faults.write)) as journal:
         try:
-            result = _run(schedule, run, faults, Followers(journal, sink, *follow))
+            result = _run(schedule, run, faults, FanOut(journal, sink, *follow))
         except JournalError:
             assert faults.struck["journal.write"], "only a planted fault stops the journal"
     _judge(run, faults, sink, result, path)

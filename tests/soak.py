@@ -29,7 +29,7 @@ from bench.apart import resident
 from dig import Budget, Monitor
 from dig.detectors import standard, standard_healers
 from dig.monitor.messages import Effect
-from dig.monitor.sinks import Followers
+from dig.monitor.sinks import FanOut
 from dig.runtime import RunResult, Setup
 from dig.runtime.keyed_random import Draws
 from dig.runtime.simulator import Simulation
@@ -136,7 +136,7 @@ def soaked(soak: Soak, folder: Path, tell: bool = False) -> Soaked:
     account, samples, began = Account(), list[Sample](), time.monotonic()
     journal = Journal(folder / TRACE, segment_bytes=soak.segment_bytes)
     with closing(journal), following(soak.follow) as followed:
-        simulation = Simulation(team(soak.seed), soak.setup, Followers(journal, account))
+        simulation = Simulation(team(soak.seed), soak.setup, FanOut(journal, account))
         followed.attach(simulation.host.monitor)
         _Requests(simulation, soak)
         _Visits(simulation, soak)

@@ -6,16 +6,15 @@ effects that it returns, in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dig._util.frozen import frozen
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention
-from dig.errors import DecisionError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FATES, Fate, HealRow
+from dig.graph.records import HealRow
 
 
 @frozen
@@ -236,50 +235,6 @@ class Over:
 Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
 
 
-# --- what a decision must keep to -----------------------------------------------------------
-
-
-def check_decision(
-    inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
-    *, outside: bool = False,
-) -> None:  # fmt: skip
-    """Check fates and outputs against the inputs of their activation.
-
-    Args:
-        inputs: The events that the activation sees.
-        fates: What it did with them.
-        outputs: What it generates.
-        outside: There is no activation: an event comes from outside.
-
-    Raises:
-        DecisionError: They do not fit; the message says which one, and why.
-    """
-    left = set(inputs)
-    for fate in fates:
-        if fate.event not in left:
-            again = "a second time" if fate.event in inputs else "which is not in front of it"
-            raise DecisionError(f"the decision names event {fate.event!r}, {again}")
-        left.remove(fate.event)
-        if fate.fate not in FATES:
-            raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
-        _check_names(f"the reroute of {fate.event!r}", fate.to)
-    for output in outputs:
-        if not isinstance(output, Output):
-            raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
-        if not isinstance(output.type, str) or not output.type:
-            raise DecisionError(f"an event's type must be a name, not {output.type!r}")
-        if not isinstance(output.traceparent, str | None):
-            raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
-        _check_names("an event's recipients", output.to)
-    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
-        raise DecisionError("a final event must be the only output of an activation")
-
-
 def are_names(names: object) -> bool:
     """Whether this is a list or tuple of names; a name alone is none."""
     return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
-
-
-def _check_names(what: str, names: object) -> None:
-    if not are_names(names):
-        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

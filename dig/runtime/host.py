@@ -19,9 +19,8 @@ from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import End, Fate, Limits, Outcome
 from dig.monitor.messages import Effect, Gate, Output, Started
-from dig.monitor.monitor import Monitor
+from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sinks import Sink
-from dig.monitor.sweeping import KEEP
 
 from .agents import Tool, View, as_decision, shown
 from .result import MOST_FINDINGS, RunResult, Tally

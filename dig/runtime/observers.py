@@ -11,7 +11,7 @@ import anyio
 
 from dig.errors import DigError, StopRunError
 from dig.monitor.messages import Answered, Started
-from dig.monitor.sinks import Followers, Sink
+from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, Decision, View
 
@@ -84,7 +84,7 @@ def settle(questions: dict[str, Question], answered: Answered) -> None:
             question.settled.set()
 
 
-class Onlookers(Followers):
+class Onlookers(FanOut):
     """Who follows a run on the bus: followers that are asked around every activation, too."""
 
     def __init__(self, sink: Sink) -> None:

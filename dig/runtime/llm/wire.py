@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from dig.errors import DecisionError
 from dig.graph.records import FateName
-from dig.monitor.messages import check_decision
+from dig.monitor.sanitize import check_decision
 from dig.runtime.agents import Decision, EventFate, NewEvent, View
 
 from .encoding import JsonText, decoded

@@ -16,7 +16,7 @@ import anyio
 from dig.errors import JournalError
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Followers, Sink
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Moment
 from dig.runtime.result import RunResult
@@ -129,7 +129,7 @@ def execute(
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
-        sink = Followers(journal, counts, disturbance.follow, follow)
+        sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
