@@ -90,7 +90,7 @@ SCHEDULED = [
     # -- recorder and holds ---
     Mutant(
         "ledger-no-wake", HOLDS,
-        "if self._graph.agents[agent].activation is None:", "if False:",
+        "if self._graph.present[agent].activation is None:", "if False:",
         "an idle agent is not woken for what it is given", SIMULATOR,
     ),
     Mutant(
@@ -298,11 +298,11 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-wake-lost", BUS,
-        "                await desk.mail.wait()\n                desk.mail = anyio.Event()\n"
-        "                if not desk.scope.cancel_called:  # mail and dismissal may come together\n"
-        "                    await self._activate(desk)",
-        "                await desk.mail.wait()\n"
-        "                await self._activate(desk)\n                desk.mail = anyio.Event()",
+        "                await task.mail.wait()\n                task.mail = anyio.Event()\n"
+        "                if not task.scope.cancel_called:  # mail may come with the agent's leave\n"
+        "                    await self._activate(task)",
+        "                await task.mail.wait()\n"
+        "                await self._activate(task)\n                task.mail = anyio.Event()",
         "what comes while an agent works on the bus does not wake it", SHELL,
     ),
     Mutant(
@@ -312,24 +312,24 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-no-retry", BUS,
-        "            await anyio.sleep(again_s / self._setup.speed)\n            desk.mail.set()",
+        "            await anyio.sleep(again_s / self._setup.speed)\n            task.mail.set()",
         "            await anyio.sleep(again_s / self._setup.speed)",
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(
         "bus-alarm-not-moved", BUS,
         "due < self._due", "due > self._due",
-        "an alarm is not set earlier when something is due earlier", SHELL,
+        "the timer is not set earlier when something is due earlier", SHELL,
     ),
     Mutant(
         "bus-gate-unheard", BUS,
-        "        self._request(lambda: self._host.heed(resolve()))", "        return",
+        "        self._request(lambda: self._host.count_effects(resolve()))", "        return",
         "what a gate on the bus decides is not told to the monitor", SHELL,
     ),
     Mutant(
         "bus-around-uncontained", "runtime/observers.py",
-        "                scope.__enter__()\n            except Exception as error:",
-        "                scope.__enter__()\n            except ValueError as error:",
+        "            scope.__enter__()\n        except Exception as error:",
+        "            scope.__enter__()\n        except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),
     # -- the journal ---

@@ -16,8 +16,9 @@ from dig.detectors.protocols import Healer, Preventer, nothing
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
-from .messages import Healed, are_names
+from .messages import Healed
 from .recorder import Recorder
+from .sanitize import are_names
 from .schedule import DeliverySchedule
 
 

@@ -171,7 +171,7 @@ class Holds:
         """Put an event into an agent's buffer, and have the agent started."""
         self._recorder.write(Deliver, event, agent)
         self._recorder.effects.append(Delivered(agent, event))
-        if self._graph.agents[agent].activation is None:
+        if self._graph.present[agent].activation is None:
             self._wake(agent)
         else:
             self._arrived[agent] = None
@@ -195,7 +195,7 @@ class Holds:
         if retry:
             self.ready[agent] = None
             return
-        buffer = self._graph.agents[agent].buffer
+        buffer = self._graph.present[agent].buffer
         kept = sum(event in buffer for event in inputs)
         if buffer and (agent in self._arrived or 0 < kept < len(inputs)):
             self._wake(agent)

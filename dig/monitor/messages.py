@@ -233,8 +233,3 @@ class Over:
 
 
 Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
-
-
-def are_names(names: object) -> bool:
-    """Whether this is a list or tuple of names; a name alone is none."""
-    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)

@@ -24,9 +24,9 @@ from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 from .gates import Gates
 from .healing import Healing
 from .holds import Holds
-from .messages import Effect, Gate, Output, Started, are_names
+from .messages import Effect, Gate, Output, Started
 from .recorder import Recorder
-from .sanitize import Sanitizer
+from .sanitize import Sanitizer, are_names
 from .schedule import DeliverySchedule
 from .sinks import Sink
 
@@ -165,7 +165,7 @@ class Monitor:
             RequestError: The agent is not present or busy, or the run is over.
         """
         self._enter()
-        state = self.graph.agents.get(agent)
+        state = self.graph.present.get(agent)
         if state is None or state.activation is not None:
             why = "is busy" if state else "is not present"
             raise RequestError(f"agent {agent!r} {why}; it cannot be started")
@@ -201,7 +201,7 @@ class Monitor:
             RequestError: There is no such activation in progress, or the run is over.
         """
         self._enter()
-        current = self.graph.activations.get(activation)
+        current = self.graph.running.get(activation)
         if current is None:
             raise RequestError(f"{activation!r} is no activation in progress")
         fates, inputs = tuple(fates), [event.id for event in current.inputs]
@@ -335,7 +335,7 @@ class Monitor:
     @property
     def is_quiet(self) -> bool:
         """Whether no agent is at work or waits to be started, and no gate is deciding."""
-        return not (self.graph.activations or self._holds.ready or self._gates.deciding)
+        return not (self.graph.running or self._holds.ready or self._gates.deciding)
 
     @property
     def now(self) -> float:

@@ -15,7 +15,7 @@ from dig.errors import DecisionError, PayloadError
 from dig.graph.codec import dumps
 from dig.graph.records import FATES, Fate
 
-from .messages import Output, are_names
+from .messages import Output
 
 MOST_BYTES = 16 * 1024 * 1024
 """The largest payload, as it stands in a trace; a reader takes lines that are a little longer."""
@@ -145,6 +145,11 @@ def check_decision(
         _check_names("an event's recipients", output.to)
     if any(output.final for output in outputs) and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
+
+
+def are_names(names: object) -> bool:
+    """Whether this is a list or tuple of names; a name alone is none."""
+    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
 
 
 def _check_names(what: str, names: object) -> None:

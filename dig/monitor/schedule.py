@@ -13,8 +13,9 @@ from itertools import count
 from dig.graph.records import micros
 
 from .holds import Holds
-from .messages import DeliveryPolicy, Later, Output, Situation, Step, are_names
+from .messages import DeliveryPolicy, Later, Output, Situation, Step
 from .recorder import Recorder
+from .sanitize import are_names
 
 MOST_IN_A_ROW = 100
 """How often policies are asked about an event while nothing else happens."""

@@ -48,7 +48,7 @@ def simulate(
     *,
     setup: Setup | None = None,
     script: Iterable[Happening] = (),
-    sink: Sink = lambda record: None,
+    sink: Sink | None = None,
     latency_s: float = 0.05,
 ) -> RunResult:
     """Run a team in virtual time.
@@ -80,7 +80,7 @@ class Simulation:
         self,
         team: Mapping[str, Policy],
         setup: Setup,
-        sink: Sink,
+        sink: Sink | None = None,
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
@@ -124,9 +124,7 @@ class Simulation:
             ReplayError: An agent cannot be brought back to the moment.
         """
         restore(team, moment)
-        simulation = cls(
-            team, moment.setup, lambda record: None, latency_s, durable=durable, host=moment.host
-        )
+        simulation = cls(team, moment.setup, None, latency_s, durable=durable, host=moment.host)
         simulation._now = moment.us
         moment.clock.source = simulation._clock
         for outside in moment.outside:
@@ -175,7 +173,7 @@ class Simulation:
         else:
             self._now = min(moments)
             if due is not None and moments[-1] == self._now:
-                self._carry_out(self.host.heed(self.host.monitor.tick()))
+                self._carry_out(self.host.count_effects(self.host.monitor.tick()))
             else:
                 heappop(self._agenda)[2]()
 
@@ -238,7 +236,7 @@ class Simulation:
         if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
             self._waiting.append(agent)
         else:
-            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+            self._carry_out(self.host.count_effects(self.host.monitor.start(agent)))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends when it has thought for long enough."""
@@ -272,11 +270,11 @@ class Simulation:
             return
         step = reviewer.next_step(monitor.graph)
         if step == "come":
-            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
+            self._carry_out(self.host.count_effects(monitor.join(reviewer.name)))
         if step in ("come", "start"):
             self._start(reviewer.name)
         elif step == "go":
-            self._carry_out(self.host.heed(monitor.leave(reviewer.name)))
+            self._carry_out(self.host.count_effects(monitor.leave(reviewer.name)))
             waiting, self._waiting = self._waiting, []
             for agent in waiting:
                 self._start_later(agent, 0.0)
@@ -311,4 +309,4 @@ class Simulation:
         return self._latency_s * draws.uniform("latency")
 
     def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:
-        return self.host.heed(happening(self.host.monitor))
+        return self.host.count_effects(happening(self.host.monitor))

@@ -16,7 +16,7 @@ def test_an_agent_that_fails_has_read_no_note() -> None:
     monitor = Monitor(["ann"], clock=lambda: 0.0)
     host = Host(Setup(), monitor)
     monitor._holds.emit_notice("do it", ("ann",))
-    host.inject(Output("problem", ("ann",), "problem"))
+    monitor.inject(Output("problem", ("ann",), "problem"))
     started = next(e for e in monitor.start("ann") if isinstance(e, Started))
     host.failed(started, "it broke")
     assert list(monitor.graph.agents["ann"].buffer) == [event.id for event in started.events]

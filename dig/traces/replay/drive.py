@@ -158,7 +158,7 @@ class Driver:
         match record:
             case Emit(by=None):
                 output = self._edit.event(record, as_output(record))
-                return Done(record, host.inject(output))
+                effects = monitor.inject(output)
             case Start():
                 return Done(record, self._start(record))
             case End():
@@ -180,10 +180,10 @@ class Driver:
                     finish = None
                 # What else may come by itself is what time has made due.
                 effects = _finish(monitor, finish) if finish else monitor.tick()
-        return Done(record, host.heed(effects))
+        return Done(record, host.count_effects(effects))
 
     def _start(self, record: Start) -> list[Effect]:
-        effects = self.host.heed(self.host.monitor.start(record.agent))
+        effects = self.host.count_effects(self.host.monitor.start(record.agent))
         for effect in effects:
             if isinstance(effect, Started):
                 self.started[effect.activation] = effect
