@@ -36,7 +36,7 @@ from dig.detectors import standard
 from dig.errors import JournalError
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from dig.traces.journal.recovery import recover
@@ -69,7 +69,7 @@ class Schedule:
     @classmethod
     def of(cls, number: int, engine: str) -> Schedule:
         """The schedule of a number: half of them without faults, the others with some."""
-        draws = Draws(number, "schedule", 0)
+        draws = KeyedRandom(number, "schedule", 0)
         points = [p for p in POINTS if draws.chance(0.4, p)] if number % 2 else []
         if engine == "shell":
             engine = draws.choice(ENGINES[1:], "engine")
@@ -78,7 +78,7 @@ class Schedule:
 
     def run(self) -> ChaosRun:
         run = chaos_run(self.number, heal=self.heal, limit_s=self.limit_s)
-        draws = Draws(self.number, "thresholds", 0)
+        draws = KeyedRandom(self.number, "thresholds", 0)
         mc_s, oe_s, dl_s = (round(0.1 + draws.uniform("window", i), 3) for i in range(3))
         limits = Limits(
             mc_s,

@@ -7,7 +7,7 @@ takes whatever the session may still write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dig._util.frozen import frozen
 from dig.graph.graph import InteractionGraph
@@ -49,6 +49,11 @@ class FanOut:
     def __init__(self, *sinks: Sink) -> None:
         """Begin with some of them."""
         self._sinks = list(sinks)
+
+    @classmethod
+    def of(cls, sinks: Sequence[Sink]) -> Sink | None:
+        """Some sinks as one: ``None`` for none, and the only one as it is."""
+        return cls(*sinks) if len(sinks) > 1 else next(iter(sinks), None)
 
     def add(self, sink: Sink) -> None:
         """Add one: it is given every record after those before it."""

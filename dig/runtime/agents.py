@@ -22,7 +22,7 @@ from dig.errors import DecisionError, SettingsError
 from dig.graph.records import Fate, FateName
 from dig.monitor.messages import DeliveryPolicy, Output, Pending
 
-from .reviewer import Reading
+from .reviewer import ReviewMaterial
 
 Tool = Callable[..., Any]
 
@@ -50,7 +50,7 @@ class View:
     time_s: float
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
-    reading: Reading | None = None
+    reading: ReviewMaterial | None = None
     usage: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property

@@ -25,10 +25,10 @@ from dig.errors import SettingsError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Sink
+from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, AgentFunction, View, as_agent
-from .checkpoint import Moment, Outside, ToEnd, ToStart, restore
+from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
 from .observers import ActivationContext, AgentTask, Question, activation_context, attempt, settle
@@ -76,8 +76,7 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
-        self._sink = sink
-        self._followers: list[Sink] = []
+        self._sinks = [] if sink is None else [sink]
         self._contexts: list[ActivationContext] = []
         self._durable = durable
         self._result: RunResult | None = None
@@ -91,7 +90,7 @@ class Bus:
             around: Makes a context manager that is entered while an agent acts; what that
                 raises becomes an incident, and the agent acts without it.
         """
-        self._followers.append(sink)
+        self._sinks.append(sink)
         if around is not None:
             self._contexts.append(around)
 
@@ -227,11 +226,9 @@ class Bus:
     def _make_host(self) -> Host:
         """The host of the run, with its monitor."""
         names, watch = tuple(self._team), time.perf_counter
-        monitor = self._setup.monitor(names, self._clock, self._sink, stopwatch=watch)
-        for sink in self._followers:
-            monitor.follow(sink)
-        self.monitor = monitor
-        return Host(self._setup, monitor)
+        sink = FanOut.of(self._sinks)
+        self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=watch)
+        return Host(self._setup, self.monitor)
 
     def _begin(self) -> None:
         """Start the agents that are present; a reviewer joins later."""
@@ -398,7 +395,7 @@ class Resumed(Bus):
 
     def __init__(
         self,
-        moment: Moment,
+        checkpoint: Checkpoint,
         team: Mapping[str, Agent | AgentFunction],
         *,
         durable: Durable | None = None,
@@ -409,23 +406,24 @@ class Resumed(Bus):
             SettingsError: Somebody is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, moment)
-        super().__init__(team, moment.setup, durable=durable)
-        self._moment = moment
+        restore(team, checkpoint)
+        super().__init__(team, checkpoint.setup, durable=durable)
+        self._checkpoint = checkpoint
 
     def _make_host(self) -> Host:
-        self._began -= self._moment.us / 1_000_000 / self._setup.speed
-        self._moment.clock.source = self._clock
-        return self._moment.host
+        self._began -= self._checkpoint.us / 1_000_000 / self._setup.speed
+        self._checkpoint.clock.source = self._clock
+        return self._checkpoint.host
 
     def _begin(self) -> None:
         self._match_agents()
-        for item in self._moment.agenda:
-            task = self._agents.get(item.agent if isinstance(item, ToStart) else item.started.agent)
+        for item in self._checkpoint.agenda:
+            agent = item.agent if isinstance(item, PendingStart) else item.started.agent
+            task = self._agents.get(agent)
             if task is not None:
                 self._tasks.start_soon(self._take_up, task, item)
         self._tasks.start_soon(self._repeat_outside)
-        self._take(self._moment.effects)
+        self._take(self._checkpoint.effects)
         self._pause.look()
 
     def _match_agents(self) -> None:
@@ -437,9 +435,9 @@ class Resumed(Bus):
         for name in [name for name in self._agents if name not in present]:
             self._agents.pop(name).scope.cancel()
 
-    async def _take_up(self, task: AgentTask, item: ToStart | ToEnd) -> None:
+    async def _take_up(self, task: AgentTask, item: PendingStart | RunningActivation) -> None:
         """Go on with what was going on."""
-        if isinstance(item, ToStart):
+        if isinstance(item, PendingStart):
             await self._sleep_until(item.until_us or 0)
             task.mail.set()
         elif item.end is None:
@@ -450,12 +448,12 @@ class Resumed(Bus):
             await self._close(task, item.started, end)
 
     async def _repeat_outside(self) -> None:
-        for outside in self._moment.outside:
+        for outside in self._checkpoint.outside:
             await self._sleep_until(outside.us)
             self._repeat(outside)
             self._match_agents()
 
-    def _repeat(self, outside: Outside) -> None:
+    def _repeat(self, outside: ExternalInput) -> None:
         self._request(lambda: self._host.count_effects(outside.request(self._host.monitor)))
 
     async def _sleep_until(self, us: int) -> None:

@@ -32,7 +32,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastActivation:
     """One earlier activation of an agent.
 
     Attributes:
@@ -50,13 +50,13 @@ class Past:
 class Restorable(Protocol):
     """An agent with a state of its own that can be brought back to an earlier moment."""
 
-    def restore(self, past: Sequence[Past]) -> None:
+    def restore(self, past: Sequence[PastActivation]) -> None:
         """Become what it was after these activations, in order, without calling anything."""
         ...
 
 
 @dataclass(frozen=True)
-class ToStart:
+class PendingStart:
     """An agent waits to be started: since a moment, or until one, both in microseconds."""
 
     agent: str
@@ -65,7 +65,7 @@ class ToStart:
 
 
 @dataclass(frozen=True)
-class ToEnd:
+class RunningActivation:
     """An activation is in progress.
 
     Attributes:
@@ -85,7 +85,7 @@ class ToEnd:
 
 
 @dataclass(frozen=True)
-class Outside:
+class ExternalInput:
     """Something comes from outside, as it did in the recorded run."""
 
     us: int
@@ -93,7 +93,7 @@ class Outside:
 
 
 @dataclass
-class Moment:
+class Checkpoint:
     """A run as it stands.
 
     Attributes:
@@ -111,23 +111,23 @@ class Moment:
     host: Host
     clock: Clock
     us: int
-    agenda: list[ToStart | ToEnd] = field(default_factory=list)
-    outside: list[Outside] = field(default_factory=list)
-    past: dict[str, list[Past]] = field(default_factory=dict)
+    agenda: list[PendingStart | RunningActivation] = field(default_factory=list)
+    outside: list[ExternalInput] = field(default_factory=list)
+    past: dict[str, list[PastActivation]] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
 
 
-def restore(team: Mapping[str, object], moment: Moment) -> None:
+def restore(team: Mapping[str, object], checkpoint: Checkpoint) -> None:
     """Bring the agents of a team to a moment.
 
     Raises:
         SettingsError: Somebody who is there at that moment is not in the team.
         ReplayError: An agent keeps a state of its own and cannot be brought back.
     """
-    missing = [name for name in moment.host.monitor.graph.agents if name not in team]
+    missing = [name for name in checkpoint.host.monitor.graph.agents if name not in team]
     if missing:
         raise SettingsError(f"the team has nobody called {', '.join(map(repr, missing))}")
-    for name, past in moment.past.items():
+    for name, past in checkpoint.past.items():
         agent = team.get(name)
         if isinstance(agent, Restorable):
             agent.restore(past)

@@ -26,7 +26,7 @@ from dig.monitor.sinks import Sink
 
 from .agents import Tool, View, as_decision
 from .result import RunResult, left
-from .reviewer import Log, Reviewer
+from .reviewer import Reviewer, ReviewLog
 
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is evicted; the trace has them all."""
@@ -228,9 +228,9 @@ class Host:
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._tally = setup.tally()
-        self._log: Log | None = None
+        self._log: ReviewLog | None = None
         if setup.reviewer is not None:
-            self._log = Log(setup.reviewer.name)
+            self._log = ReviewLog(setup.reviewer.name)
             monitor.follow(self._log)
 
     def count_effects(self, effects: list[Effect]) -> list[Effect]:

@@ -55,7 +55,7 @@ class Reviewer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReviewMaterial:
     """What a reviewer is shown.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reading:
     since_us: int = -1
 
 
-class Log:
+class ReviewLog:
     """Keeps what a reviewer is shown: the records, without payloads and its own doings.
 
     What was found and done about it is left out too, so that a reviewer finds by itself. The
@@ -86,9 +86,9 @@ class Log:
         self._own: set[str] = set()
         self._shown, self._since_us = 0, -1
 
-    def read(self, us: int) -> Reading:
+    def read(self, us: int) -> ReviewMaterial:
         """Everything up to now, for a reading that begins at this moment."""
-        reading = Reading(tuple(self._records), self._shown, self._since_us)
+        reading = ReviewMaterial(tuple(self._records), self._shown, self._since_us)
         self._shown, self._since_us = len(self._records), us
         return reading
 

@@ -20,10 +20,10 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
 from .agents import Policy, View
-from .checkpoint import Moment, ToEnd, ToStart, restore
+from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
-from .keyed_random import Draws
+from .keyed_random import KeyedRandom
 from .result import STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
@@ -108,7 +108,7 @@ class Simulation:
     @classmethod
     def resume(
         cls,
-        moment: Moment,
+        checkpoint: Checkpoint,
         team: Mapping[str, Policy],
         latency_s: float = 0.05,
         *,
@@ -123,15 +123,16 @@ class Simulation:
             SettingsError: Somebody is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, moment)
-        simulation = cls(team, moment.setup, None, latency_s, durable=durable, host=moment.host)
-        simulation._now = moment.us
-        moment.clock.source = simulation._clock
-        for outside in moment.outside:
+        restore(team, checkpoint)
+        setup, host = checkpoint.setup, checkpoint.host
+        simulation = cls(team, setup, None, latency_s, durable=durable, host=host)
+        simulation._now = checkpoint.us
+        checkpoint.clock.source = simulation._clock
+        for outside in checkpoint.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)
-        for item in sorted(moment.agenda, key=simulation._overdue):
+        for item in sorted(checkpoint.agenda, key=simulation._overdue):
             simulation._take_up(item)
-        simulation._carry_out(moment.effects)
+        simulation._carry_out(checkpoint.effects)
         simulation._review()
         return simulation
 
@@ -179,18 +180,18 @@ class Simulation:
 
     # --- what happens ---
 
-    def _due_us(self, item: ToStart) -> int:
+    def _due_us(self, item: PendingStart) -> int:
         if item.until_us is not None:
             return item.until_us
         return item.since_us + micros(self._latency(item.agent))
 
-    def _overdue(self, item: ToStart | ToEnd) -> int:
+    def _overdue(self, item: PendingStart | RunningActivation) -> int:
         """A key that puts those first who have waited for the reviewer, in the order they did."""
-        return min(self._now, self._due_us(item)) if isinstance(item, ToStart) else self._now
+        return min(self._now, self._due_us(item)) if isinstance(item, PendingStart) else self._now
 
-    def _take_up(self, item: ToStart | ToEnd) -> None:
+    def _take_up(self, item: PendingStart | RunningActivation) -> None:
         """Plan what was going on at the moment from which this run goes on."""
-        if isinstance(item, ToStart):
+        if isinstance(item, PendingStart):
             self._start_at(item.agent, self._due_us(item))
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
@@ -305,7 +306,7 @@ class Simulation:
         return self._now / 1_000_000
 
     def _latency(self, agent: str) -> float:
-        draws = Draws(self._setup.seed or 0, agent, self.host.next_turn(agent))
+        draws = KeyedRandom(self._setup.seed or 0, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")
 
     def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:

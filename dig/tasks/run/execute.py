@@ -18,7 +18,7 @@ from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.bus import Bus, Resumed
-from dig.runtime.checkpoint import Moment
+from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
 from dig.runtime.simulator import Happening, Simulation
 from dig.tasks.task import Score, Task
@@ -202,12 +202,16 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+def resumed_in_virtual_time(
+    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
+) -> RunResult:
     """Go on from a moment with a team of which everybody has a `plan`."""
     return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
 
 
-def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+def resumed_in_real_time(
+    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
+) -> RunResult:
     """Go on from a moment with a team of agents."""
     resumed = Resumed(moment, team, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.count_frequency import TASK, VALUES
 
 from .profile import Profile
@@ -39,7 +39,7 @@ class Numbers:
         return elements * profile.read_s
 
     def count(
-        self, data: Sequence[int], profile: Profile, draws: Draws, index: int
+        self, data: Sequence[int], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
         """The counts that it gets for a chunk; see `Reading`."""
         values = sorted(set(data))

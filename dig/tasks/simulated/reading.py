@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 from .profile import Profile
 
@@ -39,7 +39,7 @@ class Reading(Protocol):
         ...
 
     def count(
-        self, data: Sequence[Any], profile: Profile, draws: Draws, index: int
+        self, data: Sequence[Any], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
         """The counts that it gets for a chunk that it reads in one go, by the values' texts.
 
@@ -53,7 +53,7 @@ class Reading(Protocol):
 
 
 def miscounted(
-    seen: Sequence[_T], wrong: float, draws: Draws, index: int,
+    seen: Sequence[_T], wrong: float, draws: KeyedRandom, index: int,
     mistaken: Callable[[random.Random], _T],
 ) -> Counter[_T]:  # fmt: skip
     """Counts with mistakes: half of the wrong elements are skipped, half are taken for others.
