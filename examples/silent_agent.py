@@ -12,8 +12,8 @@ from typing import Any
 
 import anyio
 
-from dig import Create, Finding, InteractionGraph, Watch
-from dig.detectors import explain, standard, standard_healers
+from dig import Create, Finding, InteractionGraph, Watch, explain
+from dig.detectors import standard, standard_healers
 from dig.graph.records import End, Record
 from dig.runtime import Bus, Decision, NewEvent, Plan, Setup, View, simulate
 
