@@ -184,13 +184,13 @@ class _Outside:
         self._bus.join(name, self._team[name])
 
     def redirect(self, event: str, to: tuple[str, ...]) -> None:
-        self._bus._demand(lambda: self._bus._host.count_effects(self._monitor.redirect(event, to)))
+        self._bus._demand(lambda: self._monitor.redirect(event, to))
 
     def inject(self, output: Output) -> None:
         self._bus.inject(output)
 
     def tick(self) -> None:
-        self._bus._demand(lambda: self._bus._host.count_effects(self._monitor.tick()))
+        self._bus._demand(self._monitor.tick)
 
 
 async def _on_the_bus(bus: Bus, run: ChaosRun, team: Mapping[str, Agent]) -> RunResult:

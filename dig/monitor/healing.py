@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from json import dumps
+from typing import Any
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
@@ -26,14 +27,9 @@ class Healing:
     """The healing of one run."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        holds: Holds,
-        schedule: DeliverySchedule,
-        healers: Mapping[str, Healer],
-        budget: Budget,
-        fit: Fit | None,
-    ) -> None:
+        self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
+        healers: Mapping[str, Healer], budget: Budget, fit: Fit | None,
+    ) -> None:  # fmt: skip
         """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last three."""
         self._recorder = recorder
         self._holds = holds
@@ -226,14 +222,6 @@ class Healing:
     def _refuse(self, row: int, reason: str) -> None:
         self._write(row, "refused", reason=reason)
 
-    def _write(
-        self,
-        finding: int,
-        action: str,
-        event: str | None = None,
-        to: tuple[str, ...] | None = None,
-        note: str | None = None,
-        reason: str | None = None,
-    ) -> None:
-        row = self._recorder.write(HealRow, finding, action, event, to, note, reason)
+    def _write(self, finding: int, action: str, *fields: Any, **named: Any) -> None:
+        row = self._recorder.write(HealRow, finding, action, *fields, **named)
         self._recorder.effects.append(Healed(row))

@@ -47,15 +47,9 @@ class Holds:
     # --- from generation to the hold ---
 
     def emit(
-        self,
-        name: str,
-        by: str | None,
-        sender: str | None,
-        output: Output,
-        to: tuple[str, ...],
-        *,
-        hold: bool = True,
-    ) -> None:
+        self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...],
+        *, hold: bool = True,
+    ) -> None:  # fmt: skip
         """Generate an event, and hold it.
 
         Args:

@@ -40,13 +40,9 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        detectors: Sequence[Detector],
-        clock: Callable[[], float],
-        sink: Sink | None,
-        stopwatch: Callable[[], float] | None,
-        fail_closed: bool,
-    ) -> None:
+        self, detectors: Sequence[Detector], clock: Callable[[], float], sink: Sink | None,
+        stopwatch: Callable[[], float] | None, fail_closed: bool,
+    ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
         self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch)
         self.graph = self.watch.graph
@@ -74,11 +70,9 @@ class Recorder:
         self._record_findings(found)
 
     def write(
-        self,
-        kind: Callable[Concatenate[int, int, _Fields], _Kind],
-        *fields: _Fields.args,
-        **named: _Fields.kwargs,
-    ) -> _Kind:
+        self, kind: Callable[Concatenate[int, int, _Fields], _Kind],
+        *fields: _Fields.args, **named: _Fields.kwargs,
+    ) -> _Kind:  # fmt: skip
         """Apply a record of the present moment, write it, and record what detectors raise.
 
         An exception of a sink goes to the host: without a journal no effect may happen.

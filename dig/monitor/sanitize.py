@@ -62,13 +62,9 @@ class Sanitizer:
         return self._output(output)
 
     def ending(
-        self,
-        inputs: Collection[str],
-        fates: Sequence[Fate],
-        outputs: Sequence[Output],
-        usage: Any,
-        error: str | None,
-    ) -> tuple[list[Output], Any, str | None]:
+        self, inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
+        usage: Any, error: str | None,
+    ) -> tuple[list[Output], Any, str | None]:  # fmt: skip
         """Copies of what an activation ends with.
 
         Args:

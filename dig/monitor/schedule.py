@@ -53,12 +53,7 @@ class DeliverySchedule:
         self._in_a_row: Counter[str] = Counter()  # how often policies were asked since, by event
 
     def emit(
-        self,
-        name: str,
-        by: str | None,
-        sender: str | None,
-        output: Output,
-        policy: DeliveryPolicy,
+        self, name: str, by: str | None, sender: str | None, output: Output, policy: DeliveryPolicy
     ) -> None:
         """Generate an event with a delivery policy, and hold it if it is to arrive now.
 

@@ -174,11 +174,7 @@ class Bus:
             if isinstance(to, str):
                 raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
             problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
-
-        def request() -> list[Effect]:
-            return self._host.count_effects(self._host.monitor.inject(problem))
-
-        self._demand(request)
+        self._demand(lambda: self._host.monitor.inject(problem))
         return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
@@ -190,7 +186,8 @@ class Bus:
         question, event = Question(), self.inject(problem, to)
         self._questions[event] = question
         try:
-            await question.wait(self._over)
+            if not self._over.is_set():
+                await question.settled.wait()
         finally:
             self._questions.pop(event, None)
         if not question.answered:
@@ -203,7 +200,7 @@ class Bus:
         def request() -> list[Effect]:
             effects = self._host.monitor.join(name)
             self._start_agent(name, as_agent(agent))
-            return self._host.count_effects(effects)
+            return effects
 
         self._demand(request)
 
@@ -213,7 +210,7 @@ class Bus:
         def request() -> list[Effect]:
             effects = self._host.monitor.leave(name)
             self._agents.pop(name).scope.cancel()
-            return self._host.count_effects(effects)
+            return effects
 
         self._demand(request)
 
@@ -292,7 +289,7 @@ class Bus:
             task.mail.set()
 
     def _start(self, name: str) -> Started | None:
-        effects = self._request(lambda: self._host.count_effects(self._host.monitor.start(name)))
+        effects = self._request(lambda: self._host.monitor.start(name))
         return next((effect for effect in effects if isinstance(effect, Started)), None)
 
     async def _end_in_time(self) -> None:
@@ -300,14 +297,14 @@ class Bus:
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
     def _tick(self) -> None:
-        self._request(lambda: self._host.count_effects(self._host.monitor.tick()))
+        self._request(self._host.monitor.tick)
 
     async def _decide(self, asked: Asked) -> None:
         """Run a gate; one that raises lets the event go."""
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
         error = f"raised {raised}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
-        self._request(lambda: self._host.count_effects(resolve()))
+        self._request(resolve)
 
     # --- one synchronous step ---
 
@@ -336,13 +333,18 @@ class Bus:
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
         """A request has raised: carry out what came before it, which may be the run's end."""
-        effects = self._host.count_effects(self._host.monitor.tick())
+        effects = self._host.monitor.tick()
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
             self._fail(error)
         self._take(effects)
 
-    def _take(self, effects: Sequence[Effect]) -> None:
+    def _take(self, effects: list[Effect]) -> None:
+        """Count what a request brought about, and carry it out."""
+        self._host.count_effects(effects)
+        self._carry_out_durably(effects)
+
+    def _carry_out_durably(self, effects: Sequence[Effect]) -> None:
         """Carry effects out, after a sync if the level of durability wants one."""
         if self._commits is None:
             self._carry_out(effects)
@@ -369,7 +371,7 @@ class Bus:
 
     def _incident(self, component: str, what: str, kind: str = "failed") -> None:
         detail = {"who": component, "what": what}
-        self._request(lambda: self._host.count_effects(self._host.monitor.incident(kind, detail)))
+        self._request(lambda: self._host.monitor.incident(kind, detail))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:
@@ -377,6 +379,8 @@ class Bus:
                 outcome, reason = _ANSWERED  # the answer is on its way to the disk
             self._outcome = (outcome, reason)
             self._over.set()
+            for question in self._questions.values():
+                question.settled.set()
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -423,7 +427,7 @@ class Resumed(Bus):
             if task is not None:
                 self._tasks.start_soon(self._take_up, task, item)
         self._tasks.start_soon(self._repeat_outside)
-        self._take(self._checkpoint.effects)
+        self._carry_out_durably(self._checkpoint.effects)
         self._pause.look()
 
     def _match_agents(self) -> None:
@@ -454,7 +458,7 @@ class Resumed(Bus):
             self._match_agents()
 
     def _repeat(self, outside: ExternalInput) -> None:
-        self._request(lambda: self._host.count_effects(outside.request(self._host.monitor)))
+        self._request(lambda: outside.request(self._host.monitor))
 
     async def _sleep_until(self, us: int) -> None:
         await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)

@@ -234,7 +234,7 @@ class Host:
             monitor.follow(self._log)
 
     def count_effects(self, effects: list[Effect]) -> list[Effect]:
-        """Count what effects tell, on their way to the shell."""
+        """Count for the result what a call of the monitor brought about; returns it."""
         self._tally.count(effects)
         return effects
 
@@ -276,7 +276,7 @@ class Host:
             return self.failed(started, str(error))
         self._usage.pop(started.activation, None)
         self._failures.pop(started.agent, None)
-        return self.count_effects(ended), None
+        return ended, None
 
     def failed(self, started: Started, error: str) -> tuple[list[Effect], float | None]:
         """An agent has raised, or taken too long: its inputs stay with it.
@@ -291,7 +291,7 @@ class Host:
             started.activation, kept, usage=usage, error=error, retry=wait is not None
         )
         self._usage.pop(started.activation, None)
-        return self.count_effects(ended), wait
+        return ended, wait
 
     def repeat(
         self, started: Started, end: End, outputs: Sequence[Output]
@@ -310,7 +310,7 @@ class Host:
             started.activation, end.fates, outputs,
             usage=end.usage, error=end.error, retry=wait is not None,
         )  # fmt: skip
-        return self.count_effects(ended), wait
+        return ended, wait
 
     def _used(self, activation: str) -> dict[str, Any] | None:
         """What an activation has used so far; an agent that wrote down no JSON wrote nothing."""

@@ -59,24 +59,13 @@ class AgentTask:
 
 
 class Question:
-    """A call of `Bus.ask` waits for the answer to a problem."""
+    """A call of `Bus.ask` waits for the answer to a problem, or the end of the run."""
 
     def __init__(self) -> None:
         """Begin without an answer."""
         self.settled = anyio.Event()
         self.answered = False
         self.answer: Any = None
-
-    async def wait(self, over: anyio.Event) -> None:
-        """Wait for the answer, but no longer than the run lasts."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._give_up, over)
-            await self.settled.wait()
-            tasks.cancel_scope.cancel()
-
-    async def _give_up(self, over: anyio.Event) -> None:
-        await over.wait()
-        self.settled.set()
 
 
 def settle(questions: dict[str, Question], answered: Answered) -> None:

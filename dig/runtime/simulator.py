@@ -138,7 +138,7 @@ class Simulation:
 
     def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
         """Have something asked of the monitor at a time in seconds."""
-        self._at(micros(at_s), lambda: self._carry_out(self._heeded(happening)))
+        self._at(micros(at_s), lambda: self._take(happening(self.host.monitor)))
 
     def stop(self, reason: str = "it was stopped") -> None:
         """End the run, before whatever would come next, with the outcome `stopped`."""
@@ -174,7 +174,7 @@ class Simulation:
         else:
             self._now = min(moments)
             if due is not None and moments[-1] == self._now:
-                self._carry_out(self.host.count_effects(self.host.monitor.tick()))
+                self._take(self.host.monitor.tick())
             else:
                 heappop(self._agenda)[2]()
 
@@ -202,6 +202,10 @@ class Simulation:
                 end.us,
                 lambda: self._ended(item.started, self.host.repeat(item.started, end, outputs)),
             )
+
+    def _take(self, effects: list[Effect]) -> None:
+        """Count what a request brought about, and carry it out."""
+        self._carry_out(self.host.count_effects(effects))
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         if self._durable is not None and waits(self._durable.durability, effects):
@@ -237,7 +241,7 @@ class Simulation:
         if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
             self._waiting.append(agent)
         else:
-            self._carry_out(self.host.count_effects(self.host.monitor.start(agent)))
+            self._take(self.host.monitor.start(agent))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends when it has thought for long enough."""
@@ -261,7 +265,7 @@ class Simulation:
         effects, again_s = done
         if again_s is not None:
             self._start_later(started.agent, again_s)
-        self._carry_out(effects)
+        self._take(effects)
         self._review()
 
     def _review(self) -> None:
@@ -271,11 +275,11 @@ class Simulation:
             return
         step = reviewer.next_step(monitor.graph)
         if step == "come":
-            self._carry_out(self.host.count_effects(monitor.join(reviewer.name)))
+            self._take(monitor.join(reviewer.name))
         if step in ("come", "start"):
             self._start(reviewer.name)
         elif step == "go":
-            self._carry_out(self.host.count_effects(monitor.leave(reviewer.name)))
+            self._take(monitor.leave(reviewer.name))
             waiting, self._waiting = self._waiting, []
             for agent in waiting:
                 self._start_later(agent, 0.0)
@@ -308,6 +312,3 @@ class Simulation:
     def _latency(self, agent: str) -> float:
         draws = KeyedRandom(self._setup.seed or 0, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")
-
-    def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:
-        return self.host.count_effects(happening(self.host.monitor))

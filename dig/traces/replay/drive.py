@@ -196,7 +196,7 @@ class Driver:
         end, outputs = self._edit.decision(record, tuple(self._outputs(record)))
         effects, again_s = self.host.repeat(started, end, outputs)
         del self.started[record.activation]
-        return Done(end, effects, again_s, outputs)
+        return Done(end, self.host.count_effects(effects), again_s, outputs)
 
     def _outputs(self, record: End) -> Iterator[Output]:
         """What an activation generated: the emits that follow its end."""
