@@ -1,4 +1,4 @@
-"""Gates: which one decides about an event that is held, until when, and what happens then."""
+"""Gates: they keep an event held until they have decided about it, or their time is up."""
 
 from __future__ import annotations
 

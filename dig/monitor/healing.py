@@ -125,7 +125,7 @@ class Healing:
         return None
 
     def _about(self, finding: Finding, healer: Healer) -> str:
-        """What a finding is about, as text that is the same for the same."""
+        """The subject of a finding for the budget, as text that is equal for equal subjects."""
         about = None
         try:
             about = healer.about(finding) if hasattr(healer, "about") else None
@@ -148,10 +148,10 @@ class Healing:
         return interventions
 
     def check(self, intervention: Intervention) -> None:
-        """Refuse what is no intervention, or is about an event that no agent can be shown.
+        """Check that this is an intervention, and that an agent can still be shown its event.
 
         Raises:
-            TypeError: It is none, or its note is no text, or its time is none.
+            TypeError: It is no intervention, its note is no text, or its delay no time.
             ValueError: The event does not exist, or is used up.
         """
         if isinstance(intervention, Refuse):
@@ -168,17 +168,17 @@ class Healing:
         if not isinstance(intervention, Create) and intervention.event not in self._holds.payloads:
             raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
 
-    def _is_possible(self, who: str, intervention: Intervention) -> bool:
+    def _is_possible(self, component: str, intervention: Intervention) -> bool:
         """Whether an intervention still makes sense after those before it."""
         try:
             self.check(intervention)
         except ValueError as gone:
-            self._recorder.report_component_failure(who, str(gone))
+            self._recorder.report_component_failure(component, str(gone))
             return False
         return not self._recorder.is_over
 
     def _fitted(self, wish: Intervention) -> Intervention | None:
-        """What the host can do of an intervention; that it is not all of it is written down."""
+        """The part of an intervention that the host can do; less than all becomes an incident."""
         if self._fit is None or isinstance(wish, Refuse):
             return wish
         possible, reason = self._fit(self._recorder.graph, wish)

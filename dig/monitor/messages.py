@@ -28,7 +28,7 @@ class Output:
         final: Whether it submits an answer.
         policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
             is what counts.
-        traceparent: The W3C trace context of who sends it, if that is traced; it stands beside
+        traceparent: The W3C trace context of its sender, if that is traced; it stands beside
             the payload, and exports link to it.
     """
 
@@ -82,7 +82,7 @@ class Situation:
 
     @property
     def is_consumed(self) -> bool:
-        """Whether somebody has consumed the event already."""
+        """Whether an agent has consumed the event already."""
         return self.event is not None and self.graph.event(self.event).consumed
 
 
@@ -91,12 +91,12 @@ class Step:
     """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
 
     Attributes:
-        to: Whom the event is on its way to from now on; ``None``: no change.
+        to: The agents that the event is on its way to from now on; ``None``: no change.
         arrives: Whether it arrives now; else it stays on its way.
         then: The policy left over; ``None``: nothing more will be asked.
         in_s: Seconds until `then` is asked.
         in_t: Records until `then` is asked, or less, when nothing else can happen before.
-        expires: The policy is used up: the event is on its way to nobody any more.
+        expires: The policy is used up: the event is on its way to no agent any more.
         also: Further policies left over, each asked in its own time.
     """
 
@@ -119,10 +119,10 @@ class Later:
 
 
 class DeliveryPolicy(Protocol):
-    """Decides whom an event goes to, and when; what is left over of it is `Step.then`."""
+    """Decides the recipients of an event, and when; what is left over of it is `Step.then`."""
 
     def step(self, now: Situation) -> Step:
-        """Say whom the event goes to at this moment, and what to ask later."""
+        """Decide the recipients at this moment, and what to ask later."""
         ...
 
 
@@ -131,7 +131,7 @@ class DeliveryPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A gate's wish to keep an event held: for how long, and what happens when time is up.
+    """A gate wants to keep an event held: for how long, and what happens when time is up.
 
     Attributes:
         seconds: How long the gate may take.
@@ -154,7 +154,7 @@ class Gate(Protocol):
     async def decide(self, event: Pending) -> Iterable[Intervention]:
         """Decide; what it returns is done to the event before its release.
 
-        `Reroute` to nobody withholds the event: it is orphaned, which detectors may tell.
+        `Reroute` to no agent withholds the event: it is orphaned, which a detector may raise.
         """
         ...
 

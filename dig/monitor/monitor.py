@@ -217,7 +217,7 @@ class Monitor:
         return self._leave_call()
 
     def join(self, agent: str) -> list[Effect]:
-        """An agent comes, or comes back, with an empty buffer.
+        """An agent joins, or joins again, with an empty buffer.
 
         Raises:
             RequestError: It is present already, or is called `system`; or the run is over.
@@ -231,7 +231,7 @@ class Monitor:
         return self._leave_call()
 
     def leave(self, agent: str) -> list[Effect]:
-        """An agent goes; its buffer, its activation and what was on its way to it are gone.
+        """An agent leaves; its buffer, its activation and what was on its way to it are lost.
 
         Raises:
             RequestError: It is not present, or the run is over.

@@ -1,4 +1,4 @@
-"""Delivery policies at work: which is asked when, and what is done with its answer (paper, eq. 3).
+"""The schedule of delivery policies: asks each at its time, and does what it says (paper, eq. 3).
 
 The policies themselves are in `dig.monitor.policies`, or a user's own.
 """
@@ -204,7 +204,7 @@ def _name(policy: DeliveryPolicy) -> str:
 
 
 def _check_step(step: object) -> None:
-    """Refuse what a delivery policy cannot mean.
+    """Check what a delivery policy returned.
 
     Raises:
         TypeError: It is no step, or names no agents, or a time or a policy is none.

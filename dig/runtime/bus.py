@@ -61,7 +61,7 @@ class Bus:
         sink: Sink | None = None,
         durable: Durable | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `run` or `open`.
+        """Prepare the run; nothing happens before `run` or `open`.
 
         Args:
             team: The agents by name: objects with `async act(view)`, or async functions.
@@ -110,7 +110,7 @@ class Bus:
 
         Args:
             problem: The payload, or an `Output` that says everything about the first event.
-            to: Who gets it; the first agent, if nobody is named.
+            to: Its recipients; empty: the first agent.
 
         Returns:
             How the run ended. Cancellation ends it with the outcome `stopped`, with a complete
@@ -168,7 +168,19 @@ class Bus:
             raise self._failure
 
     def inject(self, problem: Any, to: Sequence[str] = ()) -> str:
-        """An event comes from outside; returns its id."""
+        """An event comes from outside.
+
+        Args:
+            problem: Its payload, or an `Output` that says everything about it.
+            to: Its recipients; empty: the first agent.
+
+        Returns:
+            Its id.
+
+        Raises:
+            RequestError: The run is over.
+            SettingsError: `to` is no list of names.
+        """
         graph = self._host.monitor.graph
         if not isinstance(problem, Output):
             if isinstance(to, str):
@@ -178,7 +190,7 @@ class Bus:
         return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
-        """Give a problem to a session and wait for the answer to it.
+        """Give a problem to a session and wait for the answer to it; arguments as for `inject`.
 
         Raises:
             SettingsError: The run ended before the answer came.
@@ -195,7 +207,7 @@ class Bus:
         return question.answer
 
     def join(self, name: str, agent: Agent | AgentFunction) -> None:
-        """An agent comes, or comes back."""
+        """An agent joins, or joins again."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.join(name)
@@ -205,7 +217,7 @@ class Bus:
         self._demand(request)
 
     def leave(self, name: str) -> None:
-        """An agent goes; what it is doing is cancelled."""
+        """An agent leaves; what it is doing is cancelled."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.leave(name)
@@ -273,7 +285,7 @@ class Bus:
         started: Started,
         end: Callable[[], tuple[list[Effect], float | None]],
     ) -> None:
-        """End an activation, and see to it that its agent is started again after a failure."""
+        """End an activation; after a failure, start its agent again when it is time."""
         again_s: float | None = None
 
         def request() -> list[Effect]:
@@ -300,7 +312,7 @@ class Bus:
         self._request(self._host.monitor.tick)
 
     async def _decide(self, asked: Asked) -> None:
-        """Run a gate; one that raises lets the event go."""
+        """Run a gate; if it raises, the event is released."""
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
         error = f"raised {raised}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
@@ -309,7 +321,7 @@ class Bus:
     # --- one synchronous step ---
 
     def _request(self, request: Callable[[], list[Effect]]) -> list[Effect]:
-        """Ask something of the monitor and do at once what follows from it."""
+        """Make a request to the monitor, and carry out its effects at once."""
         if self._host.monitor.is_over or self._over.is_set():
             return []
         try:
@@ -322,7 +334,7 @@ class Bus:
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
-        """Ask something on behalf of the caller, who is told what is wrong with it."""
+        """Make a request for the caller, which gets the exception if it cannot be fulfilled."""
         try:
             effects = request()
         except Exception as error:
@@ -332,7 +344,7 @@ class Bus:
         self._timer.set()
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
-        """A request has raised: carry out what came before it, which may be the run's end."""
+        """A request has raised: carry out earlier effects, one of which may end the run."""
         effects = self._host.monitor.tick()
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
@@ -404,10 +416,15 @@ class Resumed(Bus):
         *,
         durable: Durable | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `open`.
+        """Prepare the run; nothing happens before `open`.
+
+        Args:
+            checkpoint: The run as it stands.
+            team: The agents by name.
+            durable: What the sink of the checkpoint's monitor writes, if that is to be synced.
 
         Raises:
-            SettingsError: Somebody is missing in the team.
+            SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
         restore(team, checkpoint)

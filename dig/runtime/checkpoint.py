@@ -37,7 +37,7 @@ class PastActivation:
 
     Attributes:
         view: What it saw.
-        end: What it decided; ``None`` if nobody knows, since the run ended before it did.
+        end: Its end; ``None``: the run ended before it did.
         outputs: What it generated.
     """
 
@@ -57,7 +57,7 @@ class Restorable(Protocol):
 
 @dataclass(frozen=True)
 class PendingStart:
-    """An agent waits to be started: since a moment, or until one, both in microseconds."""
+    """An agent waits to be started: since a moment, or until one, in microseconds."""
 
     agent: str
     since_us: int
@@ -86,7 +86,7 @@ class RunningActivation:
 
 @dataclass(frozen=True)
 class ExternalInput:
-    """Something comes from outside, as it did in the recorded run."""
+    """A request from outside at a moment (in microseconds), as in the recorded run."""
 
     us: int
     request: Callable[[Monitor], list[Effect]]
@@ -104,7 +104,7 @@ class Checkpoint:
         agenda: What was going on, in the order in which it was begun.
         outside: What is to come from outside, in order.
         past: What each agent did before.
-        effects: What the last call brought about and nobody has carried out yet.
+        effects: The effects of the last call, which are not carried out yet.
     """
 
     setup: Setup
@@ -118,15 +118,15 @@ class Checkpoint:
 
 
 def restore(team: Mapping[str, object], checkpoint: Checkpoint) -> None:
-    """Bring the agents of a team to a moment.
+    """Bring the agents of a team to a checkpoint.
 
     Raises:
-        SettingsError: Somebody who is there at that moment is not in the team.
+        SettingsError: An agent that is present at that moment is not in the team.
         ReplayError: An agent keeps a state of its own and cannot be brought back.
     """
     missing = [name for name in checkpoint.host.monitor.graph.agents if name not in team]
     if missing:
-        raise SettingsError(f"the team has nobody called {', '.join(map(repr, missing))}")
+        raise SettingsError(f"the team has no agent called {', '.join(map(repr, missing))}")
     for name, past in checkpoint.past.items():
         agent = team.get(name)
         if isinstance(agent, Restorable):

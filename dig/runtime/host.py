@@ -1,4 +1,4 @@
-"""What every shell around the monitor does alike: views, decisions, failures, the end.
+"""The host: what all shells around the monitor do alike (views, decisions, failures, the end).
 
 A host has no clock and no loop either; the bus and the simulator drive it.
 """
@@ -34,7 +34,7 @@ MOST_FINDINGS = 1_000
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything about a run that is no agent, no clock and no problem.
+    """The settings of a run: everything but its agents, its clock and its problem.
 
     Attributes:
         run: The name of the run's configuration.
@@ -53,7 +53,7 @@ class Setup:
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
         keep: How many records of closed history a session keeps for inspection
             (`dig.graph.retention`); ``None``: all. Other runs keep all, and so do those with a
-            reviewer, who reads all.
+            reviewer, which reads all.
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
@@ -112,7 +112,15 @@ class Setup:
         stopwatch: Callable[[], float] | None = None,
         fit: Fit | None = None,
     ) -> Monitor:
-        """A monitor for one run of this setup; its reviewer comes later."""
+        """A monitor for one run of this setup; its reviewer joins later.
+
+        Args:
+            agents: The names of the team.
+            clock: Seconds since the run began.
+            sink: Is given every record; ``None``: there is none.
+            stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
+            fit: What the host can do of an intervention; ``None``: all that there are.
+        """
         reader = self.reviewer.name if self.reviewer else None
         return Monitor(
             [agent for agent in agents if agent != reader],
@@ -220,7 +228,7 @@ class Host:
     """
 
     def __init__(self, setup: Setup, monitor: Monitor) -> None:
-        """Begin, with nobody activated yet."""
+        """Begin, before the first activation."""
         self.monitor = monitor
         self._setup = setup
         self._tools = MappingProxyType(dict(setup.tools))

@@ -12,7 +12,7 @@ from dig.detectors.finding import Finding, findings_html
 from dig.graph.graph import InteractionGraph
 
 STALLED = "nothing could happen any more"
-"""Why a run is stopped in which nobody is at work, and nothing is due."""
+"""Why a run is stopped in which no agent is at work, and nothing is due."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Left:
     """What was left at the end, by id, each list in order of generation.
 
     Attributes:
-        undelivered: Events that were on their way to somebody.
-        unconsumed: Work that was open: somebody could still have done it.
-        orphaned: Work that nobody could reach any more, with the cause.
+        undelivered: Events that were on their way to an agent.
+        unconsumed: Work that was open: an agent could still have done it.
+        orphaned: Work that no agent could reach any more, with the cause.
         unfinished: Activations that the end cut off, with their agents.
     """
 
@@ -45,7 +45,7 @@ class RunResult:
         events: How many events there were.
         activations: How many activations there were.
         failures: How many of them failed, by agent.
-        findings: What was raised, in order; of a session that lets go of history, the latest.
+        findings: What was raised, in order; of a session that evicts history, the latest.
         heals: How many interventions there were, by action.
         left: What was left at the end.
         errors: The latest error of each agent that failed.

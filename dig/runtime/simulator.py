@@ -86,10 +86,18 @@ class Simulation:
         durable: Durable | None = None,
         host: Host | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `run`.
+        """Prepare the run; nothing happens before `run`.
 
-        What is `durable` is synced before effects, as on the bus, but in their midst: where
-        time is virtual, nobody waits.
+        Args:
+            team: The agents by name.
+            setup: Everything else about the run.
+            sink: Is given every record.
+            latency_s: A ready agent starts after a random part of this many seconds.
+            durable: Is synced before effects, as on the bus, but while time stands still.
+            host: A host that has a monitor already; ``None``: a new one.
+
+        Raises:
+            SettingsError: The team is empty.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
@@ -101,7 +109,7 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
-        self._waiting: list[str] = []  # who is to be started when the reviewer has read
+        self._waiting: list[str] = []  # agents to start when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
         self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
 
@@ -114,13 +122,13 @@ class Simulation:
         *,
         durable: Durable | None = None,
     ) -> Simulation:
-        """Go on from a moment, in virtual time.
+        """Go on from a checkpoint, in virtual time; arguments as for a new run.
 
         What comes from outside comes as it was recorded. An activation in progress ends as it
         was recorded, too, if that is known: its agent was called before the moment.
 
         Raises:
-            SettingsError: Somebody is missing in the team.
+            SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
         restore(team, checkpoint)
@@ -186,7 +194,7 @@ class Simulation:
         return item.since_us + micros(self._latency(item.agent))
 
     def _overdue(self, item: PendingStart | RunningActivation) -> int:
-        """A key that puts those first who have waited for the reviewer, in the order they did."""
+        """A sort key: agents that have waited for the reviewer come first, in their order."""
         return min(self._now, self._due_us(item)) if isinstance(item, PendingStart) else self._now
 
     def _take_up(self, item: PendingStart | RunningActivation) -> None:

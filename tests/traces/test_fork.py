@@ -346,7 +346,7 @@ def test_an_agent_that_cannot_be_brought_back_is_refused_if_it_did_something(
 
 
 def test_everybody_who_is_there_must_be_in_the_team(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nobody called 'b', 'c'"):
+    with pytest.raises(SettingsError, match="no agent called 'b', 'c'"):
         Simulation.resume(rewind(original(tmp_path), 3), {"a": ring()["a"]})
 
 

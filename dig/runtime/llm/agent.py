@@ -57,7 +57,7 @@ class ModelAgent:
 
         Raises:
             ModelError: No usable decision came; the events stay where they are.
-            StopRunError: None will ever come, for nobody of the team.
+            StopRunError: None will ever come, for any agent of the team.
         """
         tools, talk = Toolbox(view.tools), list(self.brief(view))
         for left in reversed(range(self.most_rounds + 1)):
@@ -129,8 +129,8 @@ class WireDecision(BaseModel):
 def check_fits(view: View, wire: WireDecision) -> None:
     """Find out whether a decision fits what the agent was shown.
 
-    Recipients are not looked at: to write to nobody is a mistake that agents make, and that the
-    monitor finds.
+    Recipients are not looked at: an event without recipients is a mistake that agents make, and
+    that the monitor finds.
 
     Raises:
         ValueError: It does not; the message says what is wrong.

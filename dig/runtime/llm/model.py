@@ -55,7 +55,7 @@ Keep = Callable[[dict[str, Any]], None]
 """Is given each exchange, when it is over, as plain JSON."""
 
 Usage = MutableMapping[str, Any]
-"""What somebody has used: `model_calls`, `input_tokens`, `output_tokens`, and `cost_usd` if the
+"""What an agent has used: `model_calls`, `input_tokens`, `output_tokens`, and `cost_usd` if the
 prices are known; the model's name is in `model`."""
 
 CUT_OFF = "cut off"
@@ -66,14 +66,14 @@ class Exchange:
     """One request, and what came of it.
 
     Attributes:
-        who: Who asked.
+        who: The agent that asked.
         model: Which model.
         messages: The conversation that was sent.
         schema: The name of the shape that was asked for.
         tools: The names of the tools that were offered.
         status: The HTTP status of the reply, if one came.
         reply: The body of the reply, as text.
-        error: What went wrong; `cut off`, if nobody waited for the reply any more.
+        error: What went wrong; `cut off`, if the caller was cancelled.
         at: When it was sent, in seconds since 1970.
         seconds: How long it took, in real time.
     """
@@ -255,7 +255,7 @@ class Model:
             tools: What the model may call instead of answering, as a `Toolbox` describes them.
             may_call: Whether it may; else it only has to know what it has called before.
             usage: What is used is added here at once, so it is known even if nothing comes of it.
-            who: Who asks, for `keep`.
+            who: The name of the agent that asks, for `keep`.
 
         Raises:
             ModelError: No usable answer came, but one may come next time.
@@ -340,7 +340,7 @@ class Model:
                 api_key=self._key,
                 base_url=self.settings.base_url,
                 timeout=self.settings.timeout_s,
-                max_retries=0,  # it would wait for minutes, and nobody would see it
+                max_retries=0,  # it would wait for minutes, unseen
             )
         with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
             raw = await self._client.chat.completions.with_raw_response.parse(**request)
