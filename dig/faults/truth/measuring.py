@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from dig.graph.records import End
 from dig.tasks.simulated.parts import Range, merged
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .course import Activation, Course, Event
-from .elements import lacking, length, without
+from .data_ranges import data_of, lacking, length, solutions_kept, whole_task, without
 from .measuring_events import elements, of_event
 from .pieces import is_missing, own_cuts, part_name, pieces, solved_us
 
@@ -45,7 +45,7 @@ class Measured(NamedTuple):
 
 
 def measured(
-    course: Course,
+    run: RecordedRun,
     rmse: float | None = None,
     cuts: Iterable[int] = (),
     truth: Mapping[int, str] | None = None,
@@ -53,92 +53,92 @@ def measured(
     """All that is measured of a run, rounded to `DIGITS`.
 
     Args:
-        course: The run.
+        run: The run.
         rmse: The error of its answer, if that is known.
         cuts: Where parts begin and end, besides where the run itself cuts.
         truth: The elements of the task, as far as they are known; what it has shown, if left out.
     """
-    known = elements(course) if truth is None else truth
-    for row in _measured(course, rmse, cuts, known):
+    known = elements(run) if truth is None else truth
+    for row in _measured(run, rmse, cuts, known):
         yield row._replace(value=round(row.value, DIGITS))
 
 
 def _measured(
-    course: Course, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
+    run: RecordedRun, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
 ) -> Iterator[Measured]:
-    for event in course.events.values():
-        for state, kind, value in of_event(course, event, truth):
+    for event in run.events.values():
+        for state, kind, value in of_event(run, event, truth):
             yield Measured("event", event.id, state, f"event {state}{kind}", value)
-    for activation in course.activations.values():
-        yield from _of_activation(course, activation)
-    yield from _of_agents(course)
-    for piece in pieces([*cuts, *own_cuts(course)]):
-        yield from _of_part(course, piece)
-    yield from _of_outcome(course, rmse)
-    for pattern, count in raised(course).items():
+    for activation in run.activations.values():
+        yield from _of_activation(run, activation)
+    yield from _of_agents(run)
+    for piece in pieces([*cuts, *own_cuts(run)]):
+        yield from _of_part(run, piece)
+    yield from _of_outcome(run, rmse)
+    for pattern, count in raised(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
 
 
 # --- activations ---
 
 
-def _of_activation(course: Course, activation: Activation) -> Iterator[Measured]:
+def _of_activation(run: RecordedRun, activation: RecordedActivation) -> Iterator[Measured]:
     def number(state: str, value: float, kind: str = "") -> Measured:
         measure = f"activation {state} {kind}".strip()
         return Measured("activation", activation.id, state, measure, value)
 
     end = activation.end
-    yield number("slow", ((end.us if end else course.last.us) - activation.us) / 1e6)
+    yield number("slow", ((end.us if end else run.last.us) - activation.us) / 1e6)
     if end is None:
         return
     yield number("failed", end.error is not None)
-    work = [one for one in map(course.events.__getitem__, activation.inputs) if one.work]
+    work = [one for one in map(run.events.__getitem__, activation.inputs) if one.is_work]
     taken = activation.with_fate("consume")
     passed, dropped = activation.with_fate("reroute"), activation.with_fate("discard")
     if work and end.error is None:
         did_nothing = not (taken or passed or dropped or end.outputs)
-        yield number("idle", did_nothing, _before_it(course, work))
+        yield number("idle", did_nothing, _before_it(run, work))
     yield number("rerouting", len(passed))
     yield number("discarding", len(dropped))
-    yield number("losing", _losing(course, taken, end))
-    outputs = [course.events[one] for one in end.outputs]
-    final = [lacking(one.about, course.whole) for one in outputs if one.final]
+    yield number("losing", _losing(run, taken, end))
+    outputs = [run.events[one] for one in end.outputs]
+    final = [lacking(data_of(one), whole_task(run)) for one in outputs if one.final]
     yield number("hasty", max(final, default=0.0))
 
 
-def _before_it(course: Course, work: list[Event]) -> str:
+def _before_it(run: RecordedRun, work: list[RecordedEvent]) -> str:
     """What lies in front of an activation: work to do, all solutions, or some of them."""
     if any(event.type != "solution" for event in work):
         return "work"
-    held = merged(r for event in work for r in event.about)
-    return "some" if without(course.whole, held) else "all"
+    held = merged(r for event in work for r in data_of(event))
+    return "some" if without(whole_task(run), held) else "all"
 
 
-def _losing(course: Course, taken: list[str], end: End) -> float:
+def _losing(run: RecordedRun, taken: list[str], end: End) -> float:
     """Which share of the elements that it consumed none of its outputs is about."""
-    used = merged(r for one in taken for r in course.events[one].about)
-    made = merged(r for one in end.outputs for r in course.events[one].about)
+    used = merged(r for one in taken for r in data_of(run.events[one]))
+    made = merged(r for one in end.outputs for r in data_of(run.events[one]))
     return length(without(used, made)) / length(used) if used else 0.0
 
 
 # --- agents ---
 
 
-def _of_agents(course: Course) -> Iterator[Measured]:
-    for agent in course.agents:
-        yield Measured("agent", agent, "gone", "agent gone", agent in course.leaves)
-        held = merged(r for event in course.kept_for(agent) for r in event.about)
-        is_starved = not course.answer and bool(held) and bool(without(course.whole, held))
+def _of_agents(run: RecordedRun) -> Iterator[Measured]:
+    for agent in run.agents:
+        yield Measured("agent", agent, "gone", "agent gone", agent in run.leaves)
+        held = merged(r for event in solutions_kept(run, agent) for r in data_of(event))
+        is_starved = not run.answer and bool(held) and bool(without(whole_task(run), held))
         yield Measured("agent", agent, "starved", "agent starved", is_starved)
 
 
 # --- parts ---
 
 
-def _of_part(course: Course, piece: Range) -> Iterator[Measured]:
+def _of_part(run: RecordedRun, piece: Range) -> Iterator[Measured]:
     name = part_name(piece)
-    yield Measured("part", name, "missing", "part missing", is_missing(course, piece))
-    solved = solved_us(course, piece)
+    yield Measured("part", name, "missing", "part missing", is_missing(run, piece))
+    solved = solved_us(run, piece)
     if solved is not None:
         yield Measured("part", name, "late", "part late", solved / 1e6)
 
@@ -146,20 +146,20 @@ def _of_part(course: Course, piece: Range) -> Iterator[Measured]:
 # --- the outcome ---
 
 
-def _of_outcome(course: Course, rmse: float | None) -> Iterator[Measured]:
+def _of_outcome(run: RecordedRun, rmse: float | None) -> Iterator[Measured]:
     def number(state: str, value: float) -> Measured:
         return Measured("outcome", "", state, f"outcome {state}", value)
 
-    ended = course.finish.outcome if course.finish else None
-    answer = course.answer
+    ended = run.finish.outcome if run.finish else None
+    answer = run.answer
     yield number("timeout", ended == "timeout")
     yield number("missing", answer is None and ended != "timeout")
-    yield number("incomplete", lacking(answer.about, course.whole) if answer else 0.0)
+    yield number("incomplete", lacking(data_of(answer), whole_task(run)) if answer else 0.0)
     if answer is not None and rmse is not None:
         yield number("wrong", rmse)
 
 
-def raised(course: Course) -> dict[str, int]:
+def raised(run: RecordedRun) -> dict[str, int]:
     """How often each pattern that is an error was raised."""
-    counts = Counter(finding.pattern for finding in course.findings)
+    counts = Counter(finding.pattern for finding in run.findings)
     return {pattern: counts[pattern] for pattern in ERRORS}

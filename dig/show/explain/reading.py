@@ -1,4 +1,4 @@
-"""A trace, read once for the sake of one thing in it, and the paths that lead to it.
+"""A trace that is to be explained, and the paths that lead to a thing in it.
 
 A *path* is causal: from the problem, over what was used to make what, to the thing itself.
 """
@@ -14,120 +14,42 @@ from dig.detectors import standard
 from dig.detectors.describe import told
 from dig.detectors.explain import explain
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.watch import Watch
-from dig.errors import RuleError
 from dig.graph.history import History
-from dig.graph.records import (
-    Deliver,
-    Emit,
-    End,
-    Expire,
-    FindingRow,
-    HealRow,
-    IncidentRow,
-    Join,
-    Leave,
-    Record,
-    Redirect,
-    Start,
-    micros,
-)
-from dig.traces.journal.reader import read_records, trace_path
-from dig.traces.journal.segments import fault
+from dig.graph.records import FindingRow, micros
+from dig.traces.run import RecordedRun
 
 Explained = dict[str, Any]
 """What is said of one thing."""
 
 
-class Reading:
-    """A trace, read once: its graph, what was raised, and the records that name one thing.
+class Explainer:
+    """A trace that was read, and the explanations of what was raised in it.
 
     Attributes:
         path: The trace or run directory.
+        run: The run, with what the standard detectors find in it.
         graph: The graph at the end of the trace.
-        mentions: The records that have to do with the thing that was asked for.
-        recorded, heals, incidents: The rows of these kinds.
-        found: What the standard detectors find in the trace.
-        agents: All agents that ever took part.
     """
 
-    def __init__(self, path: Path, name: str | None) -> None:
-        """Read a trace.
-
-        Args:
-            path: The trace file or run directory.
-            name: The thing that is asked for, if one is.
+    def __init__(self, path: Path) -> None:
+        """Read a trace file or run directory.
 
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
         self.path = path
-        self.mentions: list[Record] = []
-        self.agents: dict[str, None] = {}
-        self.recorded: list[FindingRow] = []
-        self.heals: list[HealRow] = []
-        self.incidents: list[IncidentRow] = []
-        self.found: list[Finding] = []
-        watch = Watch(standard())
-        self.graph = watch.graph
-        for number, record in enumerate(read_records(path, payloads=False), 1):
-            try:
-                self.found += watch.feed(record)
-            except RuleError as error:
-                raise fault(trace_path(path), number, str(error)) from None
-            self._keep(record, name)
-        self.agents = dict.fromkeys((*self.graph.run.agents, *self.agents))
-
-    def _keep(self, record: Record, name: str | None) -> None:
-        if isinstance(record, FindingRow):
-            self.recorded.append(record)
-        elif isinstance(record, HealRow):
-            self.heals.append(record)
-        elif isinstance(record, IncidentRow):
-            self.incidents.append(record)
-        elif isinstance(record, Join):
-            self.agents[record.agent] = None
-        if name is not None and self._has_to_do(record, name):
-            self.mentions.append(record)
-
-    def _has_to_do(self, record: Record, name: str) -> bool:
-        match record:
-            case Emit():
-                return name in (record.event, record.by)
-            case Deliver() | Redirect():
-                return name == record.event or name == record.to
-            case Expire() | HealRow():
-                return name == record.event
-            case Start():
-                return name in (record.activation, record.agent) or name in record.inputs
-            case End():
-                ended = self.graph.ended
-                seen = ended is not None and any(event.id == name for event in ended.inputs)
-                return name == record.activation or seen or bool(ended and ended.agent == name)
-            case Join():
-                return name == record.agent
-            case Leave():
-                is_lost = any(event.id == name for event in self.graph.touched)
-                return name == record.agent or is_lost
-            case FindingRow() | IncidentRow():
-                body = record.subject if isinstance(record, FindingRow) else record.detail
-                return isinstance(body, Mapping) and name in body.values()
-            case _:
-                return False
+        self.run = RecordedRun.read(path, detectors=standard())
+        self.graph = self.run.graph
 
     def findings(self) -> Iterator[Explained]:
         """What was raised: as it was recorded, or, if nothing was, as it is found now."""
-        if self.recorded:
-            for row in self.recorded:
-                yield said(row, row.t)
-        else:
-            for finding in self.found:
-                yield said(finding, finding.t)
+        for finding in self.run.findings or self.run.found:
+            yield said(finding, finding.t)
 
     def why(self, one: Explained) -> Explanation:
-        """The explanation of something that was raised, by whoever found it."""
+        """The explanation of a finding, by the standard detector that raises it, if one does."""
         keys = ("pattern", "stage", "subject", "evidence")
-        for finding in self.found:
+        for finding in self.run.found:
             if all(getattr(finding, key) == one[key] for key in keys):
                 return explain(self.graph, finding)
         body = {key: one[key] for key in keys}
@@ -139,7 +61,7 @@ class Reading:
 
 
 def said(finding: Finding | FindingRow, record: int) -> Explained:
-    """A finding, as it is said of whatever it concerns; `record` is the number it goes by."""
+    """A finding as data; `record` is the number that it goes by."""
     return {
         "record": record,
         "ts": finding.ts,
