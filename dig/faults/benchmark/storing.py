@@ -19,6 +19,7 @@ from dig.errors import SettingsError
 from dig.faults.inject.playing import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.tasks.experiment.workers import Workers
+from dig.traces.journal.files import write_file
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe
@@ -170,4 +171,4 @@ def _json(value: Any) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    write_file(path, data, mode=0o666)
