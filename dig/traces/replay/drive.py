@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -20,6 +21,7 @@ from dig.errors import (
     RuleError,
 )
 from dig.graph.codec import encode
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
     Emit,
@@ -41,10 +43,12 @@ from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import Lines, bare
 
-from .fitted import DOWNGRADED, AsRecorded
 from .tape import Recorded, Tape
 
 Outputs = tuple[Output, ...]
+
+DOWNGRADED = "downgraded"
+"""The incident that says that something lesser was done of an intervention, or nothing."""
 
 OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
 """What a monitor writes down by itself."""
@@ -283,3 +287,41 @@ def _has_policy(emit: Emit) -> ReplayError:
         f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
         "driven on from here"
     )
+
+
+# --- what a host could do of an intervention ---
+
+
+class AsRecorded:
+    """A `Fit` that leaves of an intervention what was left of it in the recorded run.
+
+    Whether a wrapped team can take a message back, say, is known to its adapter alone, and may
+    change from moment to moment. What it could not do is in the trace, as an incident.
+    """
+
+    def __init__(self, tape: Tape, free_from: int | None) -> None:
+        """Look at a tape; `free_from`: the first record that need not be as it was recorded."""
+        self._tape = tape
+        self._free_from = free_from
+
+    def __call__(
+        self, graph: InteractionGraph, wish: Act
+    ) -> tuple[Intervention | None, str | None]:
+        """What was possible of an intervention, and why not all of it."""
+        if self._free_from is not None and graph.t + 1 >= self._free_from:
+            return wish, None
+        recorded = self._tape.ahead()
+        row = None if recorded is None else recorded.record
+        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
+            return wish, None
+        detail = row.detail if isinstance(row.detail, dict) else {}
+        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
+
+
+def _lesser(wish: Act, done: object) -> Intervention | None:
+    """What a host has done instead of an intervention."""
+    if done == "inject" and isinstance(wish, Reroute):
+        return Inject(wish.event, wish.note)
+    if done == "create" and isinstance(wish, Reroute):
+        return Create(wish.note, wish.to)
+    return wish if done == type(wish).__name__.lower() else None
