@@ -18,7 +18,7 @@ from dig.runtime.result import left
 from dig.show.runs.summary import summarise
 from dig.traces.journal.reader import trace_path
 
-from .reading import Explained, Explainer, path_to, said
+from .explainer import Explained, Explainer, path_to, said
 from .story import event_story
 
 MOST_PATHS = 12

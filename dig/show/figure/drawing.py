@@ -16,7 +16,7 @@ from . import palette
 from .graph_panel import GraphPanel, badge, lane_name
 from .layout import lay_out
 from .raster import raster
-from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, text_width
+from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
 from .selection import Selection, Wanted, select
 from .source import Source
 from .svg import svg
@@ -36,7 +36,7 @@ class Drawing:
     >>> Drawing.of(Path("runs/20260101-120000-abcdef")).save(Path("run.svg"))
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DrawingScene) -> None:
         """A picture with these shapes; `of` makes one of a run."""
         self.scene = scene
 
@@ -89,7 +89,7 @@ def check_format(path: Path) -> str:
     return form
 
 
-def compose(source: Source, wanted: Wanted) -> Scene:
+def compose(source: Source, wanted: Wanted) -> DrawingScene:
     """Compute the picture: all shapes, in pixels.
 
     Raises:
@@ -100,7 +100,7 @@ def compose(source: Source, wanted: Wanted) -> Scene:
     layout = lay_out(source, selection, agents)
     names = max(text_width(lane_name(lane), 11.5) for lane in (*layout.lanes, "outside"))
     left, right = MARGIN, MARGIN + names + _GAP
-    scene = Scene(right + layout.width + MARGIN, 0, *_title(source, selection, wanted))
+    scene = DrawingScene(right + layout.width + MARGIN, 0, *_title(source, selection, wanted))
     heading = 62.0
     panel = GraphPanel(source, selection, layout, (right, heading), left)
     top = heading + layout.height + 34
@@ -117,12 +117,12 @@ def compose(source: Source, wanted: Wanted) -> Scene:
     timeline.draw(scene)
     bottom = top + timeline.height + 10
     line = ((left, bottom), (scene.width - MARGIN, bottom))
-    scene.add([Polygon(line, Look(None, palette.FAINT, 1), closed=False)])
+    scene.add([Polygon(line, Style(None, palette.FAINT, 1), closed=False)])
     used = {**panel.used, **timeline.used}
     signs, height = legend(used, (left + 8, bottom + 9), scene.width - 2 * MARGIN - 16)
     scene.add(signs)
     scene.height = bottom + 9 + height + 12
-    paper = Box((0, 0), (scene.width, scene.height), Look(palette.PAPER))
+    paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
     scene.shapes.insert(0, paper)  # a dark page would be dark behind dark words
     return scene
 
@@ -231,5 +231,5 @@ def _sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
         pattern = kind.removeprefix(palette.FINDING)
         yield from badge(pattern, one_line(pattern, 12), centre, width)
     else:
-        line = Look(None, palette.GREEN, 1.6)
+        line = Style(None, palette.GREEN, 1.6)
         yield Polygon(((centre[0], y - 7), (centre[0], y + 7)), line, closed=False)

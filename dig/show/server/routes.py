@@ -24,8 +24,8 @@ from dig.errors import RefusedError, TraceError
 from dig.show.page.about import head
 from dig.show.page.document import live_page, policy
 
-from .following import Follower
-from .guard import Asked
+from .following import TraceFollower
+from .guard import PageRequest
 from .shelf import Shelf
 
 HTML = "text/html; charset=utf-8"
@@ -42,7 +42,7 @@ _LIST_POLICY = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageResponse:
     """A response.
 
     Attributes:
@@ -79,7 +79,7 @@ class Routes:
         """Where a visitor begins, relative to the root."""
         return address(self._shelf.path.name) if self._shelf.is_one else ""
 
-    def answer(self, asked: Asked, last_event: str | None) -> Answer:
+    def answer(self, asked: PageRequest, last_event: str | None) -> PageResponse:
         """Answer a request.
 
         Args:
@@ -91,20 +91,26 @@ class Routes:
         """
         match asked.parts:
             case ():
-                return Answer(HTML, status=HTTPStatus.FOUND, location=self._root + self.start())
+                return PageResponse(
+                    HTML, status=HTTPStatus.FOUND, location=self._root + self.start()
+                )
             case (b"",) if self._shelf.is_one:
-                return Answer(HTML, status=HTTPStatus.FOUND, location=self.start())
+                return PageResponse(HTML, status=HTTPStatus.FOUND, location=self.start())
             case (b"runs",):
-                return Answer(JSON, self._list())
+                return PageResponse(JSON, self._list())
             case (name,) if name in _LIST:
                 file, kind = _LIST[name]
-                return Answer(kind, _static(file), _LIST_POLICY)
+                return PageResponse(kind, _static(file), _LIST_POLICY)
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
                 back = "" if self._shelf.is_one else "../../"
-                return Answer(HTML, live_page("events", title, back).encode(), policy(live=True))
+                return PageResponse(
+                    HTML, live_page("events", title, back).encode(), policy(live=True)
+                )
             case (b"run", name, b"events"):
-                return Answer(EVENTS, stream(self._run(name), _number(last_event), self._wait))
+                return PageResponse(
+                    EVENTS, stream(self._run(name), _number(last_event), self._wait)
+                )
             case _:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
@@ -168,7 +174,7 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
         after: The last record that the reader has; -1: none.
         wait: Waits so many seconds, and says whether the server closes.
     """
-    follower = Follower(path, after)
+    follower = TraceFollower(path, after)
     yield f"retry: {RETRY_MS}\n\n".encode()
     yield _head(path, follower)
     quiet, is_last_look, is_closing = 0, False, False
@@ -189,7 +195,7 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
     yield _event(None, "event: end\n")
 
 
-def _head(path: Path, follower: Follower) -> bytes:
+def _head(path: Path, follower: TraceFollower) -> bytes:
     told = {**head(path), "state": follower.state, "problem": follower.problem}
     return _event(told, "event: head\n")
 

@@ -26,7 +26,7 @@ from typing import Any
 from dig.errors import RefusedError, SettingsError
 
 from .guard import ADDRESS, METHODS, Guard
-from .routes import Answer, Routes
+from .routes import PageResponse, Routes
 from .shelf import Shelf
 
 MOST_CONNECTIONS = 64
@@ -180,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             head += part
         return b"".join(head.partition(_BLANK)[:2])
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageResponse) -> None:
         content = answer.content
         self.request_version = self.protocol_version  # to HTTP/0.9 no head would be sent
         self.send_response(answer.status)
@@ -205,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: HTTPStatus, why: str = "") -> None:
         text = ": ".join(filter(None, (f"{status.value} {status.phrase}", why)))
-        self._send(Answer("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
+        self._send(PageResponse("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
 
     def version_string(self) -> str:
         """What the answers say that they come from."""

@@ -41,9 +41,9 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
-from dig.traces.journal.chain import Lines, bare
+from dig.traces.journal.chain import SealedLines, bare
 
-from .tape import Recorded, Tape
+from .requests import Recorded, RecordedRequests
 
 Outputs = tuple[Output, ...]
 
@@ -79,7 +79,7 @@ class Done(NamedTuple):
     outputs: Outputs = ()
 
 
-class Driver:
+class ReplayDriver:
     """A monitor on its way through a recorded run.
 
     Attributes:
@@ -92,7 +92,7 @@ class Driver:
 
     def __init__(
         self,
-        tape: Tape,
+        tape: RecordedRequests,
         setup: Setup,
         *,
         sink: Sink = lambda record: None,
@@ -121,12 +121,12 @@ class Driver:
         self._sink = sink
         self._free_from = free_from
         self._edit = edit or Edit()
-        self._lines = None if tape.header is None else Lines(tape.header)
+        self._lines = None if tape.header is None else SealedLines(tape.header)
         self.us = self.same = 0
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        fit = AsRecorded(tape, free_from)
+        fit = RecordedFit(tape, free_from)
         names = first.record.agents
         try:
             monitor = setup.monitor(names, self.clock, self._take, fit=fit)
@@ -292,14 +292,14 @@ def _has_policy(emit: Emit) -> ReplayError:
 # --- what a host could do of an intervention ---
 
 
-class AsRecorded:
+class RecordedFit:
     """A `Fit` that leaves of an intervention what was left of it in the recorded run.
 
     Whether a wrapped team can take a message back, say, is known to its adapter alone, and may
     change from moment to moment. What it could not do is in the trace, as an incident.
     """
 
-    def __init__(self, tape: Tape, free_from: int | None) -> None:
+    def __init__(self, tape: RecordedRequests, free_from: int | None) -> None:
         """Look at a tape; `free_from`: the first record that need not be as it was recorded."""
         self._tape = tape
         self._free_from = free_from

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Agent, Event, Places, names, text
-from .report import Report, refuse
+from .places import Locations, TrackedAgent, TrackedEvent, names, text
+from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
 
@@ -20,10 +20,10 @@ _ASIDE = ("finding", "heal", "incident")
 class Books:
     """The books of one run, and the page for each kind of record in them."""
 
-    def __init__(self, report: Report, folder: Path) -> None:
+    def __init__(self, report: VerificationReport, folder: Path) -> None:
         """Begin with empty books; payloads that lie beside the trace are in `folder`."""
         self.line = 0
-        self.places = Places()
+        self.places = Locations()
         self._report = report
         self._folder = folder
         self._t, self._us = -1, 0
@@ -114,7 +114,7 @@ class Books:
         agents = names(row["agents"])
         if "system" in agents or len(set(agents)) != len(agents):
             refuse("two agents have one name, or one is called `system`")
-        self.places.agents = {name: Agent() for name in agents}
+        self.places.agents = {name: TrackedAgent() for name in agents}
         flags = [row.get("session", False), row.get("memory", False)]
         if any(type(flag) is not bool for flag in flags):
             refuse("`session` and `memory` are true or false")
@@ -137,7 +137,7 @@ class Books:
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
         to, ordered = names(row["to"]), type(row.get("policy")) is not str
-        event = Event(name, work=work, final=final, system=system)
+        event = TrackedEvent(name, work=work, final=final, system=system)
         self.places.live[name] = event
         self._count["work"] += work
         if final:
@@ -164,7 +164,7 @@ class Books:
         if event.final:
             self._bounced.add(event.id)
 
-    def _accept(self, event: Event) -> None:
+    def _accept(self, event: TrackedEvent) -> None:
         if not event.final or event.id in self._bounced or event.id in self._accepted:
             refuse(f"{event.id!r} is not final, or was bounced or accepted before")
         self.places.land(event)
@@ -207,7 +207,9 @@ class Books:
             self.places.check_new(output)
         self._emitter, self._sole = row["activation"], len(self._awaited) == 1
 
-    def _take(self, name: str, agent: Agent, event: Event, fate: dict[str, Any]) -> None:
+    def _take(
+        self, name: str, agent: TrackedAgent, event: TrackedEvent, fate: dict[str, Any]
+    ) -> None:
         del agent.buffer[event.id], event.copies[name]
         self._count["taken"] += 1
         if fate["fate"] == "consume":
@@ -224,7 +226,7 @@ class Books:
         agents = self.places.agents
         if name in agents or type(name) is not str or name == "system":
             refuse(f"{name!r} cannot join")
-        agents[name] = Agent()
+        agents[name] = TrackedAgent()
 
     def _leave(self, row: dict[str, Any]) -> None:
         name, agent = row["agent"], self.places.agent(row["agent"])
@@ -375,7 +377,7 @@ class Promises:
             return None
         return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
 
-    def in_order(self, event: Event, to: str, agent: Agent) -> str | None:
+    def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
         """An event reaches an agent; says which one should have come first."""
         first = next(iter(agent.lane), event.id)
         if event.id not in agent.lane or first == event.id:
