@@ -1,24 +1,19 @@
-"""What can still change in a graph, as objects, and what one may ask of it.
+"""The state of a graph: objects for what can still change; `dig.graph.history` has the rest.
 
-Events, activations, agents and problems are objects; closed history is numbers in arrays
-(`dig.graph.history`). `GraphState` holds them together.
+Clock-time patterns look at *problems*. A run that is no session has one problem, the whole run. In
+a session each event from outside that is not answered yet poses one, and problems may overlap: an
+event concerns the problems of its sources, an activation those of the events that it saw.
 
-A *problem* is what clock-time patterns look at. A run that is no session has one problem, the
-whole run. In a session every event from outside that is not answered yet is one, and problems may
-overlap: what an event concerns follows from its sources, what an activation concerns from the
-events that it saw.
-
-Problems that cannot be told apart, because all that is going on about one is about the other too,
-are kept as one `Problem` with several sources. So a conversation that has merged a thousand
-problems costs what one costs. Such a problem is parted again when something concerns only some of
-its sources.
+Problems with identical open events, running activations and submitted answers share one `Problem`
+with several sources, so a conversation that has merged a thousand problems costs what one costs.
+It is parted again when something concerns only some of its sources.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import compress
 from types import MappingProxyType
@@ -39,13 +34,13 @@ class Event:
     Attributes:
         id: Its id.
         n: Its number in order of generation.
-        by: Who generated it: an activation, ``None`` (from outside) or ``"system"``.
+        by: Its generator: an activation, ``None`` (from outside) or ``"system"``.
         type: Its type, as it was emitted.
         final: Whether it carries a submitted answer.
         work: Whether it is work: no system event, no final event, no notice.
         copies: The agents in whose buffer it lies.
-        flight: The agents to whom it is on its way, and for each a number that is another one when
-            it is sent there again.
+        flight: The agents to which it is on its way, each with a number that changes when the
+            event is sent there again.
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
         us_lost: Since when, in microseconds; set with the cause.
@@ -103,7 +98,7 @@ class Activation:
     """An activation in progress, or the latest one that ended.
 
     Attributes:
-        id: Its id; n: its number in order of start; agent: whose it is.
+        id: Its id; n: its number in order of start; agent: its agent.
         inputs: The events that it sees.
         consumed: Those that it consumed, system events left out, once it ended.
         is_progress: Whether it ended with an output, or with a fate other than `delay`.
@@ -132,7 +127,7 @@ class Agent:
         buffer: The events in front of it, in order of delivery.
         lineages: Those of them that have roots, by their roots.
         incoming: The events that are on their way to it.
-        activation: What it is doing.
+        activation: Its activation in progress.
     """
 
     __slots__ = ("activation", "buffer", "incoming", "lineages", "name")
@@ -169,8 +164,19 @@ def by_number(event: Event) -> int:
     return event.n
 
 
+class Mark:
+    """What a detector remembers about a problem; it is copied when the problem is parted."""
+
+    __slots__ = ()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the detector waits for time to pass: until then a session keeps the problem."""
+        return True
+
+
 class Problem:
-    """A problem, or several that cannot be told apart, and what is going on about it.
+    """A problem, or several that share all of their state.
 
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
@@ -182,8 +188,7 @@ class Problem:
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
-        marks: What detectors remember about it, by detector; copied when it is parted. One that
-            says by `is_pending` that it waits for nothing lets a session give the problem up.
+        marks: What detectors remember about it, a `Mark` by detector.
     """
 
     __slots__ = (
@@ -216,9 +221,7 @@ class Problem:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing goes on about it, and no detector waits for its time to pass."""
-        return not self.concerning() and not any(
-            getattr(mark, "is_pending", True) for mark in self.marks.values()
-        )
+        return not self.concerning() and not any(mark.is_pending for mark in self.marks.values())
 
     def concerning(self) -> list[Event | Activation]:
         """All that is going on about it."""
@@ -241,7 +244,7 @@ class Problems:
     """The problems of a run, kept up to date by the graph.
 
     Attributes:
-        touched: The problems that the latest record changed something about.
+        touched: The problems that the latest record changed.
     """
 
     def __init__(self, history: History, session: bool) -> None:
@@ -278,10 +281,6 @@ class Problems:
                 self._enter(other)
                 self.touched[other] = None
         return tuple(found)
-
-    def seen_by(self, events: Iterable[Event]) -> tuple[Problem, ...]:
-        """The problems that an activation concerns which sees these events."""
-        return self.concerned(union(event.sources for event in events))
 
     def open_events(self, sources: RangeSet) -> dict[str, Event]:
         """The open events that have some of these sources; to ask parts no problem."""
@@ -322,7 +321,7 @@ class Problems:
 
     def started(self, activation: Activation) -> None:
         """An activation begins."""
-        activation.problems = self.seen_by(activation.inputs)
+        activation.problems = self.concerned(union(e.sources for e in activation.inputs))
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
@@ -405,10 +404,10 @@ class Problems:
         return [event for event, done in zip(events, self._answered, strict=True) if done]
 
     def _merge(self, activation: Activation) -> None:
-        """Make one of the problems that cannot be told apart any more.
+        """Make one of the problems that share all of their state now.
 
-        Only when an activation that concerned them has made progress: that ended what detectors
-        have observed about each of them for a while, so that their marks need not be compared.
+        This happens only when an activation that concerned them has made progress. That starts all
+        idle windows of theirs anew, so the marks of detectors need not be compared.
         """
         kept: list[Problem] = []
         for problem in activation.problems:
@@ -448,7 +447,7 @@ class Problems:
 
 
 class GraphState:
-    """The state of a graph: what it holds and what one may ask it.
+    """The state of a graph, and the questions that it answers.
 
     Only `dig.graph.rewrites`, `dig.graph.retention` and `dig.graph.coverage` change it.
 
@@ -524,12 +523,12 @@ class GraphState:
 
     @property
     def event_count(self) -> int:
-        """How many events there have been, with those that are let go of."""
+        """How many events there have been, with those that were evicted."""
         return self.history.gone_events + len(self.history.event_ids)
 
     @property
     def activation_count(self) -> int:
-        """How many activations there have been, with those that are let go of."""
+        """How many activations there have been, with those that were evicted."""
         return self.history.gone_activations + len(self.history.activation_ids)
 
     @property
@@ -539,16 +538,16 @@ class GraphState:
         return bool(h.gone_events or h.gone_activations or h.cut)
 
     def open_events(self) -> list[Event]:
-        """R(t): work that nobody consumed and that somebody can still reach, as generated."""
+        """R(t): work that no agent consumed and that one can still reach, as generated."""
         return sorted(self.open.values(), key=by_number)
 
     def orphans(self) -> dict[str, str]:
-        """Work that nobody consumed and nobody can reach, with its cause, as generated."""
+        """Work that no agent consumed and none can reach, with its cause, as generated."""
         lost = [e for e in self.live.values() if e.cause is not None]
         return {e.id: e.cause or "" for e in sorted(lost, key=by_number)}
 
     def flying(self) -> list[Event]:
-        """The events of any kind that are on their way to somebody, as generated."""
+        """The events of any kind that are on their way to an agent, as generated."""
         return sorted((e for e in self.live.values() if e.flight), key=by_number)
 
     def knows(self, event: str) -> bool:

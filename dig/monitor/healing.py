@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
-from dig.detectors.protocols import Healer, Preventer, nothing
+from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
 from .messages import Healed, are_names
@@ -37,8 +37,12 @@ class Treatment:
         """Begin with the whole budget; `fit`: what a host can do of an intervention, if not all."""
         self._ledger = ledger
         self._policies = policies
+        for healer in healers.values():
+            check(healer, Healer)
         self._healers = dict(healers)
-        self._preventers = {k: v for k, v in healers.items() if isinstance(v, Preventer)}
+        self._preventers = {
+            k: v for k, v in healers.items() if type(v).prevent is not Healer.prevent
+        }
         self._budget = budget
         self._fit = fit
         self._spent: Counter[str] = Counter()
@@ -53,7 +57,7 @@ class Treatment:
         """The graph has let go of history: healers forget what they know about that."""
         for pattern, healer in self._healers.items():
             try:
-                getattr(healer, "let_go", nothing)(self._ledger.graph)
+                healer.forget(self._ledger.graph)
             except Exception as error:  # a healer must never be able to stop a team
                 self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
 
@@ -109,7 +113,7 @@ class Treatment:
 
     def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding out of the budget, or say why that cannot be."""
-        cooldown_s: float = getattr(healer, "cooldown_s", 0.0)
+        cooldown_s = healer.cooldown_s
         subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._ledger.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
@@ -130,7 +134,7 @@ class Treatment:
         """What a finding is about, as text that is the same for the same."""
         about = None
         try:
-            about = healer.about(finding) if hasattr(healer, "about") else None
+            about = healer.about(finding)
         except Exception as error:  # a healer must never be able to stop a team
             self._ledger.fault(f"healer of {finding.pattern}", f"raised {error!r}")
         return dumps([finding.subject, about], sort_keys=True, default=repr)

@@ -116,7 +116,7 @@ class Ledger:
 
     def deadline(self) -> int | None:
         """The moment of the next finding if nothing comes before, in microseconds."""
-        return self._watch.deadline()
+        return self._watch.due
 
     def effect(self, effect: Effect) -> None:
         """Have the host do something when the call returns."""
@@ -133,7 +133,7 @@ class Ledger:
         sweep = Sweep(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.post.let_go()
         self.diverted = {event for event in self.diverted if event in self.post}
-        self._watch.let_go()
+        self._watch.forget()
         try:
             self._sink.let_go(sweep)
         except Exception as error:  # who keeps what it could forget stops no team

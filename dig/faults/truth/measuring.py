@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from dig.detectors.patterns import ERRORS
 from dig.graph.records import End
 from dig.tasks.simulated.parts import Range, merged
 
@@ -21,9 +22,6 @@ from .pieces import is_missing, own_cuts, part_name, pieces, solved_us
 
 DIGITS = 6
 """Numbers are rounded to so many digits after the point, before anything is done with them."""
-
-ERRORS = ("ET", "MC", "OE", "DL")
-"""The patterns that are errors."""
 
 
 class Measured(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.describe import healed, incident, seconds, tag, told
+from dig.detectors.describe import finding_text, healing_text, incident_text, seconds, tag
 from dig.graph.history import History
 from dig.graph.records import (
     FATES,
@@ -69,12 +69,12 @@ class _Teller:
             case Leave():
                 return {"agent": record.agent, "says": f"lost with {name(record.agent)}, who left"}
             case FindingRow():
-                return {"says": f"{tag(record)}: {told(record)}"}
+                return {"says": f"{tag(record)}: {finding_text(record)}"}
             case HealRow():
                 note = f": {record.note}" if record.note else ""
-                return {"action": record.action, "says": f"healing {healed(record)}{note}"}
+                return {"action": record.action, "says": f"healing {healing_text(record)}{note}"}
             case IncidentRow():
-                return {"says": incident(record)}
+                return {"says": incident_text(record)}
         return None
 
     def _emitted(self, record: Emit) -> str:

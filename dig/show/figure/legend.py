@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dig._util.text import one_line
+from dig.detectors.patterns import BY_NAME
 
 from . import palette
 from .graph_panel import badge
@@ -45,12 +46,15 @@ def _entries(used: Collection[str]) -> Iterator[tuple[str, str, float]]:
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
     known = (*turns, *events, *links, ("healing", "healing", 8.0))
     yield from (entry for entry in known if entry[0] in used)
-    patterns = palette.PATTERNS
     raised = [kind.removeprefix(palette.FINDING) for kind in used if _is_finding(kind)]
-    known_first = [*(one for one in patterns if one in raised), *sorted({*raised} - {*patterns})]
+    known_first = [*(one for one in BY_NAME if one in raised), *sorted({*raised} - {*BY_NAME})]
     for pattern in known_first:
         width = text_width(one_line(pattern, 12), 9, bold=True) + 7
-        yield palette.FINDING + pattern, patterns.get(pattern, "finding"), width
+        yield (
+            palette.FINDING + pattern,
+            BY_NAME[pattern].title if pattern in BY_NAME else "finding",
+            width,
+        )
 
 
 def _is_finding(kind: str) -> bool:
