@@ -592,7 +592,7 @@ MUTANTS = [
     ),
     Mutant(
         "retention-still-known", "graph/retention.py",
-        "        state.history.flags[n] |= LET_GO", "        pass",
+        "        state.history.flags[n] |= EVICTED", "        pass",
         "what a session has let go of can be named for as long as it is shown",
     ),
     Mutant(

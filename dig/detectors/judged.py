@@ -20,7 +20,7 @@ from typing import Any
 from dig._util.text import safe_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NOTICE, Emit, Record
-from dig.graph.state import Event
+from dig.graph.state import EventState
 
 from .finding import Finding
 from .interventions import Create, Inject, Intervention, Refuse, Reroute
@@ -134,7 +134,7 @@ def _unmovable(graph: InteractionGraph, name: str) -> Refuse | None:
     """Why nobody can be shown an event any more; ``None`` if somebody can."""
     if graph.history.event(name) is None:
         return Refuse(f"there is no event {name!r}")
-    event: Event = graph.event(name)
+    event: EventState = graph.event(name)
     is_lost = event.cause is not None and not event.consumed
     if event.copies or event.flight or is_lost:
         return None

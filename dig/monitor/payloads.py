@@ -10,7 +10,7 @@ from typing import Any
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import Event
+from dig.graph.state import EventState
 
 from .messages import Output, Pending
 
@@ -77,7 +77,7 @@ class Postbox:
             if not event.copies and not event.flight and self._is_used_up(event):
                 self._mail.pop(event.id, None)
 
-    def _is_used_up(self, event: Event) -> bool:
+    def _is_used_up(self, event: EventState) -> bool:
         if event.final:
             graph = self._graph
             return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)

@@ -16,7 +16,7 @@ from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Rerout
 from dig.detectors.notes import described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
-from dig.graph.coverage import answer, uncovered
+from dig.graph.coverage import provenance, uncovered
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, Record
 from dig.graph.state import by_number
@@ -47,7 +47,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
     """The open and the uncovered work that counts against a final event."""
     if not (graph.run.session or graph.run.limits.coverage):
         return [event.id for event in graph.open_events()], []
-    behind = answer(graph, n)
+    behind = provenance(graph, n)
     if graph.run.session:
         asked = graph.problems.asked(behind)
         if not asked:

@@ -18,10 +18,10 @@ from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import CHANGING, Join, Limits, Record, micros
-from dig.graph.state import Mark, Problem
+from dig.graph.state import Problem, ProblemMark
 
 
-class _Interval(Mark):
+class _Interval(ProblemMark):
     """The interval of one problem."""
 
     __slots__ = ("alarm", "due", "is_raised", "start")

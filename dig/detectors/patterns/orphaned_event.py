@@ -17,7 +17,7 @@ from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, End, Expire, Leave, Record, Redirect, micros
-from dig.graph.state import Event, by_number
+from dig.graph.state import EventState, by_number
 
 LOST = {
     "no_recipient": "it was sent to nobody who was there",
@@ -40,7 +40,7 @@ class OrphanedEvent(Detector):
         self._due: dict[str, int] = {}  # orphan -> when it is raised; gone once it was
         # The window is the same for all, so that what is orphaned first comes due first. An
         # entry whose time is not that of `_due` is of an interval that was broken.
-        self._queue: deque[tuple[int, Event]] = deque()
+        self._queue: deque[tuple[int, EventState]] = deque()
         self._raised: set[str] = set()
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
@@ -67,7 +67,7 @@ class OrphanedEvent(Detector):
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
         """Raise OE for the events that have been orphaned long enough at `us`."""
-        ready: list[Event] = []
+        ready: list[EventState] = []
         while self._next() == us:
             event = self._queue.popleft()[1]
             del self._due[event.id]

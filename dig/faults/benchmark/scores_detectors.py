@@ -37,7 +37,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class PatternScore:
     """How well one pattern is detected.
 
     Attributes:
@@ -88,10 +88,10 @@ class DetectorScores:
         others = {pattern for one in self.seen for pattern in one.delays} - {*NAMES}
         return [*NAMES, *sorted(others)]
 
-    def pattern(self, name: str) -> Pattern:
+    def pattern(self, name: str) -> PatternScore:
         """How well a pattern is detected."""
         wanted = [one for one in self.seen if name in one.should]
-        return Pattern(
+        return PatternScore(
             name,
             tuple(name in one.delays for one in wanted),
             tuple(name in one.should | one.may for one in self.seen if name in one.delays),

@@ -24,7 +24,7 @@ from dig.graph.records import (
     Record,
     Start,
 )
-from dig.graph.state import Event
+from dig.graph.state import EventState
 from dig.monitor.sinks import Sweep
 
 from .activations import MOST_LISTED, Activations
@@ -103,7 +103,7 @@ class Mapping:
             "dig.open_activations": len(self._graph.activations),
         }
 
-    def _is_used_up(self, event: Event) -> bool:
+    def _is_used_up(self, event: EventState) -> bool:
         """Whether an event cannot come back: orphaned work can, and an answer without verdict."""
         if event.final and not event.consumed:
             return self._graph.is_accepted(event.id) or self._graph.is_bounced(event.id)
