@@ -23,6 +23,8 @@ Each message says what is wrong, where, and, if it can be told, what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -139,3 +141,12 @@ class RefusedError(DigError):
 
 class SettingsError(DigError):
     """A setting, an option or a team makes no sense."""
+
+
+@contextmanager
+def file_errors(path: Path, done: str) -> Iterator[None]:
+    """Raise an OSError of the block as a SettingsError: `PATH cannot be DONE: why`."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be {done}: {error.strerror or error}") from None

@@ -33,11 +33,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 TOGETHER = {
     "tests/browser/": "browser",
-    "tests/cli/test_benching.py": "small set",
+    "tests/cli/test_bench.py": "small set",
     "tests/faults/test_attributors.py": "small set",
     "tests/faults/test_audit.py": "audit",
     "tests/faults/test_benchmark_page.py": "small set",
-    "tests/faults/test_making.py": "small set",
+    "tests/faults/test_generate.py": "small set",
     "tests/faults/test_scores.py": "small set",
     "tests/test_soak.py": "soak",
     "tests/traces/otel/test_wire.py": "wire",

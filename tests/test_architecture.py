@@ -115,7 +115,7 @@ def test_imports_are_relative_exactly_inside_a_package() -> None:
         ("dig/graph/graph.py", "from dig.errors import RuleError", True),
         ("dig/__init__.py", "from .errors import DigError", True),
         ("dig/__init__.py", "from dig.monitor.monitor import Monitor", True),
-        ("dig/cli/running.py", "from dig.runtime.bus import Bus", True),
+        ("dig/cli/run.py", "from dig.runtime.bus import Bus", True),
         ("dig/runtime/bus.py", "from dig import Monitor", True),
         ("dig/runtime/bus.py", "from .agents import Agent", True),
         ("dig/runtime/bus.py", "from dig.runtime.agents import Agent", False),

@@ -1,10 +1,6 @@
-"""The command `digmon`: thin, one function a command.
+"""The command `digmon`: thin, one file a command, called as the command is.
 
-- `app`: the application, and how errors end. `options`: what several commands take.
-- `running`: run. `looking`: check, graph. `recorded`: verify, replay, fork.
-- `comparing`: runs, show, diff. `drawing`: draw. `reporting`: report. `viewing`: view.
-- `interchange`: import, export. `settling`: thresholds. `faulting`: faults.
-- `experimenting`: experiment. `benching`: bench. `exporting`: `--otlp` of run.
+`app` is the application, and how errors end; `options` has what several commands take.
 
 Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
@@ -12,35 +8,15 @@ call or its input is wrong, 130 it was interrupted.
 
 from __future__ import annotations
 
-from . import (
-    benching,
-    comparing,
-    drawing,
-    experimenting,
-    faulting,
-    interchange,
-    looking,
-    recorded,
-    reporting,
-    running,
-    settling,
-    viewing,
-)
+# The order of these imports is the order of the commands in `digmon --help`.
+# isort: off
+from . import runs, show, diff, draw, experiment, faults, import_, export, check, graph, report
+from . import view, run, verify, replay, fork, thresholds, bench
+
+# isort: on
 from .app import app, main
 
 __all__ = [
-    "app",
-    "benching",
-    "comparing",
-    "drawing",
-    "experimenting",
-    "faulting",
-    "interchange",
-    "looking",
-    "main",
-    "recorded",
-    "reporting",
-    "running",
-    "settling",
-    "viewing",
-]
+    "app", "bench", "check", "diff", "draw", "experiment", "export", "faults", "fork", "graph",
+    "import_", "main", "replay", "report", "run", "runs", "show", "thresholds", "verify", "view",
+]  # fmt: skip

@@ -1,11 +1,14 @@
-"""The application `digmon`, to which each file of this folder adds its commands."""
+"""The application `digmon`, to which each file adds its command, and its words on stderr."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -56,3 +59,77 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+def warn(what: object) -> None:
+    """Print a line for the user on standard error."""
+    print(f"digmon: {safe_text(what)}", file=sys.stderr)
+
+
+def print_result(
+    as_json: bool, data: Callable[[], Any], lines: Callable[[], Iterable[str]]
+) -> None:
+    """Print a result in one of its two forms; the other one is not made.
+
+    Args:
+        as_json: Whether it is printed for a program.
+        data: Makes plain JSON of it.
+        lines: Makes lines for a person of it.
+    """
+    for line in [json.dumps(data())] if as_json else lines():
+        print(line)
+
+
+Tell = Callable[[str, int, int], None]
+"""Takes what is being done, how many of it are done, and how many there are."""
+
+
+@contextmanager
+def progress_shown(if_interrupted: str = "interrupted") -> Iterator[Tell]:
+    """Show how far long work is: a bar a sort of thing on a terminal, else a line a tenth.
+
+    Ctrl-C ends the command with this sentence.
+    """
+    try:
+        with _bars() if sys.stderr.isatty() else nullcontext(_by_lines()) as tell:
+            yield tell
+    except KeyboardInterrupt:
+        warn(if_interrupted)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _bars() -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    text = TextColumn("{task.description}")
+    columns = (BarColumn(), MofNCompleteColumn(), text, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=None)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield tell
+
+
+def _by_lines() -> Tell:
+    told: dict[str, int] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        tenths = 10 * done // total if total else -1
+        if tenths > told.get(what, -1):
+            told[what] = tenths
+            print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+
+    return tell

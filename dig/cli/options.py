@@ -1,19 +1,29 @@
-"""Options and arguments that several commands take."""
+"""Options and arguments that several commands take, alone and in groups."""
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from dig._util.text import safe_text
-from dig.errors import JournalError
+from dig.errors import JournalError, SettingsError
+
+from .app import warn
 
 if TYPE_CHECKING:
+    from dig.tasks.run.team_run import TeamRun
+    from dig.traces.journal.journal import Keeping
     from dig.traces.journal.recovery import SetAside
+
+T = TypeVar("T")
 
 Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
@@ -41,6 +51,11 @@ Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
 ]
+Jobs = Annotated[int | None, typer.Option(min=1, help="How many processes work at once.")]
+Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
+PerAgent = Annotated[
+    bool, typer.Option("--service-per-agent", help="Make each agent a service, with a colour.")
+]
 
 
 def further(named: Sequence[str] | None) -> tuple[str, ...]:
@@ -53,11 +68,6 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
     if named and "" not in sys.path:
         sys.path.insert(0, "")
     return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
-
-
-def warn(what: object) -> None:
-    """Say something beside what was asked for."""
-    print(f"digmon: {safe_text(what)}", file=sys.stderr)
 
 
 def recovered(file: Path, salvage: bool) -> SetAside | None:
@@ -74,3 +84,247 @@ def recovered(file: Path, salvage: bool) -> SetAside | None:
     if aside is not None:
         warn(aside)
     return aside
+
+
+# --- groups of options ---
+
+
+def grouped(command: Callable[..., T]) -> Callable[..., T]:
+    """Turn each parameter of a command that is a dataclass into the options that are its fields.
+
+    A field is annotated as a parameter of a command is, with its default beside it.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        group = groups.get(parameter.name)
+        if group is None:
+            parameters.append(_parameter(parameter.name, hints, parameter.default))
+        else:
+            inner = get_type_hints(group, include_extras=True)
+            parameters += [_parameter(one.name, inner, one.default) for one in fields(group)]
+
+    @wraps(command)
+    def run(**given: Any) -> T:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        return command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name]
+    )
+
+
+Method = StrEnum("Method", ["mas", "judge", "dig"])
+"""What is done about failures."""
+
+Recipients = StrEnum("Recipients", ["one", "all"])
+"""The agents that get the problem."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """A team, the data of its problem, and what is done about failures."""
+
+    team: Annotated[
+        str | None, typer.Option(help="The team: `module:team`; else simulated agents.")
+    ] = None
+    agents: Annotated[int, typer.Option(min=1, help="How many agents there are.")] = 6
+    size: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000_000, help="How many numbers, or posts, there are."),
+    ] = None
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the newsgroups, else DIG_NEWSGROUPS.")
+    ] = None
+    to: Annotated[Recipients, typer.Option(help="The problem's recipients.")] = Recipients.one
+    seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 1
+    method: Annotated[
+        Method,
+        typer.Option(help="mas: only find failures. judge: a judge reads along. dig: heal them."),
+    ] = Method.dig
+    judge: Judge = None
+    limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0
+    given: Given = None
+    config: Config = None
+    detector: Further = None
+
+    def of_task(self, task: str, asked: dict[str, Any]) -> TeamRun:
+        """The run of a task.
+
+        Args:
+            task: The task's name.
+            asked: What `ModelOptions.of_run` returns.
+
+        Raises:
+            SettingsError: An option is wrong; the message names it.
+        """
+        from dig.detectors.thresholds import Thresholds
+        from dig.tasks.judge.judge import Judging
+        from dig.tasks.run.arrange import make_run
+
+        if asked and self.team is not None:
+            raise SettingsError("--team and --model both say who works on it; leave one out")
+        return make_run(
+            task,
+            Thresholds.load(self.given or (), self.config),
+            size=self.size,
+            data=str(self.data) if self.data else None,
+            agents=self.agents,
+            seed=self.seed,
+            method=self.method.value,
+            limit_s=self.limit,
+            detectors=further(self.detector),
+            to=self.to.value,
+            judging=Judging.of(self.judge or ()),
+            **(asked or {"agents_are": self.team}),
+        )
+
+
+@dataclass(frozen=True)
+class ClockOptions:
+    """The speed of the clock."""
+
+    speed: Annotated[
+        float, typer.Option(help="How many times faster than real time its clock goes.")
+    ] = 1.0
+    virtual: Annotated[
+        bool, typer.Option("--virtual", help="Run in virtual time: the same seed, the same bytes.")
+    ] = False
+
+    @property
+    def rate(self) -> float | None:
+        """The clock's speed; ``None``: the run is in virtual time.
+
+        Raises:
+            SettingsError: The speed is out of range.
+        """
+        if not 0 < self.speed <= 1000:
+            raise SettingsError(
+                f"--speed must be greater than 0 and at most 1000, got {self.speed:g}"
+            )
+        return None if self.virtual else self.speed
+
+
+Level = StrEnum("Level", {"process": "process", "effects": "effects", "power": "power"})
+"""A level of durability."""
+
+DiskFull = StrEnum("DiskFull", {"stop": "stop", "continue_": "continue"})
+"""What happens when a record does not fit on the disk."""
+
+
+@dataclass(frozen=True)
+class StorageOptions:
+    """Where a run's directory is made, and what its journal promises."""
+
+    runs: Runs = Path("runs")
+    durability: Annotated[
+        Level, typer.Option(help="What survives more than a crash of this process.")
+    ] = Level.process
+    disk_full: Annotated[
+        DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
+    ] = DiskFull.stop
+    segment_size: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How large the trace's file becomes before a next one is begun: 64MiB; 0: never.",
+        ),
+    ] = "256MiB"
+
+    def keeping(self) -> Keeping:
+        """The settings of the run's journal.
+
+        Raises:
+            SettingsError: The segment size is not a size.
+        """
+        from dig.traces.journal.journal import Keeping
+
+        return Keeping(self.durability.value, self.disk_full.value, _bytes(self.segment_size))
+
+
+def _bytes(size: str) -> int | None:
+    """A size in bytes; ``None``: there is no limit."""
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(size)) or None
+    except ValidationError:
+        raise SettingsError(
+            f"--segment-size must be a size such as 64MiB, 1GiB or 0, got {size!r}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The language model that decides for the agents: its name, server and budget."""
+
+    model: Annotated[
+        str | None, typer.Option(help="The language model that decides for the agents.")
+    ] = None
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="An OpenAI-compatible server, such as http://localhost:8000/v1."),
+    ] = None
+    api_key_env: Annotated[
+        str | None, typer.Option(help="The environment variable that has the server's key.")
+    ] = None
+    temperature: Annotated[float | None, typer.Option(help="Sent to the model, if given.")] = None
+    request_timeout: Annotated[
+        float | None, typer.Option(help="Seconds that one request to the model may take.")
+    ] = None
+    concurrency: Annotated[
+        int | None, typer.Option(help="How many requests may be under way at once.")
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after so many tokens, sent and received: the run, or the whole experiment."
+        ),
+    ] = None
+    max_usd: Annotated[
+        float | None,
+        typer.Option(help="Stop after so many US dollars: the run, or the whole experiment."),
+    ] = None
+    price_in: Annotated[
+        float | None, typer.Option(help="US dollars for a million tokens sent.")
+    ] = None
+    price_out: Annotated[
+        float | None, typer.Option(help="US dollars for a million tokens received.")
+    ] = None
+
+    def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
+        """`agents_are` and `options` of a run; an empty dict if no model is named.
+
+        Raises:
+            SettingsError: The options contradict each other, or the server's key is missing.
+        """
+        from dig.runtime.llm import ModelSettings
+
+        named = {_NAMES.get(name, name): value for name, value in vars(self).items()}
+        given = {name: value for name, value in named.items() if value is not None}
+        if self.model is None:
+            if given:
+                option = next(iter(given)).replace("_", "-")
+                raise SettingsError(f"--{option} is about a language model; name it with --model")
+            return {}
+        if virtual:
+            raise SettingsError("a language model takes real time to decide; leave --virtual out")
+        if speed != 1:
+            raise SettingsError("a language model thinks at its own speed; leave --speed out")
+        if "base_url" not in given and os.environ.get(BASE_URL):
+            given["base_url"] = os.environ[BASE_URL]
+        model = given.pop("model")
+        ModelSettings(model, **given).key()
+        return {"agents_are": f"model {model}", "options": given}
+
+
+BASE_URL = "OPENAI_BASE_URL"
+_NAMES = {"request_timeout": "timeout_s"}

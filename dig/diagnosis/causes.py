@@ -1,6 +1,6 @@
-"""The graph of what a fault brought about: nodes in states, verified steps between them, alarms.
+"""The causal graph of a failure: nodes in states, verified steps between them, alarms.
 
-What each state, rule and test means is in docs/faults-verification.md.
+docs/faults-verification.md says what each state, rule and test means.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
 TASK = "task"
 """The component of the parts of the task."""
 OUTCOME = "outcome"
-"""The component of what a run came to: its answer, its end, and the errors that were found."""
+"""The component of a run's answer, its end, and the errors that were found."""
 COMPONENT = "component"
 """The type, and the state, of the nodes of a projection."""
 
@@ -33,7 +33,7 @@ class Node:
         type: What it is.
         name: Which one: an agent's name, an id of the trace, a range of elements `2000-3000`, the
             record of a finding, or empty for the outcome.
-        component: Whose it is: an agent's name, `task` or `outcome`.
+        component: The component it belongs to: an agent's name, `task` or `outcome`.
         state: One of the vocabulary of its type.
         onset_t: The record at which the state is first visible in the faulted run.
         onset_s: That moment, in seconds since the run began.
@@ -78,7 +78,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class RootCause:
+class Cause:
     """Where a failure began: a component, and the kind of its fault."""
 
     component: str
@@ -93,19 +93,19 @@ class CausalGraph:
         nodes: In order of their onset.
         edges: Between ids of nodes, in the order of these.
         root_causes: What was injected.
-        alarms: The ids of the nodes at which somebody would notice the failure.
+        alarms: The ids of the nodes at which the failure is visible.
     """
 
     nodes: tuple[Node, ...] = ()
     edges: tuple[Edge, ...] = ()
-    root_causes: tuple[RootCause, ...] = ()
+    root_causes: tuple[Cause, ...] = ()
     alarms: tuple[str, ...] = ()
 
     def node(self, name: str) -> Node:
         """The node with this id.
 
         Raises:
-            KeyError: There is none.
+            KeyError: There is no such node.
         """
         for node in self.nodes:
             if node.id == name:
@@ -126,12 +126,12 @@ class CausalGraph:
         """The graph that `to_json` made this of.
 
         Raises:
-            RecordError: It is none; the message says where.
+            RecordError: It is not a causal graph; the message names the place.
         """
         graph = cls(
             tuple(_all(Node, body, "nodes")),
             tuple(_all(Edge, body, "edges")),
-            tuple(_all(RootCause, body, "root_causes")),
+            tuple(_all(Cause, body, "root_causes")),
             tuple(map(str, _list(body, "alarms"))),
         )
         known = {node.id for node in graph.nodes}
@@ -142,7 +142,7 @@ class CausalGraph:
         return graph
 
     def project(self) -> CausalGraph:
-        """The same over components: agents, `task` and `outcome`; steps within one fall away."""
+        """The graph over components: agents, `task` and `outcome`, without steps within one."""
         at: dict[str, Node] = {}
         for node in self.nodes:  # in order of onset
             at.setdefault(node.component, node)
@@ -172,9 +172,9 @@ def _as_component(node: Node) -> Node:
     )
 
 
-_T = TypeVar("_T", Node, Edge, RootCause)
+_T = TypeVar("_T", Node, Edge, Cause)
 _ADAPTERS: Mapping[type, TypeAdapter[Any]] = {
-    kind: TypeAdapter(kind) for kind in (Node, Edge, RootCause)
+    kind: TypeAdapter(kind) for kind in (Node, Edge, Cause)
 }
 
 

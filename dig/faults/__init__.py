@@ -1,14 +1,14 @@
-"""Known causes: faults that are injected into runs, and what they lead to.
+"""Known causes: faults that are injected into runs, and their consequences.
 
-- `inject`: what a fault is, the catalogue of kinds, and how they are put into a run.
-- `truth`: what a fault led to, step by step: the run is compared with its twin without the fault.
-- `benchmark`: sets of runs with known causes, and what answers, detectors and healing are worth.
+- `inject`: faults, the catalogue of their kinds, and how they are put into a run.
+- `truth`: the consequences of a fault, step by step, by comparing a run with its fault-free twin.
+- `benchmark`: sets of runs with known causes; scores of answers, detectors and healing.
 """
 
 from .inject.catalogue import KINDS
 from .inject.fault import Fault
+from .inject.faulty_team import Injected
 from .inject.game_day import GameDay, around
-from .inject.injecting import Injected
-from .inject.playing import Played, play
+from .inject.run_pair import Played, play
 
 __all__ = ["KINDS", "Fault", "GameDay", "Injected", "Played", "around", "play"]

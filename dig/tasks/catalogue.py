@@ -1,6 +1,6 @@
 """The tasks that can be named: ours, those of installed packages, and a user's own.
 
-A package makes a task known by an entry point of the group `dig.tasks`; anybody else names it as
+A package registers a task by an entry point of the group `dig.tasks`; any other is named
 `module:object`. Either is a `TaskKind`, or a function or class that makes a `Task`, from those of
 `size`, `seed` and `data` that it takes as keywords; or, for short, a pair of a team (a mapping
 from names to agents) and the problem's payload.
@@ -20,20 +20,20 @@ from dig.runtime.agents import Policy, Tool
 
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
-from .named import call, load
 from .newsgroups import TASK as NEWSGROUPS
 from .newsgroups import Newsgroups, data_from_environment
 from .simulated.agent import SimulatedAgent
 from .simulated.classifying import Posts
 from .simulated.profile import Profile
 from .task import Score, Task
+from .user_objects import call, load
 
 TASKS_GROUP = "dig.tasks"
 
 
 @dataclass(frozen=True)
 class TaskKind:
-    """How tasks of one name are made.
+    """Makes the tasks of one name.
 
     Attributes:
         make: Makes one from `(size, seed, data)`; `data` is a path, or ``None``.
@@ -50,7 +50,7 @@ class TaskKind:
 
 @dataclass(frozen=True)
 class TeamTask:
-    """A user's own team with its problem; nobody can tell how good an answer is.
+    """A user's own team with its problem; its answers are not scored.
 
     Attributes:
         name: How the user named it.
@@ -73,12 +73,12 @@ class TeamTask:
         return {}
 
     def score(self, answer: object) -> Score | None:
-        """Nobody can tell."""
+        """None: such an answer is not scored."""
         return None
 
 
 def kind(name: str) -> TaskKind:
-    """How tasks of this name are made.
+    """The kind of tasks with a name.
 
     Args:
         name: One of `TASKS`, of an entry point, or `module:object`.
@@ -141,4 +141,4 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
         NEWSGROUPS: TaskKind(Newsgroups, _sorter, size=60, data=data_from_environment),
     }
 )
-"""Our own, by name."""
+"""The tasks of this package, by name."""

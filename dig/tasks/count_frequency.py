@@ -49,7 +49,9 @@ class CountFrequency(FrequencyTask):
             SettingsError: `size` or `most_per_message` is too small.
         """
         if size < 2:
-            raise SettingsError(f"an array of {size} elements cannot be split; make it 2 or more")
+            raise SettingsError(
+                f"size must be at least 2, so that the array can be split, got {size}"
+            )
         array = _array(size, seed)
         super().__init__(array, Counter(array), most_per_message)
 

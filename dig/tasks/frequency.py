@@ -1,6 +1,6 @@
-"""What CountFrequency and Newsgroups have in common: how often does each value occur?
+"""The base of CountFrequency and Newsgroups: how often does each value occur?
 
-Nobody is shown all the data. A problem names a *part* of them, `[start, stop]` with the first
+No agent sees all the data. A problem names a *part* of them, `[start, stop]` with the first
 element at 0 and `stop` not included, and tools turn a part into smaller parts or, if it is short
 enough for one message, into its elements. Only `FrequencyTask.score` knows the true counts.
 """
@@ -60,7 +60,7 @@ class FrequencyTask:
         """
         if most_per_message < 1:
             raise SettingsError(
-                f"a message cannot carry {most_per_message} {self.unit} at most; try 1 or more"
+                f"most_per_message must be at least 1 of the {self.unit}, got {most_per_message}"
             )
         self.size = len(elements)
         self.most_per_message = min(most_per_message, (self.size + 1) // 2)
@@ -83,7 +83,7 @@ class FrequencyTask:
         return Output(payload, to, "problem")
 
     def tools(self) -> Mapping[str, Tool]:
-        """What agents may call: `size`, `split` and `raw_data`.
+        """The tools of the agents: `size`, `split` and `raw_data`.
 
         They hold the data and nothing else of this object, so that no path leads from what an
         agent is given to the scorer.

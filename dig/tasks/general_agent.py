@@ -1,9 +1,9 @@
-"""What a language model is told when it decides for a general agent: one text for all agents.
+"""The prompt of a language model that decides for a general agent: one text for all agents.
 
-Nobody has a role. An agent is told what the team is for, who is in it, what lies in front of it
-with the system's notes, and what it may do. What comes from outside stands in one JSON document,
-apart from our instructions: payloads as strings within it, so that nothing in them can pass for a
-note, an event, or a word of ours.
+No agent has a role. The prompt has the team's goal and members, the agent's pending events with
+the system's notes, and the possible decisions. Everything from outside stands in one JSON document,
+apart from the instructions: payloads are strings within it, so that no payload can pass for a
+note, an event, or an instruction.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ text. Usually one of these five is right:
 
 @dataclass(frozen=True)
 class GeneralBrief:
-    """Tells a model what lies in front of a general agent.
+    """Makes the prompt for an activation of a general agent.
 
     Attributes:
-        goal: What the team is to achieve; ``None``: the problem says it.
+        goal: The team's goal; ``None``: the problem names it.
     """
 
     goal: str | None = None
 
     def __call__(self, view: View) -> Messages:
-        """Our instructions, then the situation of the agent."""
+        """The instructions, then the situation of the agent."""
         return [
             {"role": "system", "content": INSTRUCTIONS},
             {"role": "user", "content": encoded(self._situation(view), indent=1)},

@@ -33,7 +33,7 @@ _NAMES_GROUPS = re.compile(r"^[^\w\n]*(newsgroups|followup-to|xref|path)[^\w\n]*
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post, and where it was sent to.
+    """A post, and the newsgroup that it was sent to.
 
     Attributes:
         group: The newsgroup: the true topic.
@@ -44,7 +44,7 @@ class Post:
     source: Path | str
 
     def text(self) -> str:
-        """What it says, without headers.
+        """Its body, without headers.
 
         Raises:
             SettingsError: Its file cannot be read.
@@ -118,7 +118,7 @@ def without_headers(post: str) -> str:
 
 @lru_cache(maxsize=1)
 def our_own() -> tuple[Post, ...]:
-    """The posts that we wrote ourselves, ten for each topic."""
+    """The posts of this package, ten for each topic."""
     return tuple(
         Post(group, line) for group, lines in sections("posts.txt").items() for line in lines
     )

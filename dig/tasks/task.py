@@ -1,4 +1,4 @@
-"""What a task is: a problem for a team, tools to look at its data, and a scorer."""
+"""Tasks: a problem for a team, tools to look at its data, and a scorer."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ class Task(Protocol):
         ...
 
     def score(self, answer: object) -> Score | None:
-        """How good an answer is; ``None``, if nobody can tell."""
+        """The score of an answer; ``None``, if the task does not score."""
         ...

@@ -19,6 +19,7 @@ from .ag2_watch import Watched
 from .framework_cases import Case, Wrap
 from .harness import Scenario
 from .test_ag2_healing import ask_and_wait, early_team, is_told, twice_asked
+from .test_ag2_waiting import ASKS, directly, hooked
 
 PLAIN = ["between_agents", "delegating", "failing"]
 
@@ -176,6 +177,7 @@ CASES = [
     Case(passed_on(), behind(Passing())),
     Case(twice_asked()),
     Case(early_team()),
+    Case(hooked(directly, ASKS[0])),
     Case(asking_beside(), behind(SendingBack(8)), lost=("turn.emit", 1)),
     Case(silent),
 ]

@@ -19,6 +19,7 @@ from .ag2_classic_teams import ask, ask_now, scenario, shown
 from .framework_cases import Case, Wrap
 from .harness import Scenario
 from .test_ag2_classic_healing import in_background, ping_pong, twice, two_at_once
+from .test_ag2_classic_waiting import feedback
 from .test_gates import Keeper
 
 PLAIN = [
@@ -74,6 +75,7 @@ CASES = [
     Case(scenario(ping_pong, in_group)),
     Case(scenario(partial(two_at_once, told="Half of it"), in_group, "two_at_once")),
     Case(scenario(twice)),
+    Case(scenario(feedback)),
     Case(scenario(partial(in_background, told="Half TERMINATE"), ask, "in_background")),
     Case(scenario(chat), behind("One", "Three TERMINATE")),
     Case(scenario(chat, ask_briefly), behind("One", after_s=5.0)),

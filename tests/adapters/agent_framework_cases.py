@@ -18,7 +18,8 @@ from .agent_framework_teams import Parts, chain, ends, fan, half_join, passes_on
 from .framework_cases import Case
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
-from .test_agent_framework_healing import half_an_answer, ping_pong, silent_branch, twice
+from .test_agent_framework_healing import half_an_answer, ping_pong, short, silent_branch, twice
+from .test_agent_framework_waiting import lost_and_asking
 from .test_gates import Keeper
 
 PLAIN = [
@@ -113,6 +114,8 @@ CASES = [
     Case(team(ping_pong, last_text)),
     Case(team(silent_branch)),
     Case(team(half_an_answer)),
+    Case(team(short)),
+    Case(team(lost_and_asking)),
     Case(team(twice)),
     Case(team(same_again)),
     Case(team(asking_beside)),

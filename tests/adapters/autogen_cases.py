@@ -19,6 +19,7 @@ from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
 from .harness import Scenario
 from .test_autogen_healing import ask_two, early, early_once, ping_pong
+from .test_autogen_waiting import dropped_and_asking, go_on, stopped_graph, with_person
 from .test_gates import Keeper
 
 PLAIN = [
@@ -136,6 +137,9 @@ CASES = [
     *(Case(one, options=OUTSIDE) for one in RUNTIMES if one.name in PLAIN),
     Case(scenario(swarm), options={"handoff": lambda message: True}),
     Case(scenario(ping_pong)),
+    Case(scenario(stopped_graph, go_on)),
+    Case(scenario(dropped_and_asking)),
+    Case(scenario(with_person)),
     Case(scenario(early)),
     Case(scenario(early_once, ask_two)),
     Case(scenario(round_robin, ask_twice), behind(Usher())),

@@ -16,6 +16,7 @@ from .harness import Scenario, Script
 from .openai_agents_asked import SCENARIOS, alone, chain, going_round, tool_and_handoff
 from .openai_agents_teams import agent, ask, at_once, calls, says, scenario, stream
 from .test_openai_agents_healing import never_again, twice
+from .test_openai_agents_waiting import dropped as dropped_and_asking
 
 PLAIN = [
     "chain-ask", "chain-stream", "tool_and_handoff-ask", "raising-ask", "in_code-stream",
@@ -76,6 +77,7 @@ CASES = [
     Case(scenario(tool_and_handoff, at_once)),
     Case(scenario(unheard)),
     Case(scenario(never_again)),
+    Case(scenario(dropped_and_asking)),
     Case(scenario(going_round)),
     Case(scenario(going_round, stream)),
     Case(scenario(twice)),

@@ -205,18 +205,18 @@ def test_a_tool_that_is_only_called_like_a_handoff_is_none() -> None:
 
 
 def test_who_goes_on_after_an_answer_asks_anew() -> None:
+    """An agent that no person stands behind has its answer, and says something further."""
+
     def build(script: Script) -> Any:
-        class Human(ConversableAgent):  # type: ignore[misc]
-            said = iter(["And now?", "exit"])
-
-            def get_human_input(self, prompt: str, **more: Any) -> str:
-                return next(self.said)
-
-        user = Human("user", human_input_mode="TERMINATE", is_termination_msg=ends)
+        said = iter(["And now?", None])
+        user = ConversableAgent(
+            "user", human_input_mode="NEVER", is_termination_msg=ends, llm_config=False
+        )
+        user.register_reply([ConversableAgent, None], lambda *given, **more: (True, next(said)), 0)
         return team(user, agent(script, "ann", says("One TERMINATE"), says("Two TERMINATE")))
 
     watched = Watched()
-    asked = scenario(build, ask_now, "human")
+    asked = scenario(build, ask_now, "goes_on")
     assert play(asked, Wrapping(watched)) == play(asked)
     assert watched.session.statistics().requests == 2
     said = [one.payload for one in watched.records if isinstance(one, Emit)]

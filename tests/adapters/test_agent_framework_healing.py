@@ -20,7 +20,7 @@ from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
 from .agent_framework_asked import ask
-from .agent_framework_teams import Parts, agents, ends, half_join, put_out, send
+from .agent_framework_teams import Parts, agents, ends, half_join, passes_on, put_out, send
 from .agent_framework_watch import Watched
 from .harness import Scenario, Script, play
 
@@ -90,15 +90,50 @@ def test_et_what_was_streamed_stays_and_the_stream_goes_on() -> None:
     assert play(asked(half_an_answer, pieces), watched).returned == "['half', 'all', 'a part done']"
 
 
-def test_et_who_never_learns_is_asked_again_three_times_and_no_more() -> None:
-    def never(script: Script) -> Workflow:
-        p = Parts(script, ann=send("a part", "bbo"), bob=ends)
-        return p.build("ann").add_edge(p.ann, p.bob).build()
+def never(script: Script, most: int = 100) -> Workflow:
+    p = Parts(script, ann=send("a part", "bbo"), bob=ends)
+    return p.build("ann", max_iterations=most).add_edge(p.ann, p.bob).build()
 
+
+def test_et_who_never_learns_is_asked_again_twice_and_no_more() -> None:
+    """The limit of the base holds, and what is refused beyond it is written down."""
     watched = Watched("heal")
     outcome = play(asked(never), watched)
-    assert len(outcome.per_agent()["ann"]) == 4 * 2 and watched.healed().count("reroute") == 3
+    assert len(outcome.per_agent()["ann"]) == 3 * 2 and watched.healed().count("reroute") == 2
     assert "downgraded" in watched.incidents()
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize(("most", "turns"), [(2, 1), (3, 2), (4, 2), (6, 3)])
+def test_et_an_answer_that_goes_back_counts_against_the_iterations(most: int, turns: int) -> None:
+    """The framework's own `max_iterations` is for the run with all that healing adds to it."""
+    watched = Watched("heal")
+    outcome = play(asked(lambda script: never(script, most)), watched)
+    assert outcome.returned == play(asked(never)).returned
+    assert len(outcome.per_agent()["ann"]) == turns * 2
+    watched.must_be_sound()
+
+
+def short(script: Script) -> Workflow:
+    async def act(given: Any, number: int, ctx: Any) -> None:
+        if is_told():
+            await ctx.send_message("a part", "bob")
+        else:
+            await ctx.send_message("a part", "bbo")
+            await ctx.yield_output("half")
+
+    p = Parts(script, ann=act, bob=passes_on, cyd=ends)
+    built = p.build("ann", max_iterations=3).add_edge(p.ann, p.bob)
+    return built.add_edge(p.bob, p.cyd).build()
+
+
+@pytest.mark.parametrize("drive", [outputs, pieces])
+def test_et_if_the_iterations_end_after_an_answer_went_back_it_stands(drive: Any) -> None:
+    """Healing makes no run raise that would have had an answer."""
+
+    watched = Watched("heal")
+    assert play(asked(short, drive), watched).returned == "['half']"
+    assert watched.incidents() == ["bounce failed"]
     watched.must_be_sound()
 
 

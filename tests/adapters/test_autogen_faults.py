@@ -46,7 +46,7 @@ def options(name: str) -> dict[str, Any]:
     return {"outside": {"collector"}} if SCENARIO[name] in RUNTIMES else {}
 
 
-SITES = Sites(adapter, caller="turn", sender="turn")
+SITES = Sites(adapter, caller="turn", sender="turn", waiting="turn")
 FAULTS = Cases(SITES, adapter, Watched, CASES, most=6)
 
 

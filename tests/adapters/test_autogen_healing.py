@@ -12,6 +12,7 @@ pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat, Swarm
 
+from dig.adapters.base.bounces import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
@@ -93,6 +94,40 @@ def test_an_answer_that_comes_back_does_not_lift_the_limits_of_the_team() -> Non
     outcome = play(scenario(build), watched)
     assert watched.healed() == ["reroute", "inject"]  # it came back once, and not at the limit
     assert "Maximum number of messages 4 reached" in str(outcome.returned)
+    watched.must_be_sound()
+
+
+def test_an_answer_in_the_last_turn_of_a_chat_does_not_go_back() -> None:
+    """A bounce counts against `max_turns`, and leaves nothing behind for the next run."""
+
+    def build(script: Script) -> Any:
+        team = early(script)
+        team._max_turns = 2
+        return team
+
+    watched = Watched("heal")
+    bare = play(Scenario("twice", build, ask_two))
+    assert str(play(Scenario("twice", build, ask_two), watched).returned).count("All of it") == 0
+    assert str(bare.returned).count("Half of it") == 2
+    assert watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+def test_who_never_learns_is_asked_again_twice_and_no_more() -> None:
+    """The limit of the base: other work is lost with each answer, and the third one stands."""
+
+    def build(script: Script) -> Any:
+        def act(texts: list[str], number: int) -> Any:
+            return To("bob", "cyd") if number % 2 else f"Enough. {DONE}"
+
+        ann = assistant(script, "ann", act, handoffs=["bob", "cyd"])
+        others = agents(script, bob=lambda *given: To("ann"), cyd=lambda *given: DONE)
+        return Swarm([ann, *others], termination_condition=until(40))
+
+    watched = Watched("heal")
+    play(scenario(build), watched)
+    assert watched.healed().count("reroute") == MOST_BOUNCES
+    assert watched.incidents() == ["downgraded"]
     watched.must_be_sound()
 
 

@@ -169,6 +169,7 @@ async def by_hand(watching: Session) -> None:
         one.send("go", watching.reserve("bob"))
         one.receive()
         one.wait_for(0)
+        one.waits()
         one.emit("notice", "cyd")
         one.submit({"answer": object()} if one.seat else None)
     third = watching.request("!", "ann")

@@ -10,6 +10,7 @@ import pytest
 
 from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending, Reroute
 from dig.adapters import Mode, notes
+from dig.adapters.base.bounces import MOST_BOUNCES
 from dig.errors import SettingsError
 
 from .watching import Clock, Watched, watched
@@ -159,6 +160,41 @@ async def test_what_is_not_allowed_is_done_in_a_lesser_way_and_written_down() ->
     assert [(row["what"], row["detail"]["reason"]) for row in it.rows("incident")] == [
         ("downgraded", "bounce is not declared")
     ]
+
+
+async def ask_who_never_learns(team: Team) -> tuple[int, Watched]:
+    """Ask somebody who begins something new with each answer, and waits for nothing."""
+    calls: list[str] = []
+
+    async def boss(question: str) -> int:
+        calls.append(question)
+        tasks.start_soon(team["slow"], len(calls))
+        await anyio.sleep(0.1)
+        return len(calls)
+
+    async def slow(part: int) -> None:
+        await anyio.sleep(20)
+
+    team.update(boss=boss, slow=slow)
+    with watched(team, "heal", allow={"bounce"}, clock=anyio.current_time) as it:
+        async with anyio.create_task_group() as tasks:
+            answer: int = await team["boss"]("first?")
+            await team["boss"]("second?")
+        it.must_be_sound()
+    return answer, it
+
+
+async def test_answers_to_one_request_go_back_twice_and_no_more() -> None:
+    """The third early answer is handed over with a note; the trace says why it did not go back.
+
+    The next request has two of its own.
+    """
+    answer, it = await ask_who_never_learns({})
+    assert answer == 1 + MOST_BOUNCES == 3
+    assert [row["action"] for row in it.rows("heal")] == ["reroute", "reroute", "inject"] * 2
+    reason = "answers to this request have gone back 2 times already"
+    told = [row["detail"]["reason"] for row in it.rows("incident") if row["what"] == "downgraded"]
+    assert told == [reason, reason]
 
 
 async def test_an_answer_goes_back_to_nobody_but_its_submitter() -> None:

@@ -11,8 +11,10 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 
 
 from agents import Runner, SQLiteSession
+from agents.run import DEFAULT_MAX_TURNS
 
 import dig
+from dig.adapters.base.bounces import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
@@ -109,14 +111,61 @@ def test_et_where_a_server_keeps_the_conversation_no_answer_goes_back() -> None:
     assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
 
 
-async def in_two_turns(team: Any) -> Any:
-    return await ask(team, max_turns=2)
+def within(most: int | None) -> Any:
+    """Ask, and allow so many turns."""
+
+    async def drive(team: Any) -> Any:
+        return await ask(team, max_turns=most)
+
+    return drive
 
 
-def test_who_is_asked_again_has_one_turn_at_least() -> None:
+@pytest.mark.parametrize(("most", "goes_back"), [(2, False), (3, True), (None, True)])
+def test_an_answer_goes_back_only_while_the_run_has_turns_left(
+    most: int | None, goes_back: bool
+) -> None:
+    """What healing adds to a run counts against its `max_turns`."""
     watched = Watched("heal")
-    outcome = play(scenario(two_at_once, in_two_turns), watched)
-    assert "'answer': 'billed, and shipped'" in str(outcome.returned)
+    outcome = play(scenario(two_at_once, within(most), "within"), watched)
+    assert ("'answer': 'billed, and shipped'" in str(outcome.returned)) is goes_back
+    assert ("downgraded" in watched.incidents()) is not goes_back
+    assert watched.leaves_nothing_open()
+
+
+def test_an_answer_goes_back_within_the_turns_of_a_run_whose_caller_named_none() -> None:
+    """The SDK's own limit holds for a run with all that healing adds to it."""
+
+    def busy(script: Script) -> Any:
+        @tool()
+        async def work() -> str:
+            return "worked"
+
+        several = [calls("work")] * (DEFAULT_MAX_TURNS - 2)
+        both = calls("transfer_to_billing", "transfer_to_shipping")
+        billing = agent(script, "billing", *several, says("billed"), tools=[work])
+        handoffs = [billing, agent(script, "shipping", says("shipped"))]
+        return agent(script, "triage", both, handoffs=handoffs)
+
+    watched = Watched("heal")
+    outcome = play(scenario(busy), watched)
+    assert outcome.returned == play(scenario(busy)).returned
+    assert watched.healed() == ["inject"] and watched.incidents() == ["downgraded"]
+
+
+def test_an_agent_that_never_learns_is_asked_again_twice_and_no_more() -> None:
+    """The limit of the base: other work is lost with each answer, and the third one stands."""
+
+    def build(script: Script) -> Any:
+        both = calls("transfer_to_billing", "transfer_to_shipping")
+        triage = agent(script, "triage", *[both, says("done")] * 9)
+        billing = agent(script, "billing", hands("triage"), handoffs=[triage])
+        triage.handoffs = [billing, agent(script, "shipping", says("shipped"))]
+        return triage
+
+    watched = Watched("heal")
+    play(scenario(build, within(None), "never"), watched)
+    assert watched.healed().count("reroute") == MOST_BOUNCES
+    assert "downgraded" in watched.incidents()
 
 
 def in_background(script: Script) -> Any:

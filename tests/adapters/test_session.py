@@ -169,3 +169,16 @@ def test_a_wrapper_is_lost_once_a_step_has_failed_or_was_never_begun(is_closed: 
         it.session.close()
     assert teller.step(int, "1" if is_closed else "one", otherwise=0) == 0
     assert teller.is_lost and teller.only_looks
+
+
+def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
+    """The incident `waits` has the activation in progress; a turn that is over waits for nobody."""
+    it = session_of("ann")
+    turn = it.session.begin("ann", [it.session.request("?", "ann")])
+    turn.waits()
+    activation = turn.activation
+    turn.came_back(turn.submit("!"))
+    turn.waits()
+    told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
+    assert told == [{"activation": activation}]
+    it.must_be_sound()

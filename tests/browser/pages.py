@@ -65,7 +65,7 @@ def state(page: Page) -> State:
 
 def settled(page: Page, condition: str) -> State:
     """The state once something holds of it, `s` for short."""
-    page.wait_for_function(f"() => {{ const s = dig.graph.state; return {condition}; }}")
+    page.wait_for_function(f"() => {{ const s = dig.state; return {condition}; }}")
     return state(page)
 
 

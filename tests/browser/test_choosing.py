@@ -187,7 +187,7 @@ def test_filters_leave_out_what_one_does_not_want(
     page.locator(f'#filters input[data-group="{group}"][data-key="{key}"]').uncheck()
     found = drawn(page)
     assert [str(one) for one in found["hidden"][group]] == [key]
-    assert page.evaluate(f"({seen})(dig.graph.state)")
+    assert page.evaluate(f"({seen})(dig.state)")
     page.get_by_role("button", name="Show everything").click()
     after = drawn(page)
     assert (after["drawn"], after["lanes"]) == (before["drawn"], before["lanes"])

@@ -17,7 +17,7 @@ from random import Random
 
 from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.run_pair import Played, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import verify
 from dig.graph.records import Start

@@ -10,9 +10,9 @@ import anyio
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.injecting import Injected
+from dig.faults.inject.faulty_team import Injected
 from dig.faults.inject.injector import Touch
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow, Limits, Record
 from dig.monitor.messages import Output
 from dig.runtime.bus import Bus
@@ -78,7 +78,7 @@ def on_bus(run: TeamRun, faults: list[Fault], backend: str) -> Kept:
 
 async def _carried_out(bus: Bus, problem: Output, injected: Injected) -> None:
     async with bus.open(), anyio.create_task_group() as tasks:
-        tasks.start_soon(injected.keep, bus)
+        tasks.start_soon(injected.run_on, bus)
         bus.inject(problem)
         await bus.wait()
         tasks.cancel_scope.cancel()

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.benchmark.answers import Answer, Answers, RootCause, Step, read_answers, schema
+from dig.faults.benchmark.answers import (
+    Answer,
+    Answers,
+    CausalStep,
+    RootCause,
+    read_answers,
+    schema,
+)
 from dig.faults.inject.catalogue import KINDS
 
 ANSWERS = Answers(
@@ -17,7 +24,7 @@ ANSWERS = Answers(
     answers={
         "i0001": Answer(
             root_causes=(RootCause(component="agent-3", kind="drop", evidence=(4, 7)),),
-            propagation=(Step(source="agent-3", target="outcome", evidence=(9,)),),
+            propagation=(CausalStep(source="agent-3", target="outcome", evidence=(9,)),),
         ),
         "i0002": Answer(),
     },

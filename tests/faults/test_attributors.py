@@ -36,11 +36,11 @@ from dig.graph.records import (
     Start,
 )
 
-from .test_concerning import RUN
+from .test_components import RUN
 
 
 def found(*rows: FindingRow) -> list[Record]:
-    """The run of `test_concerning` with these findings instead of its own."""
+    """The run of `test_components` with these findings instead of its own."""
     return [*(one for one in RUN[:9]), *rows]
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.playing import play
+from dig.faults.inject.run_pair import play
 from dig.faults.truth.baseline import FEWEST, Baseline
-from dig.faults.truth.measuring import Measured
+from dig.faults.truth.measurements import Measured
 
 from .verified import baseline, configured, fault, fault_free
 

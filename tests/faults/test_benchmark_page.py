@@ -13,8 +13,7 @@ import pytest
 from dig.faults.benchmark.answers import Answers
 from dig.faults.benchmark.baselines import attribute_all
 from dig.faults.benchmark.instances import FaultSet
-from dig.faults.benchmark.scores_answers import score
-from dig.faults.benchmark.scoring import METRICS
+from dig.faults.benchmark.scores_answers import METRICS, score
 
 PATH = Path(__file__).parents[2] / "docs" / "faults-benchmark.md"
 pytestmark = pytest.mark.skipif(not PATH.exists(), reason="an installed package has no docs")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dig.diagnosis.causes import CausalGraph, Edge, Node, RootCause
+from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
 from dig.errors import RecordError
 
 
@@ -28,7 +28,7 @@ GRAPH = CausalGraph(
         Edge("event:e4:lost", "part:0-10:missing", "R2"),
         Edge("part:0-10:missing", "outcome:wrong", "R3"),
     ),
-    (RootCause("agent-3", "drop"),),
+    (Cause("agent-3", "drop"),),
     ("outcome:wrong",),
 )
 

@@ -135,7 +135,7 @@ def test_a_run_that_would_fill_the_memory_is_not_played(copy: FaultSet) -> None:
     """A label says how many agents there are; a number is quickly written."""
     label = the_one(copy).folder / "label.json"
     rewrite(label, lambda body: body["run"].update(agents=10**9))
-    with pytest.raises(SettingsError, match="there can be"):
+    with pytest.raises(SettingsError, match="agents must be at most"):
         score_healing(sealed(copy))
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.injecting import Injected
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.run_pair import Played, play
 from dig.graph.behaviour import same_behaviour
 from dig.graph.records import Deliver, Emit, End, Expire, Join, Leave, Start
 from dig.runtime import Bus, Decision, NewEvent, Setup, View

@@ -15,7 +15,7 @@ from dig.faults.inject import catalogue
 from dig.faults.inject.catalogue import KINDS, Kind
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.injector import COMMON, Parameter
-from dig.faults.inject.playing import play
+from dig.faults.inject.run_pair import play
 from dig.graph.records import Emit
 from tests.helpers import backends
 

@@ -9,7 +9,7 @@ import pytest
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow
 from dig.tasks.run.team_run import TeamRun
 

@@ -7,12 +7,11 @@ from statistics import fmean
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.benchmark.answers import Answer, Answers, RootCause, Step
-from dig.faults.benchmark.instances import Ending, FaultSet
-from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.answers import Answer, Answers, CausalStep, RootCause
+from dig.faults.benchmark.instances import FaultSet, RunEnding
+from dig.faults.benchmark.scores_answers import METRICS, score
 from dig.faults.benchmark.scores_detectors import NO_FAULT, DetectorScores, Seen, score_detectors
 from dig.faults.benchmark.scores_healing import COLUMNS, HealingScores, Pair, score_healing
-from dig.faults.benchmark.scoring import METRICS
 
 
 def perfect(known: FaultSet) -> Answers:
@@ -25,7 +24,9 @@ def perfect(known: FaultSet) -> Answers:
                 RootCause(component=cause.component, kind=cause.kind, evidence=every[-1:])
                 for cause in graph.root_causes
             ),
-            propagation=tuple(Step(source=edge.source, target=edge.target) for edge in graph.edges),
+            propagation=tuple(
+                CausalStep(source=edge.source, target=edge.target) for edge in graph.edges
+            ),
         )
     return Answers(by="somebody who knows", answers=answers)
 
@@ -150,10 +151,10 @@ def test_detectors_are_judged_by_runs_and_twins(small: FaultSet) -> None:
 # --- healing ---
 
 
-def ended(rmse: float | None, seconds: float = 10.0) -> Ending:
+def ended(rmse: float | None, seconds: float = 10.0) -> RunEnding:
     submitted = rmse is not None
     outcome = "submitted" if submitted else "stopped"
-    return Ending(outcome=outcome, valid=submitted, rmse=rmse, seconds=seconds, raised={})
+    return RunEnding(outcome=outcome, valid=submitted, rmse=rmse, seconds=seconds, raised={})
 
 
 HEALED = HealingScores(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.faults.benchmark.answers import Answer, RootCause, Step
-from dig.faults.benchmark.scoring import METRICS, Truth, agreement, marks
+from dig.faults.benchmark.answers import Answer, CausalStep, RootCause
+from dig.faults.benchmark.scores_answers import METRICS, Truth, agreement, marks
 
 TRUTH = Truth(
     causes=frozenset({("b", "drop")}),
@@ -25,7 +25,7 @@ def answer(causes: str, steps: str = "", *evidence: int) -> Answer:
     ways = [step.split("-") for step in steps.split()]
     return Answer(
         root_causes=tuple(RootCause(component=c, kind=k, evidence=evidence) for c, k in pairs),
-        propagation=tuple(Step(source=s, target=t, evidence=evidence) for s, t in ways),
+        propagation=tuple(CausalStep(source=s, target=t, evidence=evidence) for s, t in ways),
     )
 
 
@@ -43,9 +43,9 @@ def test_a_right_answer_is_right_in_all() -> None:
     given = Answer(
         root_causes=(RootCause(component="b", kind="drop", evidence=(1, 2)),),
         propagation=(
-            Step(source="b", target="task", evidence=(1,)),
-            Step(source="task", target="a", evidence=(0,)),
-            Step(source="a", target="outcome", evidence=(3,)),
+            CausalStep(source="b", target="task", evidence=(1,)),
+            CausalStep(source="task", target="a", evidence=(0,)),
+            CausalStep(source="a", target="outcome", evidence=(3,)),
         ),
     )
     assert set(rounded(given).values()) == {1.0}
@@ -158,7 +158,9 @@ ANSWERS = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    propagation=st.lists(st.builds(Step, source=AGENTS, target=AGENTS), max_size=5).map(tuple),
+    propagation=st.lists(st.builds(CausalStep, source=AGENTS, target=AGENTS), max_size=5).map(
+        tuple
+    ),
 )
 
 

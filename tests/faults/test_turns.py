@@ -10,14 +10,14 @@ import pytest
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.injecting import Injected
+from dig.faults.inject.faulty_team import Injected
 from dig.faults.inject.injector import OnMessage
 from dig.faults.inject.payloads import payloads_of
 from dig.graph.records import SYSTEM, Join, Leave
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
-from dig.tasks.simulated.counting import Numbers
 from dig.tasks.simulated.parts import Job, Partial
+from dig.tasks.simulated.reading import Numbers
 
 from .plays import STEADY, on_bus, simulated
 

@@ -11,9 +11,9 @@ import networkx as nx
 import pytest
 
 from dig.detectors.thresholds import Thresholds
-from dig.diagnosis.causes import CausalGraph, RootCause
+from dig.diagnosis.causes import CausalGraph, Cause
 from dig.faults.inject.catalogue import KINDS
-from dig.faults.inject.playing import Played, play
+from dig.faults.inject.run_pair import Played, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import (
     BASELINE_ANOMALOUS,
@@ -56,7 +56,7 @@ def test_a_fault_is_followed_to_its_alarm(kind: str, states: set[str]) -> None:
     """Each kind has the consequences that it must have, and nobody else is the cause."""
     _, graph = found(fault(kind, start_s=3.0 if kind == "leave" else 0.0))
     assert states <= ids(graph)
-    assert graph.root_causes == (RootCause("agent-3", kind),)
+    assert graph.root_causes == (Cause("agent-3", kind),)
     assert graph.nodes[0].id == "agent:agent-3:injected"
     assert graph.alarms
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.playing import Played, lines, play
+from dig.faults.inject.run_pair import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import Dropped, verify
 from dig.graph.records import Limits

@@ -24,10 +24,10 @@ from dig.faults.benchmark.scores_detectors import score_detectors
 from dig.faults.benchmark.scores_healing import HealingScores, Pair, heal
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.fault import Fault
-from dig.tasks.experiment.directions import directions
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.grid import NEWSGROUPS, Grid, TaskGrid
 from dig.tasks.experiment.paper import all_tables
+from dig.tasks.experiment.report import directions
 from dig.tasks.experiment.results import read_rows
 from dig.tasks.experiment.run import RESULTS, carry_out
 from dig.tasks.experiment.table import Table

@@ -23,15 +23,14 @@ from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.tasks.experiment import run as experiment_runs
 from dig.tasks.experiment.ablation import ablate
-from dig.tasks.experiment.directions import directions
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.grid import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
 from dig.tasks.experiment.intervals import mean
 from dig.tasks.experiment.paper import all_tables
 from dig.tasks.experiment.paper_figures import FIGURES
-from dig.tasks.experiment.report import write_report
+from dig.tasks.experiment.report import directions, write_report
 from dig.tasks.experiment.results import Row, append_rows, read_rows
-from dig.tasks.experiment.run import RESULTS, How, carry_out, carry_out_cells
+from dig.tasks.experiment.run import RESULTS, ExecutionOptions, carry_out, carry_out_cells
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table, harmless
 from dig.tasks.experiment.trace_set import make_set
 from dig.tasks.frequency import FrequencyTask
@@ -560,7 +559,7 @@ def test_the_docs_show_what_comes_out(tmp_path: Path) -> None:
     """The cells of the easy CountFrequency with three agents, for all methods and ten seeds."""
     grid = Grid(tasks=paper_tasks(["count-frequency"]), agents=(3,))
     cells = [cell for cell in grid.cells() if cell.level == "easy"]
-    rows = carry_out_cells(cells, tmp_path, How(None, None)).rows
+    rows = carry_out_cells(cells, tmp_path, ExecutionOptions()).rows
     (table,) = [table for table in all_tables(grid, rows) if table.name == "table-3"]
     shown = table.markdown().splitlines()[-3:]
     assert all(line in PAGE.read_text() for line in shown), "make the tables anew"
@@ -583,5 +582,5 @@ def test_an_experiment_of_which_nothing_came_is_reported(tmp_path: Path) -> None
 @pytest.mark.parametrize("wrong", [{"agents": 10**9}, {"size": 10**22}])
 def test_a_run_that_would_fill_the_memory_is_refused(wrong: dict[str, Any]) -> None:
     """A number in a file is quickly written."""
-    with pytest.raises(SettingsError, match="there can be 100,000 agents"):
+    with pytest.raises(SettingsError, match="agents must be at most 100,000"):
         TeamRun(**wrong)

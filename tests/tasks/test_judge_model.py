@@ -14,7 +14,7 @@ from dig.graph.records import Emit, End
 from dig.runtime import Agent, Bus, RunResult, Setup, View
 from dig.runtime.llm import Model, ModelSettings
 from dig.runtime.reviewer import Reading, Reviewer
-from dig.tasks.judge.judge import Judging, Remedy, Report, Verdict
+from dig.tasks.judge.judge import JudgeReport, Judging, Remedy, Verdict
 from dig.tasks.judge.model import INSTRUCTIONS, ModelJudge, brief
 from dig.tasks.judge.simulated import SimulatedJudge
 from dig.tasks.run.methods import Arrangement, judge
@@ -35,7 +35,7 @@ def finds(request: dict[str, Any]) -> Answer:
     }  # fmt: skip
     action = Remedy(do="create", to=["a"], note=CLEAR)
     reports = [
-        Report(pattern="OE", subject=event, reason="discarded", action=action)
+        JudgeReport(pattern="OE", subject=event, reason="discarded", action=action)
         for event in sorted(lost)
     ]
     return says(Verdict(reports=reports))

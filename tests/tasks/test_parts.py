@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig._util.json_values import plain
-from dig.tasks.simulated.counting import Numbers
 from dig.tasks.simulated.parts import Job, Partial, Range, RawData, disjoint, join, merged, missing
+from dig.tasks.simulated.reading import Numbers
 
 NUMBERS = Numbers()
 JOB = Job(NUMBERS.task, (0, 40), (0, 40), 20, "a1")

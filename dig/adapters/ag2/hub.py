@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from ag2.network import AgentClient
@@ -18,7 +18,7 @@ from dig.adapters.base.calls import Call
 from dig.adapters.base.patching import Taps
 from dig.adapters.base.running import current, inside
 
-from .notes import as_parts, showing
+from .notes import as_parts, showing, waiting
 from .team import Sending, Team, Work
 
 _taps: dict[int, HubTaps] = {}  # by the id of their hub
@@ -32,6 +32,7 @@ def attach(hub: Any, team: Team) -> HubTaps:
     return taps
 
 
+@wraps(_receive)
 async def _received(client: Any, envelope: Any) -> None:
     taps = _taps.get(id(client._hub_client._hub))
     if taps is None:
@@ -193,11 +194,17 @@ class HubTaps:
     async def _show(
         self, turn: Turn | None, whole: Callable[..., Any], said: Any, how: dict[str, Any]
     ) -> Any:
-        """Call the model, and show it the notes of its turn."""
-        if turn is None or self._team.only_looks:
+        """Call the model, show it the notes of its turn, and see whether that asks a person."""
+        if turn is None or self._team.is_lost:
             return await whole(*said, **how)
-        middleware = [*how.pop("middleware", ()), showing(lambda: turn.notes)]
+        middleware = [*how.pop("middleware", ()), waiting(partial(self._waits, turn))]
+        if self._team.only_looks:
+            return await whole(*said, middleware=middleware, **how)
+        middleware.append(showing(lambda: turn.notes))
         return await whole(*said, *as_parts(turn.notes), middleware=middleware, **how)
+
+    def _waits(self, turn: Turn) -> None:
+        self._step(turn.waits, otherwise=None)
 
     # --- healing speaks to an agent that nobody speaks to ---
 

@@ -1,7 +1,8 @@
-"""Notes in the form that an agent's model reads: parts of their own beside its message.
+"""Middleware of an agent's turn: notes for its model, and whether it waits for a person.
 
-What comes while a turn goes on is shown with the next call of the model, after what was there at
-that moment. Notes are for one agent's eyes: neither its history nor the channel has them.
+Notes have the form that a model reads: parts of their own beside the agent's message. What comes
+while a turn goes on is shown with the next call of the model, after what was there at that moment.
+Notes are for one agent's eyes: neither its history nor the channel has them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,29 @@ def showing(read: Read) -> Callable[[Any, Any], Showing]:
         return Showing(event, context, read, known)
 
     return make
+
+
+def waiting(waits: Callable[[], None]) -> Callable[[Any, Any], Waiting]:
+    """Makes middleware that calls `waits` when the turn asks a person (`hitl_hook`)."""
+
+    def make(event: Any, context: Any) -> Waiting:
+        return Waiting(event, context, waits)
+
+    return make
+
+
+class Waiting(BaseMiddleware):  # type: ignore[misc]
+    """Says that a turn waits for a person."""
+
+    def __init__(self, event: Any, context: Any, waits: Callable[[], None]) -> None:
+        """Begin with nothing asked."""
+        super().__init__(event, context)
+        self._waits = waits
+
+    async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:
+        """A person is asked."""
+        self._waits()
+        return await call_next(event, context)
 
 
 class Showing(BaseMiddleware):  # type: ignore[misc]

@@ -17,10 +17,12 @@ class Route:
     Attributes:
         agents: The ids of the agents in this process that are to act on it.
         is_answer: Whether nobody is: it ends its channel, or reaches people or other processes.
+        asks: Whether it gives the floor of a workflow, which goes on then, to one of those.
     """
 
     agents: tuple[str, ...]
     is_answer: bool
+    asks: bool = False
 
 
 def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
@@ -47,7 +49,8 @@ def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
     expected = adapter.expected_next(metadata, state)
     hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
     here = tuple(id for id in hearers if is_here(hub, id))
-    return Route(here, is_answer=not here and any(is_elsewhere(hub, id) for id in hearers))
+    is_answer = not here and any(is_elsewhere(hub, id) for id in hearers)
+    return Route(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
 
 
 def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:

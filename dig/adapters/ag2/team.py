@@ -99,7 +99,8 @@ class Team(Teller):
             if not is_last:
                 work.said = sending.payload
             else:
-                sending.answer = work.turn.submit(sending.payload, bounces=not self.is_lost)
+                may_bounce = not (self.is_lost or route.asks)
+                sending.answer = work.turn.submit(sending.payload, bounces=may_bounce)
         return sending
 
     def is_back(self, sending: Sending) -> bool:

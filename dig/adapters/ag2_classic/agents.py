@@ -62,8 +62,11 @@ class ChatTaps:
             self._taps.tap(agent, prefix + "receive", self._receive, plays)
             if is_agent(agent):
                 self._taps.tap(agent, prefix + "generate_reply", self._speak, plays, agent)
+                self._taps.tap(agent, prefix + "get_human_input", self._ask_person, agent)
             for chat in group_chats(agent) if self._heals else ():
                 self._taps.tap(chat, prefix + "select_speaker", self._select, plays)
+        for chat in group_chats(agent):
+            self._taps.tap(chat, "manual_select_speaker", self._ask_for_next)
         if self._heals:
             self._taps.tap(agent, READS, self._read, agent)
             self._taps.tap(agent, ASKS_MODEL, showing)
@@ -100,6 +103,16 @@ class ChatTaps:
         self._meet(sender)
         script = self._scripts.speaking(agent, messages, sender)
         return plays(script, partial(whole, *args, **kwargs), self._session)
+
+    def _ask_person(self, whole: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:
+        """An agent waits for what a person types."""
+        self._scripts.asks_person(agent)
+        return whole(*args, **kwargs)
+
+    def _ask_for_next(self, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A group chat asks a person to say who is next (`AskUserTarget`, `manual`)."""
+        self._scripts.asks_for_next()
+        return whole(*args, **kwargs)
 
     def _select(self, whole: Callable[..., Any], plays: Play, *args: Any, **kwargs: Any) -> Any:
         """A group chat looks for who is next."""

@@ -13,6 +13,7 @@ from dig.adapters import Turn
 from dig.adapters.base.calls import Sent
 from dig.adapters.base.patching import LOST_TRACK, Teller
 
+from .members import may_reply
 from .talk import as_message, handoffs, is_handoff, words
 
 Handoff = Callable[[Mapping[str, Any]], bool]
@@ -52,16 +53,19 @@ class Chat(Teller):
         self._is_asked = False  # whether the caller awaits an answer
         self._is_direct = is_direct
         self._turn: Turn | None = None  # of who has spoken last, or is next
+        self._sender: Any = None  # to whom the reply goes
         self._seat = ""
         self._said: Any = None
         self._reply: Mapping[str, Any] = {}
         self._error: BaseException | None = None
+        self._is_persons = False  # whether a person speaks for who has the floor
         self.answer = ""
 
     # --- one turn, in the order in which it happens ---
 
-    def give(self, agent: Any, message: Any) -> None:
-        """An agent is to have the floor: what was said last is for it."""
+    def give(self, agent: Any, message: Any, sender: Any) -> None:
+        """An agent is to have the floor: what was said last is for it, and came by the sender."""
+        self._sender = sender
         self.step(self._give, agent, words(message), otherwise=None)
 
     def begin(self) -> None:
@@ -76,6 +80,10 @@ class Chat(Teller):
     def notes(self, turn: Turn) -> tuple[str, ...]:
         """What is to be shown to who has the floor, as of now."""
         return self.step(turn.listen, otherwise=())
+
+    def wait_for_person(self) -> None:
+        """A person is asked: by the agent that has the floor, or after it has spoken."""
+        self.step(self._wait_for_person, otherwise=None)
 
     def answers(self, reply: Any, *, is_end: bool) -> str:
         """What an agent says is submitted, if it ends a chat that somebody outside has begun.
@@ -146,6 +154,7 @@ class Chat(Teller):
         else:
             self.mail = self._handed(turn, seat, payload)
         self._seat, self.last, self._turn, self._error = seat, agent, None, None
+        self._is_persons = False
 
     def _first(self, name: str, seat: str, payload: Any) -> str:
         """What somebody outside, or the turn that has begun this chat, says to an agent."""
@@ -194,10 +203,15 @@ class Chat(Teller):
                 self._turn.receive(event)
         self.mail = []
 
+    def _wait_for_person(self) -> None:
+        self._is_persons = True
+        if self._turn is not None:
+            self._turn.waits()
+
     def _submit(self, payload: Any) -> str:
         turn = self._turn
-        bounces = not self._team.is_lost
-        self.answer = turn.submit(payload, bounces=bounces) if turn is not None else ""
+        stays = self._team.is_lost or self._is_persons or not may_reply(self.last, self._sender)
+        self.answer = turn.submit(payload, bounces=not stays) if turn is not None else ""
         return self.answer
 
     def _has_back(self) -> bool:

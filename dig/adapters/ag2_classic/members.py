@@ -66,6 +66,12 @@ def group_chats(agent: Any) -> list[Any]:
     return [config for config in configs if isinstance(config, GroupChat)]
 
 
+def may_reply(agent: Any, to: Any) -> bool:
+    """Whether AG2 has an agent reply once more: at its limit it is silent, or asks a person."""
+    most = agent._max_consecutive_auto_reply_dict.get(to, agent.max_consecutive_auto_reply())
+    return bool(agent._consecutive_auto_reply_counter.get(to, 0) < most)
+
+
 def is_pattern(team: Any) -> bool:
     """Whether its manager and some of its agents are made anew for each chat."""
     return isinstance(team, Pattern)

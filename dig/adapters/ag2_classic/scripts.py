@@ -15,6 +15,7 @@ from dig.adapters.base.patching import Teller
 from dig.adapters.base.running import inside
 
 from .chat import Chat, Handoff
+from .members import is_agent
 from .notes import Told
 from .play import CALL, RAISE, Script
 from .talk import as_message
@@ -103,6 +104,18 @@ class Scripts(Teller):
             return messages
         return Told(messages, partial(here.chat.notes, here.turn))
 
+    def asks_person(self, agent: Any) -> None:
+        """An agent asks the person that it stands for."""
+        here = self.here
+        if here is not None and here.speaker is agent:
+            here.chat.wait_for_person()
+
+    def asks_for_next(self) -> None:
+        """A person is to say who is next, while the last speaker still has the floor."""
+        here = self.here
+        if here is not None and here.speaker is None:
+            here.chat.wait_for_person()
+
     def _new(self, *, is_direct: bool) -> Chat:
         here = self.here
         caller = here.turn if here is not None else None
@@ -116,7 +129,7 @@ class Scripts(Teller):
             if reply is not None:
                 chat.go_on()
             return reply
-        chat.give(agent, _last(agent, messages, sender))
+        chat.give(agent, _last(agent, messages, sender), sender)
         try:
             yield from chat.held(chat.mail)
             chat.begin()
@@ -168,7 +181,12 @@ def _last(agent: Any, messages: Any, sender: Any) -> Any:
 
 
 def _is_end(sender: Any, reply: Any, name: str) -> bool:
-    """Whether who gets a reply will take it as the end; the real question comes later."""
+    """Whether who gets a reply will take it as the end; the real question comes later.
+
+    It is none where a person is asked first, who may go on.
+    """
     with suppress(Exception):  # then AG2 will raise it
+        if is_agent(sender) and sender.human_input_mode != "NEVER":
+            return False
         return reply is not None and bool(sender._is_termination_msg(as_message(reply, name)))
     return False

@@ -24,8 +24,14 @@ CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})
 END = "__end__"
 
 WORKFLOW = ("_runner", "executors", "get_executors_list")
-RUNNER = ("_edge_runners", "_edge_runner_map", "context", "run_until_convergence")
-CONTEXT = ("send_message", "drain_messages", "is_streaming", "classify_yielded_output")
+RUNNER = (
+    "_edge_runners", "_edge_runner_map", "_iteration", "_max_iterations", "context",
+    "run_until_convergence",
+)  # fmt: skip
+CONTEXT = (
+    "send_message", "drain_messages", "is_streaming", "classify_yielded_output",
+    "get_pending_request_info_events",
+)  # fmt: skip
 EDGES = ("_edge_group", "_can_handle", "_execute_on_target", "send_message")
 EXECUTOR = ("_find_handler", "execute")
 AGENT = ("_run_agent", "_run_agent_streaming", "_cache")

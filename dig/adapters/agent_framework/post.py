@@ -42,6 +42,7 @@ class Post(Teller):
         self.run: Run | None = None
         self.moved: set[str] = set()
         self._executors = workflow.executors
+        self._runner = workflow._runner
         self._edges: dict[str, list[Edges]] = workflow._runner._edge_runner_map
         self._undecided: dict[str, Work] = {}  # executor -> what its edges have to decide about
         self._letters: dict[int, tuple[Work, Letter]] = {}  # of those, by the id of the message
@@ -50,6 +51,11 @@ class Post(Teller):
         self._joining: dict[Edges, list[str]] = {}  # what a join has of its sources
         self._selected: dict[Edges, list[str]] = {}
         self._due: dict[tuple[int, str], Mail] = {}  # by the id of the message, and executor
+
+    @property
+    def has_iterations_left(self) -> bool:
+        """Whether the run may go on: the framework counts its steps."""
+        return bool(self._runner._iteration < self._runner._max_iterations)
 
     # --- edges decide ---
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
 """What a trace says of a run that nobody looks at any more; it is never raised."""
 
-MOST_BACK = 3
-"""How often the answer of one run goes back; each time costs what its agents cost."""
-
 
 class Run:
     """One run, from the call of `Workflow.run` to its end; used inside steps of the session.
@@ -32,6 +29,7 @@ class Run:
         given: What each executor has worked on last.
         said: What executors have put out, in order.
         asks: What executors ask somebody outside; the run is over then, and goes on with another.
+        lost: What executors have sent to nobody.
     """
 
     def __init__(self, team: Team) -> None:
@@ -41,10 +39,11 @@ class Run:
         self.given: dict[str, WorkflowMessage] = {}
         self.said: list[tuple[str, Any]] = []
         self.asks: list[Any] = []
+        self.lost: list[str] = []
         self._team = team
         self._session = team.session
         self._is_over = False
-        self._went_back = 0
+        self._came_back: Any = None  # the answer that did, in words
         self._turn: Turn | None = None  # of the end, while it is not known whether it is accepted
 
     @property
@@ -57,9 +56,9 @@ class Run:
         state = self._session.monitor.graph.agents[self._team.end]
         return (*state.buffer, *state.incoming)
 
-    def note_question(self, data: Any) -> None:
-        """An executor asks somebody outside."""
-        self.asks.append(shown(data))
+    def note_pending(self, requests: list[Any]) -> None:
+        """Executors wait for these answers from outside, whether they asked in this run or not."""
+        self.asks = [shown(data) for data in requests]
 
     def submit(self) -> None:
         """The workflow has nothing left to do: its end submits what it has come to."""
@@ -77,14 +76,19 @@ class Run:
         if turn is None or not turn.came_back(turn.submitted):
             return []
         submitters = self._submitters(turn)
+        self._came_back = self._told()
         turn.pass_on(turn.submitted, submitters)
         turn.end()
-        self._went_back += 1
         self.said = [one for one in self.said if one[0] not in submitters]
         return [self._once_more(name, turn.submitted) for name in submitters]
 
-    def abort(self, error: BaseException) -> None:
-        """The workflow has raised, or nobody wants to know how it ends."""
+    def give_in(self, error: BaseException) -> None:
+        """There are no iterations left to look at an answer that came back: it stands."""
+        self._session.incident("bounce failed", {"why": repr(error)})
+        self.abort(error, self._came_back)
+
+    def abort(self, error: BaseException, answer: Any = None) -> None:
+        """The workflow has raised, or nobody wants to know how it ends; `answer` stands anyway."""
         if self._is_over:
             return
         self._is_over = True
@@ -102,7 +106,10 @@ class Run:
         if self.is_asked:
             self._let_go(self.last_words())
             turn = session.begin(end)
-            turn.fail(error, submits=True)
+            if answer is None:
+                turn.fail(error, submits=True)
+            else:
+                turn.came_back(turn.submit(answer, bounces=False))
 
     def _let_go(self, events: Iterable[str]) -> None:
         """Nobody waits for events any more: all of them first, since some wait for others."""
@@ -118,7 +125,7 @@ class Run:
     def _submitters(self, turn: Turn) -> list[str]:
         """Who is asked again: those who ended without a word, or else those who answered."""
         team = self._team
-        if self.asks or team.is_lost or self._went_back >= MOST_BACK:
+        if self.asks or team.is_lost or not team.has_iterations_left:
             return []
         ended = [event for event in turn.events if event.sender in self.given]
         silent = [event for event in ended if event.type == "notice"]
@@ -130,9 +137,12 @@ class Run:
         return self._team.send_back(event, message)
 
     def _hand_to_end(self) -> None:
-        """What waits for a later run is not waited for in this one."""
+        """What waits for a later run is not waited for in this one, and nothing is called lost."""
         for mail in self._team.put_aside():
             turn = self._session.begin(mail.executor, mail.events)
             for event in mail.events:
                 turn.pass_on(event, (self._team.end,))
             turn.end()
+        for event in self.lost:
+            if not self._session.seats_of(event):
+                self._session.redirect(event, (self._team.end,))

@@ -128,6 +128,8 @@ class Team(Post):
             self.route(parcel.legs, event)
         for letter, event in zip(waiting, made[len(sent) :], strict=False):
             letter.event = event
+            if letter.is_lost and self.run is not None:
+                self.run.lost.append(event)
 
     def _end(self, work: Work) -> tuple[str, ...]:
         """End a turn, during which what it sends may go elsewhere; gives what it generated."""

@@ -8,7 +8,14 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from agent_framework import AgentExecutor, Executor, Message, Workflow, WorkflowMessage
+from agent_framework import (
+    AgentExecutor,
+    Executor,
+    Message,
+    Workflow,
+    WorkflowConvergenceException,
+    WorkflowMessage,
+)
 
 from dig.adapters.base.lines import Lines
 from dig.adapters.base.patching import Taps
@@ -73,22 +80,27 @@ class WorkflowTaps:
         run = self._team.run = Run(self._team)
         keeps = self._session.mode == "heal" and not self._context.is_streaming()
         kept: list[Any] = []  # what has been put out, while it may have to be taken back
+        stands: list[Any] | None = None  # the same, of an answer that came back
         try:
             while True:
-                async with aclosing(whole()) as events:
-                    async for event in events:
-                        if event.type == "request_info":
-                            self._step(run.note_question, event.data, otherwise=None)
-                        if keeps and (kept or event.type == "output"):
-                            kept.append(event)
-                        else:
-                            yield event
+                try:
+                    async with aclosing(whole()) as events:
+                        async for event in events:
+                            if keeps and (kept or event.type == "output"):
+                                kept.append(event)
+                            else:
+                                yield event
+                except WorkflowConvergenceException as error:
+                    if stands is None:
+                        raise
+                    self._step(run.give_in, error, otherwise=None)
+                    kept = stands
+                    break
                 messages = await self._submitted(run)
                 if not messages:
                     break
-                again = {message.target_id for message in messages}
+                again, stands = {message.target_id for message in messages}, kept
                 kept = [one for one in kept if one.type != "output" or one.executor_id not in again]
-                self._workflow._runner.reset_iteration_count()
                 for message in messages:
                     await self._send(message)
             for event in kept:
@@ -102,6 +114,8 @@ class WorkflowTaps:
 
     async def _submitted(self, run: Run) -> list[WorkflowMessage]:
         """The workflow has come to its end; gives what it has to look at once more."""
+        pending = await self._context.get_pending_request_info_events()
+        self._step(run.note_pending, [one.data for one in pending.values()], otherwise=None)
         await self._released(self._step(run.last_words, otherwise=()))
         self._step(run.submit, otherwise=None)
         await self._released((run.answer,))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.messages import HandoffMessage
 
 from dig.adapters import Session, Turn
@@ -44,6 +45,7 @@ class Chat(Teller):
         self._said: dict[str, Any] = {}  # by participant: its response, in the order of these
         self._shown: dict[Turn, int] = {}  # how many notes a turn was shown
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
+        self._persons = {one.name for one in team._participants if isinstance(one, UserProxyAgent)}
         self._is_over = False
 
     # --- the manager ---
@@ -76,20 +78,30 @@ class Chat(Teller):
         for name in self._pending():
             self._hand_over(name, listeners(self._team, self._said[name], speakers))
 
-    def submit(self, bounces: bool) -> str:
-        """The chat is about to end: the last word is the answer, and is held."""
+    def submit(self, bounces: bool, pauses: bool) -> str:
+        """The chat is about to end: the last word is the answer, and is held.
+
+        Args:
+            bounces: Whether it can be sent back; never what a person has said.
+            pauses: Whether a person is waited for, with all that is open.
+        """
         *others, last = self._pending() or [""]
         if not last:
             return ""
         turn = self._turns[last]
+        if pauses:
+            others += [name for name in self._turns if name not in self._said]
+            self._gather(turn)
         if others:  # branches of a graph have ended beside it: the answer is what all have said
             turn.wait_for(len(others))
             for name in others:
-                said = self._turns[name].end(self._words(name), (turn.seat,))
+                words = self._words(name) if name in self._said else None
+                said = self._turns[name].end(words, (turn.seat,))
                 self.session.let_go(said)  # nothing is delivered here that could wait
                 turn.receive(said)
                 self._forget(name)
-        return turn.submit(self._words(last), bounces=bounces and not self.is_lost)
+        may_bounce = bounces and not self.is_lost and last not in self._persons
+        return turn.submit(self._words(last), bounces=may_bounce)
 
     def has_back(self, answer: str) -> bool:
         """Whether the answer has come back, and its participant has to speak once more."""
@@ -134,6 +146,11 @@ class Chat(Teller):
         turn = self._turns[participant] = self.session.begin(participant, events)
         return turn
 
+    def wait_for_person(self, participant: str, turn: Turn) -> None:
+        """Whoever has the floor may be a person."""
+        if participant in self._persons:
+            turn.waits()
+
     def notes_for(self, turn: Turn) -> tuple[str, ...]:
         """What a turn was told, and its agent has not been shown."""
         shown, self._shown[turn] = self._shown.get(turn, 0), len(turn.notes)
@@ -167,6 +184,26 @@ class Chat(Teller):
         for name in tuple(self._turns):
             self._turns[name].end()
             self._forget(name)
+
+    def _gather(self, turn: Turn) -> None:
+        """A person is waited for: what is open elsewhere is a part of what that is asked."""
+        mails, self._mail = self._mail, {}
+        lost = [event for events in self._lost.values() for event in events]
+        self._lost.clear()
+        for event in lost:
+            self.session.redirect(event, (turn.seat,))
+        for name, events in mails.items():
+            for event in events:
+                self.session.let_go(event)
+            waiting = self.session.begin(name, events)
+            for event in events:
+                waiting.pass_on(event, (turn.seat,))
+            waiting.end()
+        gathered = [*lost, *(event for mail in mails.values() for event in mail)]
+        turn.wait_for(len(gathered))
+        for event in gathered:
+            self.session.let_go(event)
+            turn.receive(event)
 
     def _pending(self) -> list[str]:
         """Who has spoken, and it is not known who is next."""

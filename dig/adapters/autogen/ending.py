@@ -13,6 +13,9 @@ SAID = frozenset({
 })  # fmt: skip
 """Conditions by which a participant ends the chat; the others are limits, or hand over to you."""
 
+PERSONS = frozenset({"HandoffTermination", "ExternalTermination"})
+"""Conditions by which a chat stops for a person: it is asked, or has stopped the chat itself."""
+
 Asks = Callable[[Any], Awaitable[bool]]
 """Told of a stop message; says whether the answer came back, so that the chat goes on."""
 
@@ -20,6 +23,17 @@ Asks = Callable[[Any], Awaitable[bool]]
 def is_said(stop: Any) -> bool:
     """Whether a chat ends because of what was said, and not at a limit or by your own hand."""
     return {*stop.source.split(", ")} <= SAID
+
+
+def is_pause(stop: Any) -> bool:
+    """Whether a chat stops for a person, and goes on when that has answered."""
+    return not PERSONS.isdisjoint(stop.source.split(", "))
+
+
+def has_turns_left(manager: Any) -> bool:
+    """Whether a chat may go on after the turn that has just ended, which is not counted yet."""
+    most = manager._max_turns
+    return most is None or bool(manager._current_turn + 1 < most)
 
 
 class Ending:

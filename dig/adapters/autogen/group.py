@@ -28,7 +28,7 @@ from dig.adapters.base.running import inside
 from dig.errors import SettingsError
 
 from .chat import Chat, IsHandoff
-from .ending import Ending, is_said
+from .ending import Ending, has_turns_left, is_pause, is_said
 from .taps import Deliver, Messenger, must_have
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
@@ -158,13 +158,14 @@ class Group:
         await whole(message, topic_id, **more)
 
     async def _comes_back(self, manager: Any, stop: Any) -> bool:
-        is_back = await self._submits(bounces=self._may_go_on and is_said(stop))
+        may_go_on = self._may_go_on and is_said(stop) and has_turns_left(manager)
+        is_back = await self._submits(bounces=may_go_on, pauses=is_pause(stop))
         if is_back:
             _choose(manager, self._chat.again)
         return is_back
 
     async def _end(self, whole: Whole, message: Any) -> None:
-        if await self._submits(bounces=False):
+        if await self._submits(bounces=False, pauses=is_pause(message)):
             self._chat.is_lost = True  # nothing can be sent back here
         self._chat.step(self._chat.end_request, otherwise=None)
         await whole(message)
@@ -174,9 +175,9 @@ class Group:
         self._chat.step(self._chat.end_request, text, otherwise=None)
         await whole(error)
 
-    async def _submits(self, *, bounces: bool) -> bool:
+    async def _submits(self, *, bounces: bool, pauses: bool) -> bool:
         """Submit the last word; says whether it came back."""
-        answer = self._chat.step(self._chat.submit, bounces, otherwise="")
+        answer = self._chat.step(self._chat.submit, bounces, pauses, otherwise="")
         if not answer:
             return False
         await self._chat.session.released(answer)
@@ -197,6 +198,7 @@ class Group:
         if turn is None:
             await whole(container, message, ctx)
             return
+        chat.step(chat.wait_for_person, name, turn, otherwise=None)
         notes = chat.step(self._show, container, turn, otherwise=())
         try:
             with inside(turn):

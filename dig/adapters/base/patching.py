@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
 from functools import wraps
+from inspect import Signature, isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, ClassVar, TypeVar, cast
 
 from .session import Session, let_go_rest
 
 _T = TypeVar("_T")
+
+Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+"""What is called with the arguments of another function: `(args, kwargs)`."""
 
 _NOTHING = object()
 
@@ -32,15 +36,23 @@ class Taps:
     def around(
         self, whole: Callable[..., Any], stand_in: Callable[..., Any], *first: Any
     ) -> Callable[..., Any]:
-        """A function that calls `stand_in(whole, *first, ...)`; once all is restored, `whole`."""
+        """A function that calls `stand_in(whole, *first, ...)`; once all is restored, `whole`.
 
-        @wraps(whole)
-        def tap(*args: Any, **kwargs: Any) -> Any:
-            if self._is_on:
-                return stand_in(whole, *first, *args, **kwargs)
-            return whole(*args, **kwargs)
+        It has the signature of `whole`, and is awaited or iterated if that is. The stand-in is
+        given by position what `whole` could be given so, in whatever way the caller names it.
+        """
+        known = _signature(whole)
 
-        return tap
+        def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            if not self._is_on:
+                return whole(*args, **kwargs)
+            if known is not None and kwargs:
+                with suppress(TypeError):  # the framework says itself what is wrong with it
+                    bound = known.bind(*args, **kwargs)
+                    args, kwargs = bound.args, bound.kwargs
+            return stand_in(whole, *first, *args, **kwargs)
+
+        return like(whole, call)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of one object."""
@@ -58,6 +70,39 @@ class Taps:
             else:
                 setattr(owner, name, before)
         self._replaced.clear()
+
+
+def like(whole: Callable[..., Any], call: Call) -> Callable[..., Any]:
+    """A function that looks like another one, to `inspect` too, and calls `call(args, kwargs)`."""
+    if isasyncgenfunction(whole):
+
+        @wraps(whole)
+        async def iterated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async with aclosing(call(args, kwargs)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+        return iterated
+    if iscoroutinefunction(whole):
+
+        @wraps(whole)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await call(args, kwargs)
+
+        return awaited
+
+    @wraps(whole)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return call(args, kwargs)
+
+    return called
+
+
+def _signature(whole: Callable[..., Any]) -> Signature | None:
+    try:
+        return signature(whole)
+    except (TypeError, ValueError):  # nothing that Python can look into
+        return None
 
 
 class Teller:

@@ -24,6 +24,7 @@ from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
 
+from .bounces import Bounces
 from .capabilities import CAPABILITIES, Fitting, Veto, demand, known
 from .instances import Seats
 from .payload import as_small_payload
@@ -120,6 +121,7 @@ class Session(Steps):
         self._veto = veto
         self._on_note = on_note
         self._turns: dict[Turn, None] = {}
+        self._bounces = Bounces()
         fit = Fitting(self.capabilities, self._refuse)
 
         def make(now: Callable[[], float]) -> Monitor:
@@ -295,8 +297,9 @@ class Session(Steps):
         seat = graph.history.sender(event.n)
         if tuple(wish.to) != (seat,):
             return "an answer goes back to who submitted it"
-        bounces = all(turn.bounces for turn in self._turns if turn.seat == seat)
-        return None if bounces else "this answer cannot be taken back"
+        if not all(turn.bounces for turn in self._turns if turn.seat == seat):
+            return "this answer cannot be taken back"
+        return self._bounces.why_not(graph, event.id)
 
 
 def let_go_rest(session: Session) -> None:

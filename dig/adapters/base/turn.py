@@ -134,6 +134,10 @@ class Turn:
         """
         self.session.step(self._receive, event, otherwise=None)
 
+    def waits(self) -> None:
+        """Say in the trace (incident `waits`) that this activation waits for a person."""
+        self.session.step(self._waits, otherwise=None)
+
     # --- how it ends ---
 
     def end(
@@ -288,6 +292,11 @@ class Turn:
         self._awaited -= 1
         if self._awaited <= 0:
             self._act()
+
+    def _waits(self) -> None:
+        self._act()
+        if self._activation is not None:
+            self.session.incident("waits", {"activation": self._activation})
 
     def _end(self, last: list[Output], usage: Any, error: str | None, retried: bool = False) -> str:
         if not self.is_open:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agents.run import DEFAULT_MAX_TURNS
+
+
+def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
+    """How many turns a run has left of those that its caller allows; ``None``: any number."""
+    most = options.get("max_turns", DEFAULT_MAX_TURNS)
+    return None if most is None else most - len(result.raw_responses)
+
 
 async def further(runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
     """Go on where a run has ended: its last agent is given all that was said."""
-    kept = {name: value for name, value in options.items() if name not in ("context", "max_turns")}
-    most = options.get("max_turns")
-    if most is not None:
-        kept["max_turns"] = max(1, most - len(result.raw_responses))
+    kept = {name: value for name, value in options.items() if name != "context"}
+    kept["max_turns"] = turns_left(result, options)
     given = [] if options.get("session") is not None else result.to_input_list()
     return await runner.run(result.last_agent, given, context=result.context_wrapper, **kept)
 

@@ -13,7 +13,7 @@ from dig.adapters import Turn, as_payload
 from dig.adapters.base.patching import LOST_TRACK, Teller
 from dig.adapters.base.running import current
 
-from .again import further, joined
+from .again import further, joined, turns_left
 from .asking import Asking, Question
 from .messages import Heard
 
@@ -58,6 +58,7 @@ class Run(Teller):
         self._answer = ""
         self._heard = Heard()
         self._asked = Asking(team.session)
+        self._lost: list[str] = []  # handoffs that the SDK has dropped
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
         self._question: Question = ("", agent.name, payload)
         self._seat, self._mail = agent.name, [""]
@@ -101,8 +102,10 @@ class Run(Teller):
         """What a model shall be given; ``None``: what it is given already."""
         return self.step(self._annotated, items, otherwise=None)
 
-    async def is_handed_back(self, result: Any) -> bool:
+    async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
+        left = turns_left(result, options)
+        self._may_bounce = self._may_bounce and (left is None or left > 0)
         self.step(self._hand, result, otherwise=None)
         await self.session.released(self._answer)
         return self.step(self._came_back, otherwise=False)
@@ -165,7 +168,10 @@ class Run(Teller):
             for lost in talk.lost():
                 turn.emit(as_payload(lost), (), "handoff")
             turn.end()
-            self._mail = [turn.outputs[before]]
+            self._mail, self._lost = (
+                [turn.outputs[before]],
+                [*self._lost, *turn.outputs[before + 1 :]],
+            )
         self._seat, self.turn = seat, None
 
     def _annotated(self, items: list[Any]) -> list[Any] | None:
@@ -176,12 +182,24 @@ class Run(Teller):
 
     def _hand(self, result: Any) -> None:
         turn, payload = self._turn(), _answer(result)
+        if result.interruptions:
+            self._gather(turn)
         if self._caller is None:
             is_whole = not (result.interruptions or self.team.is_lost)
             self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
         else:
             kind = "notice" if payload is None else "message"
             self._answer = turn.end(payload, _seat(self._asking()), kind)
+
+    def _gather(self, turn: Turn) -> None:
+        """A person is waited for: what was dropped is a part of what that is asked."""
+        lost, self._lost = self._lost, []
+        turn.wait_for(len(lost))
+        for event in lost:
+            if not self.session.seats_of(event):
+                self.session.redirect(event, (turn.seat,))
+                self.session.let_go(event)
+            turn.receive(event)
 
     def _came_back(self) -> bool:
         turn = self._turn()

@@ -50,35 +50,37 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
         self.inner = inner
         self.teams: list[Team] = []
 
-    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+    async def run(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Run an agent until there is a result."""
-        run = self._run_of(starting_agent, input, options)
+        run = self._run_of(starting_agent, input, kwargs)
         if run is None:
-            return await self.inner.run(starting_agent, input, **options)
-        options = tapped(options, run)
+            return await self.inner.run(starting_agent, input, **kwargs)
+        options = tapped(kwargs, run)
+        if isinstance(input, RunState):
+            options["max_turns"] = input._max_turns  # the SDK, too, looks at nothing else then
         try:
             await run.begun()
             with inside(run.as_turn):
                 result = await self.inner.run(starting_agent, input, **options)
-                while await run.is_handed_back(result):
+                while await run.is_handed_back(result, options):
                     result = await run.once_more(self.inner, result, options)
         except BaseException as error:
             run.fail(error)
             raise
         return result
 
-    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+    def run_sync(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Run an agent on the thread's own loop; that comes back to `run`."""
-        return AgentRunner.run_sync(self, starting_agent, input, **options)
+        return AgentRunner.run_sync(self, starting_agent, input, **kwargs)
 
-    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+    def run_streamed(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Begin to run an agent, and return what streams what happens."""
-        run = self._run_of(starting_agent, input, options, is_streamed=True)
+        run = self._run_of(starting_agent, input, kwargs, is_streamed=True)
         if run is None:
-            return self.inner.run_streamed(starting_agent, input, **options)
+            return self.inner.run_streamed(starting_agent, input, **kwargs)
         try:
             with inside(run.as_turn):
-                options = tapped(options, run)
+                options = tapped(kwargs, run)
                 result = self.inner.run_streamed(starting_agent, input, **options)
         except BaseException as error:
             run.fail(error)

@@ -1,4 +1,4 @@
-"""What somebody answers who was shown the traces of a set: a JSON file with a schema.
+"""Answers about the traces of a set: a JSON file with a schema.
 
     {"format": "digmon-answers", "version": 1, "by": "who answers",
      "answers": {"i0007": {
@@ -62,7 +62,7 @@ class RootCause(_Part):
     """Numbers of records that show it; they should be about the component."""
 
 
-class Step(_Part):
+class CausalStep(_Part):
     """One step on the way from cause to consequence: what went wrong here made that go wrong."""
 
     source: Name
@@ -74,11 +74,11 @@ class Step(_Part):
 
 
 class Answer(_Part):
-    """What somebody says about one run; nothing at all, if nothing was wrong with it."""
+    """An answer about one run; empty, if nothing was wrong with it."""
 
     root_causes: tuple[RootCause, ...] = ()
     """Every root cause: two, where two faults met."""
-    propagation: tuple[Step, ...] = ()
+    propagation: tuple[CausalStep, ...] = ()
     """How the failure went on from there."""
 
 
@@ -108,7 +108,7 @@ def read_answers(path: Path) -> Answers:
     """The answers of a file.
 
     Raises:
-        SettingsError: It cannot be read, or is not what the schema says; the message names the
+        SettingsError: The file cannot be read, or does not fit the schema; the message names the
             place in it.
     """
     return read_model(Answers, path)

@@ -1,7 +1,7 @@
-"""Who says where a failure came from, by the trace alone; those here are the floor to beat.
+"""Baseline attributors: name a failure's root cause from the trace alone.
 
-None of them follows causes. What they know beside a trace is the public part of a set: which kinds
-of faults there are with which first error, and what runs without a fault are like.
+Real attributors must score higher. No baseline follows causes. Beside a trace they know the public
+part of a set: which kinds of faults there are with which first error, and the runs without a fault.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from dig.diagnosis.components import blamed
 from dig.errors import DigError, SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
-from dig.tasks.named import load
+from dig.tasks.user_objects import load
 
-from .answers import Answer, Answers, RootCause, Step
+from .answers import Answer, Answers, CausalStep, RootCause
 from .deviations import SIGNS, Usual
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run
 
 
 class Attributor(Protocol):
-    """Says what went wrong in a run."""
+    """Names the causes of a run's failure."""
 
     def __call__(self, run: Sequence[Record], /) -> Answer:
-        """The causes of what went wrong, by the records of the trace; none, if nothing did."""
+        """An answer, by the records of the trace; empty, if nothing went wrong."""
         ...
 
 
@@ -47,7 +47,7 @@ def random_agent(known: FaultSet) -> Attributor:
 
 
 def last_agent(known: FaultSet) -> Attributor:
-    """Who worked last."""
+    """The agent that worked last."""
     kind_of = usual_kinds(known)
 
     def attribute(run: Sequence[Record]) -> Answer:
@@ -58,7 +58,7 @@ def last_agent(known: FaultSet) -> Attributor:
 
 
 def most_findings(known: FaultSet) -> Attributor:
-    """Who is named most often by what was found; of equals who was named first."""
+    """The agent that findings name most often; of equals the one that was named first."""
     kind_of = usual_kinds(known)
 
     def attribute(run: Sequence[Record]) -> Answer:
@@ -77,7 +77,7 @@ def most_findings(known: FaultSet) -> Attributor:
 
 
 def first_finding(known: FaultSet) -> Attributor:
-    """Whom the first finding is about."""
+    """The first agent that a finding names."""
     kind_of = usual_kinds(known)
 
     def attribute(run: Sequence[Record]) -> Answer:
@@ -90,7 +90,7 @@ def first_finding(known: FaultSet) -> Attributor:
 
 
 def earliest_deviation(known: FaultSet) -> Attributor:
-    """Who was the first to do what runs without a fault hardly ever have."""
+    """The first agent that does what runs without a fault hardly ever have."""
     runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
         run = read_run(path)
@@ -114,14 +114,14 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "earliest_deviation": earliest_deviation,
     }
 )
-"""By name: what makes one, from a set of which it may look at the public part."""
+"""The baselines by name: each is made from a set, of which it may read the public part."""
 
 
 def attributor(name: str, known: FaultSet) -> Attributor:
-    """The one with a name, or a user's own as `module:object`: a function of a run's records.
+    """The attributor with a name, or a user's own as `module:object`: a function of records.
 
     Raises:
-        SettingsError: There is none.
+        SettingsError: There is no such attributor.
     """
     if name in ATTRIBUTORS:
         return ATTRIBUTORS[name](known)
@@ -139,11 +139,16 @@ def attributor(name: str, known: FaultSet) -> Attributor:
 def attribute_all(
     name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> Answers:
-    """What an attributor answers about every run of a set.
+    """The answers of an attributor about every run of a set.
+
+    Args:
+        name: Its name, as `attributor` takes it.
+        known: The set.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
-        SettingsError: There is none of this name, it raises something, or what it answers is no
-            answer.
+        SettingsError: There is no such attributor, it raised an error, or it did not return an
+            `Answer`.
     """
     attribute = attributor(name, known)
     answers: dict[str, Answer] = {}
@@ -203,7 +208,7 @@ def _header(run: Sequence[Record]) -> Run:
 
 
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
-    """What tells runs of one sort from others, as far as a trace tells it."""
+    """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
     to = next((record.to for record in run if isinstance(record, Emit)), None)
     return (first.task, first.agents, to)
@@ -217,13 +222,13 @@ def _last(run: Sequence[Record]) -> Start | None:
 
 
 def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
-    """It was this agent; from there it went to whoever worked last, and to the outcome."""
+    """Blame an agent; from it the failure went to the agent that worked last, and the outcome."""
     last = _last(run)
     way = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
     return Answer(
         root_causes=(RootCause(component=agent, kind=kind, evidence=(t,)),),
         propagation=tuple(
-            Step(source=source, target=target, evidence=(len(run) - 1,))
+            CausalStep(source=source, target=target, evidence=(len(run) - 1,))
             for source, target in pairwise(way)
         ),
     )

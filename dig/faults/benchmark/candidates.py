@@ -1,4 +1,4 @@
-"""What may become an instance: sorts of runs, kinds of faults, and how one is drawn from a seed.
+"""Candidates for instances: configurations, kinds of faults, and how one is drawn from a seed.
 
 A stratum is a configuration (task, size, team) with a kind of fault, or two for a hybrid. In each
 the same number of candidates is tried, until it has enough instances.
@@ -30,17 +30,17 @@ CALM = Profile(
     broadcast=0.015,
     duplicate=0.01,
 )
-"""The habits of the agents. With the usual ones four runs of ten fail by themselves, so that
-nobody could say what a fault adds to that; with these a few of a hundred do."""
+"""The habits of the agents. With the usual ones four runs of ten fail by themselves, which would
+hide the effect of a fault; with these a few of a hundred do."""
 
 LATEST = 0.7
-"""Up to which part of a run faults begin: while work is going on."""
+"""The part of a run in which faults begin: while work is going on."""
 LEAD_S = 1.0
-"""How long before an activation of its target a fault begins, at most."""
+"""The most seconds that a fault begins before an activation of its target."""
 LASTS = (0.1, 0.6)
-"""How much of a run it lasts, if it ends at all."""
+"""The least and the largest part of a run that a fault lasts, if it ends."""
 SUBTLE = {"probability": 0.5, "at_most": 2}
-"""What makes the second fault of a hybrid a subtle one."""
+"""The parameters that make the second fault of a hybrid a subtle one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Configuration:
         task: The task's name.
         size: How large the problem is, in the task's elements.
         agents: How many there are.
-        to: Who is given the problem.
+        to: The recipients of the problem: one agent, or all.
         is_healed: Whether failures are healed. Agents have their usual habits then, so that there
             is something to heal; else failures are found, and nothing is done about them.
     """
@@ -64,7 +64,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """What its folder is called."""
+        """The name of its folder."""
         healed = "-healed" if self.is_healed else ""
         return f"{self.task}-{self.size}-{self.agents}x-{self.to}{healed}"
 
@@ -110,7 +110,7 @@ HYBRIDS = (
     ("hoard", "slow"),
     ("discard_needed", "address_nobody"),
 )
-"""Which kinds go together: a prominent one, and a subtle one."""
+"""Pairs of kinds: a prominent one, and a subtle one."""
 
 HEALED = (
     ("ignore_notes",),
@@ -121,7 +121,7 @@ HEALED = (
     ("never_submit",),
     ("slow",),
 )
-"""What is put into runs that are healed: nobody can ignore notes where there are none."""
+"""The kinds of faults in runs that are healed; only such runs have notes to ignore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +138,13 @@ class Stratum:
 
     @property
     def name(self) -> str:
-        """What its random numbers are drawn for."""
+        """The label of its random numbers."""
         return f"{self.configuration.name}/{self.kind}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a set is made of.
+    """The settings of a set.
 
     Attributes:
         seed: Of everything.
@@ -194,17 +194,17 @@ class Candidate:
         return self.stratum.configuration.run(self._chance("run").randrange(2**31))
 
     def faults(self, twin: Sequence[Record], again: int = 0) -> tuple[Fault, ...]:
-        """What is injected, by what the run is like without it.
+        """The faults to inject, drawn by the records of the run without them.
 
-        Nobody would notice a fault of somebody who does nothing any more, so a target is one of
-        those who begin an activation in a part of the run, and its fault begins just before one.
+        A fault of an agent that does nothing any more has no effect, so each target is an agent
+        that begins an activation before `LATEST`, and its fault begins just before one of these.
 
         Args:
             twin: The records of the run without faults.
-            again: How many times they were drawn before, and took no effect.
+            again: The number of earlier draws, which had no effect.
 
         Returns:
-            The faults, the prominent one first; none, if there is nobody for each of them.
+            The faults, the prominent one first; none, if there are fewer agents than faults.
         """
         chance = self._chance(f"faults {again}")
         end_s = twin[-1].ts

@@ -1,4 +1,4 @@
-"""What is unusual in a run, held against runs without a fault: from the trace alone.
+"""Unusual acts of agents in a run, compared with runs without a fault, from the trace alone.
 
 A sign is something that an activation or a message does, with a number: how long it took, how many
 events it passed on. It is unusual if it is larger than in all but a few of the usual runs.
@@ -33,11 +33,11 @@ SIGNS: Mapping[str, str] = MappingProxyType(
 """Each sign, with the kind of fault that it looks like most."""
 
 RARE = 0.02
-"""In how large a share of usual runs a value may be exceeded that still counts as usual."""
+"""The share of usual runs that may exceed a value that still counts as usual."""
 
 
 class Sign(NamedTuple):
-    """Something that was done, by whom, at which record, and how much of it."""
+    """An act of an agent: its record, the agent, the sign, and its number."""
 
     t: int
     agent: str
@@ -54,7 +54,7 @@ def signs(records: Iterable[Record]) -> Iterator[Sign]:
 
 @dataclass(frozen=True)
 class Usual:
-    """What runs without a fault are like.
+    """The usual values of the signs in runs without a fault.
 
     Attributes:
         most: The largest usual value of each sign.
@@ -64,7 +64,7 @@ class Usual:
 
     @classmethod
     def of(cls, runs: Sequence[Sequence[Record]]) -> Usual:
-        """What some runs are like; there is at least one."""
+        """The usual values in some runs; there is at least one run."""
         peaks: dict[str, list[float]] = {what: [] for what in SIGNS}
         for run in runs:
             peak = dict.fromkeys(SIGNS, 0.0)
@@ -85,7 +85,7 @@ class _Reader:
         self._agents: set[str] = set()
         self._starts: dict[str, Start] = {}
         self._sent: dict[str, tuple[str, int]] = {}
-        """Who generated an event, and when, in microseconds."""
+        """The agent that generated an event, and the time, in microseconds."""
         self._said: set[tuple[str, str]] = set()
 
     def of(self, record: Record) -> Iterator[Sign]:

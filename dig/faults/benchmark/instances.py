@@ -1,9 +1,9 @@
 """A set of instances on disk: what its files are called, and how they are read.
 
-    set.json                     what there is, with checksums
-    CARD.md  dropped.json        what the set is, and what was left out of it, and why
+    set.json                     the index, with checksums
+    CARD.md  dropped.json        the datasheet; the dropped candidates, and why
     baseline/CONFIGURATION/      runs without a fault: their traces, and endings.json
-    baseline/CONFIGURATION.json  what they come to, measure by measure
+    baseline/CONFIGURATION.json  their numbers, measure by measure
     public/INSTANCE/             trace.dig.jsonl twin.dig.jsonl label.json causal_graph.json
     held-out/INSTANCE/           trace.dig.jsonl
     held-out-labels/INSTANCE/    twin.dig.jsonl label.json causal_graph.json
@@ -33,8 +33,8 @@ from dig._util.text import one_line
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.placing import Injection
-from dig.faults.inject.playing import Played
+from dig.faults.inject.injections import Injection
+from dig.faults.inject.run_pair import Played
 from dig.graph.records import Record
 from dig.tasks.experiment.results import MOST, Amount, Count
 from dig.tasks.run.team_run import Recipients, TeamRun
@@ -58,7 +58,7 @@ FILES = (TRACE, TWIN, LABEL, GRAPH)
 
 Split = Literal["public", "held-out"]
 InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-"""The name of a folder; it leads nowhere else."""
+"""The name of a folder, without a path."""
 Sum = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -66,9 +66,9 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Ending(_Part):
-    """How a run ended: what it came to, whether its answer is valid and how far off, and what was
-    found in it, by pattern."""
+class RunEnding(_Part):
+    """The end of a run: its outcome, the validity and error of its answer, and its findings by
+    pattern."""
 
     outcome: str
     valid: bool
@@ -77,8 +77,8 @@ class Ending(_Part):
     raised: Mapping[str, Count]
 
     @classmethod
-    def of(cls, played: Played) -> Ending:
-        """How a run that was played ended."""
+    def of(cls, played: Played) -> RunEnding:
+        """The end of a run that was played."""
         result, score = played.result, played.score
         return cls(
             outcome=result.outcome,
@@ -118,16 +118,16 @@ _InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
 
 
 class Label(_Part):
-    """What was done to a run, and what came of it.
+    """The faults of a run, and its end with and without them.
 
     Attributes:
         instance: The instance.
-        configuration: What sort of run it is.
+        configuration: The name of its configuration.
         run: All settings of the run, without the faults.
         faults: The faults; the prominent one first.
-        injections: Where they showed themselves in the trace.
-        faulted: How the run ended.
-        twin: How the same run ends without faults.
+        injections: The acts of the faults in the trace.
+        faulted: The end of the run.
+        twin: The end of the same run without faults.
     """
 
     instance: str
@@ -135,15 +135,15 @@ class Label(_Part):
     run: Annotated[Mapping[str, Any], AfterValidator(_run)]
     faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
     injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
-    faulted: Ending
-    twin: Ending
+    faulted: RunEnding
+    twin: RunEnding
 
     @property
     def team_run(self) -> TeamRun:
         """The run, to be played again.
 
         Raises:
-            SettingsError: It is none of simulated agents: no code is run because a file names it.
+            SettingsError: It is not a run of simulated agents; no other code is run for a file.
         """
         try:
             return TeamRun.read_simulated(self.run)
@@ -173,7 +173,7 @@ def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class Entry(_Part):
-    """A line of the index: what may be known of an instance without its label."""
+    """A line of the index: the public facts about an instance."""
 
     id: InstanceId
     split: Split
@@ -193,7 +193,7 @@ def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 class Index(_Part):
-    """What a set holds."""
+    """The index of a set."""
 
     format: Literal["digmon-fault-set"] = FORMAT
     version: Literal[1] = VERSION
@@ -208,7 +208,7 @@ class Instance:
     Attributes:
         entry: Its line in the index.
         folder: Where its trace is.
-        labels: Where all else is, unless it was kept back.
+        labels: The folder of all other files, which may be kept back.
     """
 
     entry: Entry
@@ -229,11 +229,11 @@ class Instance:
         return read_run(self._checked(self.labels / TWIN))
 
     def label(self) -> Label:
-        """What was done to the run."""
+        """The label of the run."""
         return read_model(Label, self._checked(self.labels / LABEL))
 
     def graph(self) -> CausalGraph:
-        """What came of it, and how."""
+        """The causal graph of the run."""
         path = self._checked(self.labels / GRAPH)
         try:
             return CausalGraph.read(json.loads(read_text(path)))
@@ -241,7 +241,7 @@ class Instance:
             raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
 
     def _checked(self, path: Path) -> Path:
-        """A file whose checksum was compared with the one of the index."""
+        """The same path, after its file's checksum was compared with the index."""
         check_sum(path, self.entry.sha256[path.name])
         return path
 
@@ -252,7 +252,7 @@ class FaultSet:
 
     Attributes:
         path: Where it is.
-        index: What it holds.
+        index: Its index.
     """
 
     path: Path
@@ -263,7 +263,7 @@ class FaultSet:
         """The set in a directory.
 
         Raises:
-            SettingsError: There is none.
+            SettingsError: The directory has no index.
         """
         if not (path / INDEX).is_file():
             raise SettingsError(
@@ -280,10 +280,10 @@ class FaultSet:
                 yield Instance(entry, folder, labels)
 
     def labelled(self, *splits: Split) -> list[Instance]:
-        """The same, as far as their labels are there.
+        """The instances whose labels are there.
 
         Raises:
-            SettingsError: None is.
+            SettingsError: No labels are there.
         """
         found = [one for one in self.instances(*splits) if one.is_labelled]
         if not found:

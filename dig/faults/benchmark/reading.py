@@ -1,4 +1,4 @@
-"""Files of sets of faults, which anybody may have made: read strictly, and compared."""
+"""Reads the files of sets of faults strictly, since they may come from anywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dig._util.text import cut, one_line
-from dig.errors import RecordError, RuleError, SettingsError
+from dig.errors import RecordError, RuleError, SettingsError, file_errors
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 from dig.traces.journal.files import open_file, read_file
@@ -22,10 +22,11 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_model(model: type[T], path: Path) -> T:
-    """What a file of JSON describes.
+    """The object that a file of JSON describes.
 
     Raises:
-        SettingsError: It cannot be read, or describes none; the message names the place in it.
+        SettingsError: The file cannot be read or does not fit the model; the message names the
+            place in it.
     """
     text = read_text(path)
     try:
@@ -40,21 +41,19 @@ def read_text(path: Path) -> str:
     """The text of a file of strict JSON.
 
     Raises:
-        SettingsError: It cannot be read, or is no such JSON.
+        SettingsError: The file cannot be read, or is not strict JSON.
     """
     try:
-        text = read_file(path).decode("utf-8")
+        with file_errors(path, "read"):
+            text = read_file(path).decode("utf-8")
         parse(text, "the file")  # what is stricter than pydantic: no key twice, bounded depth
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecordError) as error:
         raise SettingsError(f"{path} is not JSON: {one_line(error)}") from None
     return text
 
 
 def read_run(path: Path) -> tuple[Record, ...]:
-    """The records of a trace that keeps the rules of the graph: what is done with them may rely on
-    them.
+    """The records of a trace; they keep the rules of the graph, on which callers may rely.
 
     Raises:
         TraceError: It cannot be read or breaks a rule; the line is named.
@@ -69,18 +68,15 @@ def read_run(path: Path) -> tuple[Record, ...]:
 
 
 def check_sum(path: Path, expected: str) -> None:
-    """Make sure that a file is the one that it was.
+    """Compare a file's checksum with the expected one.
 
     Raises:
         SettingsError: It cannot be read, or has another checksum.
     """
-    try:
-        with open_file(path) as file:
-            found = sha256()
-            while piece := file.read(1 << 20):
-                found.update(piece)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    found = sha256()
+    with file_errors(path, "read"), open_file(path) as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
     if found.hexdigest() != expected:
         raise SettingsError(
             f"{path} is not the file that was made: its checksum is not the one of the set"

@@ -1,4 +1,4 @@
-"""How well detectors find known faults: what they raise, what they miss, and how late they are."""
+"""Scores of detectors against known faults: precision, recall, delay and confusion."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import FindingRow, Record
+from dig.tasks.experiment.intervals import as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
 from .instances import FaultSet, Instance, Label
-from .intervals import as_json, share, spread
 
 NO_FAULT = "no fault"
 GIVEN = {"one": "where one agent is given the problem", "all": "where all are given the problem"}
@@ -20,12 +20,12 @@ GIVEN = {"one": "where one agent is given the problem", "all": "where all are gi
 
 @dataclass(frozen=True)
 class Seen:
-    """What was raised in one run.
+    """The findings of one run.
 
     Attributes:
         kind: The kinds of its faults; `no fault` for a twin.
-        should: The patterns that they should raise.
-        may: Those that they lead to sometimes.
+        should: The patterns that the faults should raise.
+        may: The patterns that the faults may raise.
         delays: For each pattern that was raised, the records and seconds from the first injection
             to its first finding; in a twin, from the beginning.
     """
@@ -38,7 +38,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class PatternScore:
-    """How well one pattern is detected.
+    """The scores of one pattern.
 
     Attributes:
         name: The pattern.
@@ -78,7 +78,7 @@ class PatternScore:
 
 @dataclass(frozen=True)
 class DetectorScores:
-    """What detectors raised in the runs of a set and in their twins."""
+    """The findings in the runs of a set and in their twins, and their scores."""
 
     seen: tuple[Seen, ...]
 
@@ -89,7 +89,7 @@ class DetectorScores:
         return [*NAMES, *sorted(others)]
 
     def pattern(self, name: str) -> PatternScore:
-        """How well a pattern is detected."""
+        """The scores of a pattern."""
         wanted = [one for one in self.seen if name in one.should]
         return PatternScore(
             name,
@@ -102,7 +102,7 @@ class DetectorScores:
         """Precision, recall and delay of each pattern; kinds of faults against patterns.
 
         Args:
-            among: What runs they are, for the titles.
+            among: A description of the runs, for the titles.
         """
         return [
             Table(
@@ -157,16 +157,16 @@ class DetectorScores:
 
 
 def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
-    """What detectors raised in the runs of a set, as it stands in their traces.
+    """The scores of the findings that the traces of a set have.
 
-    Runs that are healed are left out: agents have habits there that fail without any fault.
+    Runs that are healed are left out: their agents have habits that fail without any fault.
 
     Returns:
-        The scores by who is given the problem: with one that all are given, everybody begins a
+        The scores by the recipients of the problem: where all agents are given it, each begins a
         lineage of its own, and findings about that are no mistakes, fault or not.
 
     Raises:
-        SettingsError: It has no labels.
+        SettingsError: The set has no labels.
     """
     seen: dict[str, list[Seen]] = {}
     for instance in known.labelled():

@@ -1,4 +1,4 @@
-"""What healing is worth against known faults: the same run with the same faults, healed or not."""
+"""Scores of healing against known faults: the same run with the same faults, healed or not."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dig.faults.inject.playing import play
-from dig.tasks.experiment.intervals import mean
+from dig.faults.inject.run_pair import play
+from dig.tasks.experiment.intervals import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 
-from .instances import Ending, FaultSet, Label
-from .intervals import as_json, share
+from .instances import FaultSet, Label, RunEnding
 
 COLUMNS = (
     "valid, unhealed", "valid, healed", "valid, gained", "saved", "made worse", "RMSE, gained",
@@ -26,15 +25,15 @@ class Pair:
 
     Attributes:
         kind: The kinds of its faults.
-        plain: How it ended without healing.
-        healed: How it ended with healing.
-        unharmed: How it ends with healing and without faults.
+        plain: Its end without healing.
+        healed: Its end with healing.
+        unharmed: Its end with healing and without faults.
     """
 
     kind: str
-    plain: Ending
-    healed: Ending
-    unharmed: Ending
+    plain: RunEnding
+    healed: RunEnding
+    unharmed: RunEnding
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,11 @@ def score_healing(
 
     Args:
         known: The set; runs without labels are left out, and those that were healed already.
-        jobs: How many processes work at once.
-        progress: Is told how far it has come.
+        jobs: The number of processes.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
-        SettingsError: It has no labels.
+        SettingsError: The set has no labels.
     """
     labels = [label for one in known.labelled() if not (label := one.label()).is_healed]
     pairs: list[Pair] = []
@@ -102,7 +101,7 @@ def heal(label: Label) -> Pair:
     """Play one run with healing, with its faults and without."""
     run = replace(label.team_run, method="dig")
     return Pair(
-        label.kind, label.faulted, Ending.of(play(run, label.injected)), Ending.of(play(run))
+        label.kind, label.faulted, RunEnding.of(play(run, label.injected)), RunEnding.of(play(run))
     )
 
 
@@ -127,8 +126,8 @@ def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
     ]
 
 
-def _differences(pairs: Sequence[tuple[Ending, Ending]]) -> list[float]:
-    """How much larger the RMSE of the first is, where both answers have one."""
+def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:
+    """The first RMSE minus the second, of the pairs in which both answers have one."""
     return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
 
 

@@ -1,7 +1,4 @@
-"""Writes a set of faults down, as `dig.faults.benchmark.instances` reads it.
-
-Nothing is there before all is.
-"""
+"""Writes a set of faults, as `dig.faults.benchmark.instances` reads it: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -15,14 +12,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dig.errors import SettingsError
-from dig.faults.inject.playing import Played, lines, play
+from dig.errors import SettingsError, file_errors
+from dig.faults.inject.run_pair import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.tasks.experiment.workers import Workers
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe
-from .card import card
+from .datasheet import datasheet
+from .generate import Harvest, Made, Progress, harvest, splits
 from .instances import (
     BASELINE,
     CARD,
@@ -32,13 +30,12 @@ from .instances import (
     LABEL,
     LABELS,
     TWIN,
-    Ending,
     Entry,
     Index,
     Label,
+    RunEnding,
     Split,
 )  # fmt: skip
-from .making import Harvest, Made, Progress, harvest, splits
 
 ENDINGS = "endings.json"
 
@@ -52,12 +49,12 @@ def make_set(
     Args:
         out: An empty directory, or one that is made. While the set is being made it is in a hidden
             one within, so that an interruption leaves nothing half done.
-        recipe: What is made; the same one gives the same bytes.
-        jobs: How many processes work at once.
-        progress: Is told how far it has come.
+        recipe: The settings of the set; the same ones give the same bytes.
+        jobs: The number of processes.
+        progress: Takes a word for what is made, how many there are, and how many are wanted.
 
     Raises:
-        SettingsError: The directory cannot be used, or there are not so many instances to be had.
+        SettingsError: The directory cannot be used, or there are fewer instances than are wanted.
         KeyboardInterrupt: It was interrupted; nothing is left.
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
@@ -71,7 +68,7 @@ def make_set(
         index = Index(seed=recipe.seed, instances=entries)
         _write(folder / INDEX, _json(index.model_dump()))
         _write(folder / DROPPED, _json(_dropped(found)))
-        _write(folder / CARD, card(index, found, recipe).encode())
+        _write(folder / CARD, datasheet(index, found, recipe).encode())
     return index
 
 
@@ -79,22 +76,19 @@ def make_set(
 def _filling(out: Path) -> Iterator[Path]:
     """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
 
-    Within it, since `out` may be another file system, or where somebody stands.
+    It is within `out`, since that may be another file system, or a shell's current directory.
     """
     is_new = not out.exists()
-    try:
+    with file_errors(out, "used"):
         if not is_new and (not out.is_dir() or any(out.iterdir())):
             raise SettingsError(f"{out} is not empty; name another directory for the set")
         out.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".making.", dir=out))
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
     try:
-        yield folder
-        for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
-            path.rename(out / path.name)  # the index last: before, there is no set
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from None
+        with file_errors(out, "written"):
+            yield folder
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+                path.rename(out / path.name)  # the index last: before, there is no set
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if is_new and not any(out.iterdir()):
@@ -136,7 +130,7 @@ def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
 def _write_baseline(
     folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
-    """The runs that instances are held against, how each of them ended, and what they come to."""
+    """Write the fault-free runs of each configuration, their endings, and their baseline."""
     wanted = [run for one in recipe.configurations for run in recipe.baseline(one)]
     played = workers.each(play, wanted)
     found: dict[Configuration, Baseline] = {}
@@ -147,7 +141,7 @@ def _write_baseline(
             _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(run.records))
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))
-        endings = [Ending.of(run).model_dump() for run in runs]
+        endings = [RunEnding.of(run).model_dump() for run in runs]
         _write(folder / configuration.name / ENDINGS, _json(endings))
         found[configuration] = Baseline.from_runs(runs)
         _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))

@@ -1,4 +1,4 @@
-"""One fault: what goes wrong with whom, and when."""
+"""One fault: a kind, a target and a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Fault:
         target: The agent.
         start_s: When it begins to act, in seconds since the run began. An activation that starts
             in the window is one that it acts on, with all that the activation sends.
-        end_s: When it has stopped acting; ``None``: it never does.
-        parameters: What the kind is told, by name. Those that are left out are filled in.
+        end_s: When it stops acting; ``None``: never.
+        parameters: Values of the kind's parameters; those that are left out get their defaults.
     """
 
     kind: str
@@ -35,10 +35,10 @@ class Fault:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check all values, and fill in the parameters.
 
         Raises:
-            SettingsError: The message says what is wrong, and what there is.
+            SettingsError: A value is wrong; the message names it and the allowed ones.
         """
         known = kind_of(self.kind).parameters
         for name in self.parameters:
@@ -53,7 +53,8 @@ class Fault:
         end_s = MOST_SECONDS if self.end_s is None else self.end_s
         if not 0 <= self.start_s < end_s <= MOST_SECONDS:
             raise SettingsError(
-                f"{self.kind} cannot begin at {self.start_s:g} s and end at {end_s:g} s"
+                f"{self.kind}: start must be at least 0 s and before end, which is at most "
+                f"{MOST_SECONDS:g} s, got {self.start_s:g} and {end_s:g}"
             )
         chosen = {
             name: _checked(self.kind, name, parameter, self.parameters.get(name, parameter.default))
@@ -82,10 +83,10 @@ class Fault:
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> Fault:
-        """The fault that `to_json` tells of.
+        """The fault that `to_json` made this of.
 
         Raises:
-            SettingsError: It tells of none.
+            SettingsError: It describes no fault.
         """
         try:
             return cls(**row)
@@ -94,13 +95,13 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """The fault that words tell of.
+        """The fault that a text describes, as the option `--fault` takes it.
 
         >>> Fault.parse("stall target=agent-3 start=10 end=30 seconds=5").parameters["seconds"]
         5.0
 
         Raises:
-            SettingsError: They tell of none; the message says how it is written.
+            SettingsError: The text describes no fault; the message says how one is written.
         """
         try:
             kind, *pairs = shlex.split(text) or [""]
@@ -135,7 +136,7 @@ class Fault:
 
 
 def _shown(value: object) -> str:
-    """What somebody wrote, or what stands in a file."""
+    """A value of a user or of a file, for an error."""
     return one_line(repr(value), 80)
 
 

@@ -15,24 +15,23 @@ from dig.adapters.plain.callables import Function, Place, places_of
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
-from .acting import Acting, Run
-from .calls import Call, Go
 from .fault import Fault
-from .injector import Moment, Touch
+from .faulty_agent import Acting, FaultContext
+from .injector import AgentCall, Go, Moment, Touch
 from .payloads import UNKNOWN
 
-_Hook = Callable[[Call, Go, Moment], Awaitable[Any]]
+_Hook = Callable[[AgentCall, Go, Moment], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
 class Act:
-    """What a fault did.
+    """One act of a fault.
 
     Attributes:
         fault: The fault's place in the list of faults.
         ts: When, in seconds since the faults were put round the team.
         agent: The fault's target.
-        what: What was done, in words.
+        what: A description of the act.
     """
 
     fault: int
@@ -45,7 +44,7 @@ class GameDay:
     """Faults around a team, until `end`; also to be used in a `with`.
 
     Attributes:
-        acts: What the faults have done so far.
+        acts: The acts of the faults so far.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class GameDay:
         """Put them round it; see `around`."""
         self.acts: list[Act] = []
         self._clock, self._began = clock, clock()
-        run = Run(seed, UNKNOWN, 1.0, self._tell)
+        run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
         self._faults = [Acting(i, fault, run) for i, fault in enumerate(faults)]
         self._turns: Counter[str] = Counter()
         self._calling: ContextVar[str | None] = ContextVar("calling", default=None)
@@ -109,7 +108,7 @@ class GameDay:
     # --- one call ---
 
     def _around(self, place: Place) -> Function:
-        """A callable that does what the one at a place does, or what faults have it do."""
+        """A callable in place of the one at a place, with faults around it."""
 
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -117,32 +116,32 @@ class GameDay:
             involved = {place.agent, caller}
             others = (name for name, way in self._places if way == place.method)
             free = tuple(name for name in others if name not in involved)
-            return await self._ask(Call(place.agent, caller, args, kwargs, place.method, free))
+            return await self._ask(AgentCall(place.agent, caller, args, kwargs, place.method, free))
 
         return call
 
-    async def _ask(self, call: Call) -> Any:
+    async def _ask(self, call: AgentCall) -> Any:
         """Have a call made, as the faults of its caller have it."""
         go: Go = self._answer
         for acting in self._on(call.caller):
             go = partial(self._layer, acting, acting.injector.asks, go)
         return await go(call)
 
-    async def _answer(self, call: Call) -> Any:
-        """Have a call answered, as the faults of who is called have it."""
+    async def _answer(self, call: AgentCall) -> Any:
+        """Have a call answered, as the faults of the called agent have it."""
         go: Go = self._work
         for acting in self._on(call.agent):
             go = partial(self._layer, acting, acting.injector.answers, go)
         return await go(call)
 
-    async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: Call) -> Any:
+    async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: AgentCall) -> Any:
         target, end_s = acting.fault.target, acting.fault.end_s
         self._turns[target] += 1
         moment = acting.moment(self._turns[target])
         left_s = MOST_SECONDS if end_s is None else end_s - self.now
         return await hook(replace(call, remaining_s=left_s), go, moment)
 
-    async def _work(self, call: Call) -> Any:
+    async def _work(self, call: AgentCall) -> Any:
         """Have an agent itself work."""
         before = self._calling.set(call.agent)
         try:
@@ -167,21 +166,21 @@ def around(
 ) -> GameDay:
     """Put faults round a team of async callables, before or after it is wrapped.
 
-    Put round it before `dig.wrap`, they are the agents' own and the monitor sees what comes of
-    them; put round it afterwards, they stand between the agents and the monitor.
+    Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
+    consequences; put round it afterwards, they stand between the agents and the monitor.
 
     Args:
         team: A dict or list of async callables or of objects with async methods, or one such
             object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph are
             such a dict, before they are added to it.
-        faults: What is injected; windows are in seconds since now.
-        seed: Of the faults' random numbers.
+        faults: The faults; their windows are in seconds since now.
+        seed: The seed of the faults' random numbers.
         clock: Tells the time in seconds.
 
     Returns:
-        What has been put round it; `end` takes it away, and so does the end of a `with`.
+        The faults around the team; `end` takes them away, and so does the end of a `with`.
 
     Raises:
-        SettingsError: A target is not in the team, or a kind makes no sense here.
+        SettingsError: A target is not in the team, or a kind cannot be put around callables.
     """
     return GameDay(team, faults, seed, clock)

@@ -1,32 +1,32 @@
-"""What a kind of fault is made of: a class with hooks, its parameters, and the moment they act at.
+"""The base of all kinds of faults: hooks, parameters, and the moment of an act.
 
-A kind changes what an agent is shown (`seen`) or what it has decided (`decided`); neither the
-agent nor the monitor knows of it. Random numbers come from `Moment` alone, under a purpose of
+A kind changes the view of an agent (`seen`) or its decision (`decided`), unknown to the agent and
+to the monitor. Random numbers come from `Moment` alone, under a purpose of
 their own, so that a fault changes no other draw of the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
+from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.keyed_random import Draws
 
-from .calls import Call, Go
 from .payloads import Payloads
 
 _T = TypeVar("_T")
 
 NO_TURN = 0
-"""The turn of what is no activation: to come and to go."""
+"""The turn of acts outside activations: to leave and to join."""
 
 Change = Literal["leave", "join"]
-"""What can become of an agent's place in the team."""
+"""A change of an agent's membership in the team."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class Parameter:
     """One parameter of a kind of fault.
 
     Attributes:
-        meaning: What it says, with its unit.
-        default: The value that it has unless told, of the parameter's type; ``None``: there is
-            no limit, which is a whole number else.
+        meaning: A description, with its unit.
+        default: The default value, of the parameter's type; ``None``: no limit, else a whole
+            number.
         null: The value with which the fault has no effect at all, if there is one.
         least: The smallest value.
         most: The largest value.
@@ -51,7 +51,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; a bound that there is not is ``None``."""
+        """As plain JSON; a bound that is not there is ``None``."""
         most = None if self.most == float("inf") else self.most
         return {**asdict(self), "most": most, "choices": list(self.choices)}
 
@@ -65,7 +65,7 @@ PROBABILITY = Parameter(
 AT_MOST = Parameter(meaning="How many times it acts at most.", default=None, null=0)
 ONCE = replace(AT_MOST, default=1)
 COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
-"""What every kind can be told."""
+"""The parameters of every kind."""
 
 
 @dataclass(slots=True)
@@ -75,8 +75,8 @@ class Touch:
     Attributes:
         fault: The fault's place in the list of faults.
         agent: Its target.
-        turn: Which activation of the target, counted from 1; `NO_TURN` if it is about none.
-        what: What was done, in words.
+        turn: The number of the target's activation, from 1; `NO_TURN` outside activations.
+        what: A description of the act.
         since_start: Whether the activation is another one from its start on.
         output: The event that was changed, if one of those that the activation generates was.
         place: Where that event is among those that are generated in the end.
@@ -94,10 +94,10 @@ class Touch:
 
 
 class Moment:
-    """One activation of the target while a fault is on: its random numbers, and what is told.
+    """One activation of the target while a fault is on: its random numbers, and its acts.
 
     Attributes:
-        payloads: What the payloads of the run's task mean.
+        payloads: The transforms of the task's payloads.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class Moment:
         """Begin.
 
         Args:
-            purpose: What the random numbers are drawn for.
+            purpose: The label of the random numbers.
             draws: The random numbers of the activation.
-            payloads: What the payloads of the run's task mean.
-            act: Whose act in which activation it would be.
-            told: Is told of each act.
+            payloads: The transforms of the task's payloads.
+            act: A template of the acts, with fault, target and turn.
+            told: Takes each act.
         """
         self.payloads = payloads
         self._purpose, self._draws, self._act, self._told = purpose, draws, act, told
@@ -126,12 +126,12 @@ class Moment:
         return self._draws.choice([*items], f"{self._purpose} {what}", index)
 
     def tell(self, what: str, *, since_start: bool = False, output: NewEvent | None = None) -> None:
-        """Write down that the fault has acted.
+        """Note an act of the fault.
 
         Args:
-            what: What was done, in words.
-            since_start: The activation is another one from its start on, not only at its end.
-            output: Which generated event is another one.
+            what: A description of the act.
+            since_start: Whether the act changes the activation from its start on, not only its end.
+            output: The generated event that is changed, if one is.
         """
         touch = replace(self._act, what=what, since_start=since_start, output=output)
         self._touches.append(touch)
@@ -141,14 +141,41 @@ class Moment:
         """Find the events that were changed among those that are generated in the end.
 
         Args:
-            outputs: Those.
-            are_as_many: Whether it would have been as many without faults, so that the end,
-                which names them, may be the same.
+            outputs: The events that are generated in the end.
+            are_as_many: Whether there would have been as many without faults, so that the `end`
+                record, which names them, may be the same.
         """
         for touch in self._touches:
             found = (i for i, output in enumerate(outputs) if output is touch.output)
             touch.place = next(found, None)
             touch.since_end = touch.place is None or not are_as_many
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCall:
+    """One agent of a team of async callables calls another, or code outside the team calls one.
+
+    Attributes:
+        agent: The agent that is called.
+        caller: The agent that calls; ``None``: code outside the team.
+        args: The positional arguments.
+        kwargs: The arguments by name.
+        method: Which method of the agent, if it has several.
+        others: The agents that could be called instead.
+        remaining_s: Seconds until the fault ends.
+    """
+
+    agent: str
+    caller: str | None
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    method: str = ""
+    others: tuple[str, ...] = ()
+    remaining_s: float = MOST_SECONDS
+
+
+Go = Callable[[AgentCall], Awaitable[Any]]
+"""Makes a call, the given one or another; returns and raises what the called agent does."""
 
 
 class Injector:
@@ -157,7 +184,7 @@ class Injector:
     An object of it belongs to one fault in one run, and may keep what it has seen of its target.
 
     Attributes:
-        parameters: What the kind can be told, by name, besides `probability` and `at_most`.
+        parameters: The kind's parameters, by name, besides `probability` and `at_most`.
     """
 
     parameters: ClassVar[Parameters] = MappingProxyType({})
@@ -168,7 +195,13 @@ class Injector:
         self.acted = 0  # how often `Moment.tell` was called
 
     def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
-        """Whether it acts now: by its probability, and by how often it has."""
+        """Whether it acts now, by its probability and the number of its acts so far.
+
+        Args:
+            moment: The activation.
+            what: Tells several draws of one activation apart; empty if there is one.
+            index: Tells draws for the same `what` apart.
+        """
         limit = self.chosen["at_most"]
         if limit is not None and self.acted >= limit:
             return False
@@ -178,11 +211,11 @@ class Injector:
         """Every decision of the target, inside and outside the window, before it is changed."""
 
     def seen(self, view: View, moment: Moment) -> View:
-        """What the target is shown instead, in an activation that starts in the window."""
+        """The view that the target gets, in an activation that starts in the window."""
         return view
 
     def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """What counts as decided instead, in an activation that starts in the window."""
+        """The plan that counts, in an activation that starts in the window."""
         return plan
 
     def script(
@@ -191,11 +224,11 @@ class Injector:
         """When the target leaves and joins the team, in seconds since the run began."""
         return ()
 
-    async def asks(self, call: Call, go: Go, moment: Moment) -> Any:
+    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, calls another one."""
         return await go(call)
 
-    async def answers(self, call: Call, go: Go, moment: Moment) -> Any:
+    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, is called."""
         return await go(call)
 
@@ -210,7 +243,7 @@ class OnTurn(Injector):
         return Plan(plan.think_s, self.instead(view, plan.decision, moment))
 
     def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """What counts as decided instead of a decision."""
+        """The decision that counts instead of the target's."""
         return decision
 
 
@@ -218,7 +251,7 @@ class OnMessage(Injector):
     """A kind that acts on each message of the target by itself.
 
     Attributes:
-        takes_final: Whether it acts on answers too, which go to nobody in the team.
+        takes_final: Whether it acts on answers too, which have no recipient in the team.
     """
 
     takes_final: ClassVar[bool] = False
@@ -235,7 +268,14 @@ class OnMessage(Injector):
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """What is sent instead of a message, which was the `index`-th of its activation."""
+        """The messages that are sent instead of one.
+
+        Args:
+            view: The view of the activation.
+            message: The message.
+            moment: The activation, for random numbers and acts.
+            index: The place of the message in the decision, from 0.
+        """
         return [message]
 
 
@@ -255,7 +295,7 @@ def solutions(view: View, decision: Decision) -> list[Any]:
     return there + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
 
 
-def pieces(decision: Decision) -> list[NewEvent]:
+def parts_of(decision: Decision) -> list[NewEvent]:
     """The parts that a problem is split into: several problems at once; else none."""
     parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
     return parts if len(parts) > 1 else []

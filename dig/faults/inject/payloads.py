@@ -1,4 +1,4 @@
-"""What the payloads of a task mean, for faults that damage them or put them together."""
+"""Transforms of the payloads of a task, for faults that damage them or put them together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.newsgroups import TASK as NEWSGROUPS
 from dig.tasks.simulated.classifying import Posts
-from dig.tasks.simulated.counting import Numbers
 from dig.tasks.simulated.parts import Job, Partial, disjoint, join
-from dig.tasks.simulated.reading import Reading
+from dig.tasks.simulated.reading import Numbers, Reading
 
 Transform = Callable[[Any], Any]
-"""Makes a damaged payload of one; ``None``, if it is not one that can be damaged so."""
+"""Makes a damaged payload of one; ``None``, if it does not fit the payload."""
 
 Join = Callable[[Sequence[Any], str], Any]
 """Makes one payload of those of several solutions, for the agent that goes on with it."""
@@ -28,7 +27,7 @@ TRANSFORMS: Mapping[str, str] = MappingProxyType(
         "part": "a problem is about the part after its own, or before it",
     }
 )
-"""All ways to damage a payload, and what becomes of it; not each is there for each task."""
+"""All ways to damage a payload, and their effect; a task may lack some."""
 
 _FACTOR = 10
 GARBAGE = "\ufffd" * 8
@@ -39,7 +38,7 @@ class Payloads:
     """The payloads of one task.
 
     Attributes:
-        transforms: How one can be damaged, by name.
+        transforms: The ways to damage a payload, by name.
         joined: Several solutions as one, put together with care: nothing is in it twice.
         heaped: Several solutions as one, without care.
     """
@@ -71,7 +70,7 @@ def _listed(solutions: Sequence[Any], agent: str) -> Any:
 
 
 UNKNOWN = Payloads(MappingProxyType({"garbled": _garbled}), _listed, _listed)
-"""Payloads of which nothing is known."""
+"""Transforms of unknown payloads."""
 
 
 @dataclass(frozen=True)
@@ -137,5 +136,5 @@ _KNOWN: Mapping[str, Payloads] = MappingProxyType(
 
 
 def payloads_of(task: str) -> Payloads:
-    """What the payloads of a task mean; of a user's own nothing is known."""
+    """The transforms of a task's payloads; of a user's own task, those of unknown payloads."""
     return _KNOWN.get(task, UNKNOWN)

@@ -1,4 +1,4 @@
-"""What fault-free runs of one configuration come to: the spread that a deviation must exceed."""
+"""The numbers of fault-free runs of one configuration: the spread that a deviation must exceed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.playing import Played
+from dig.faults.inject.run_pair import Played
 
 from .course import Course
-from .measuring import DIGITS, Measured, measured
+from .measurements import DIGITS, Measured, measured
 
 FEWEST = 19
 """With fewer runs, not even a value that none of them reaches is rarer than one in twenty."""
@@ -53,9 +53,9 @@ class Baseline:
         return cls(runs, {name: tuple(sorted(some)) for name, some in sorted(values.items())})
 
     def rarity(self, measure: str, value: float) -> float:
-        """How rare a value is: the share of values at least as large, itself among them.
+        """The share of values that are at least as large as this one, itself among them.
 
-        It is at most the probability to see such a value where there is no fault.
+        With random runs, this bounds the probability of such a value where there is no fault.
         """
         known = self.values.get(measure, ())
         above = len(known) - bisect_left(known, round(value, DIGITS))
@@ -73,7 +73,7 @@ class Baseline:
         """The baseline that `to_json` made this of.
 
         Raises:
-            RecordError: It is none.
+            RecordError: It is not a baseline.
         """
         try:
             values = {

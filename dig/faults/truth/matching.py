@@ -1,9 +1,9 @@
-"""Which event and which activation of the twin corresponds to one of the faulted run.
+"""The counterparts of a faulted run's events and activations in its twin.
 
 Up to the first record that differs, the two runs are the same, ids too. Afterwards an activation
 is known by its agent and by what was in front of it. An event is known by its place among the
 outputs of its activation, if that has a counterpart with as many; else by what it is: the n-th of
-those by the same sender, of the same type and about the same elements, or the n-th by whomever.
+those by the same sender, of the same type and about the same elements, or by any sender.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Runs:
     """A faulted run and its twin.
 
     Attributes:
-        faulted: The one; twin: the other.
-        matching: What corresponds to what.
+        faulted: The faulted run; twin: its twin.
+        matching: Their counterparts.
     """
 
     faulted: Course

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from .course import Course, Event
 from .matching import Runs
-from .pieces import gone_t, piece_of, solutions, solved_us
+from .subtasks import gone_t, piece_of, solutions, solved_us
 
 
 def _as_generated(runs: Runs, name: str, same: str | None) -> int:

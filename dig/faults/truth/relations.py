@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dig.diagnosis.causes import Node
-from dig.faults.inject.placing import Injection
+from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
 from dig.tasks.simulated.parts import merged
 
 from .course import Course, Event
 from .elements import Ranges, common, length
-from .pieces import piece_of
+from .subtasks import piece_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,11 @@ def _threw_away(at: Setting, source: Node, target: Node) -> bool:
     return target.name in at.course.activations[source.name].with_fate("discard")
 
 
-def _was_let_go_by(at: Setting, source: Node, target: Node) -> bool:
-    """What it is only since the activation let it go was no reason to do so."""
-    let_go = _passed_on(at, target, source) or _threw_away(at, target, source)
-    return let_go and source.onset_t < target.onset_t
+def _was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
+    """The activation dropped the event, which had been in its state before."""
+    # A state that the event entered after the activation dropped it cannot have caused the drop.
+    dropped = _passed_on(at, target, source) or _threw_away(at, target, source)
+    return dropped and source.onset_t < target.onset_t
 
 
 def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
@@ -237,7 +238,7 @@ RELATIONS: Mapping[str, Relation] = MappingProxyType(
         "generated": _generated,
         "passed on": _passed_on,
         "threw away": _threw_away,
-        "was let go by": _was_let_go_by,
+        "was let go by": _was_dropped_by,
         "consumed the last of": _consumed_the_last_of,
         "led to": _led_to,
         "lost what was to be told to": _lost_what_was_to_be_told_to,

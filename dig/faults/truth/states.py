@@ -1,4 +1,4 @@
-"""Which things are in a state that they are not in without the fault, by a test.
+"""Deviations: things in a state that they are not in without the fault, by a test.
 
 A thing is in a state if its number is larger than its counterpart's in the twin, and so rare in
 fault-free runs that at most `LEVEL` of them reach it.
@@ -16,10 +16,9 @@ from dig.graph.records import End, Leave
 from .baseline import Baseline
 from .course import Course, Event
 from .matching import Matching, Runs
-from .measuring import DIGITS, Measured, measured
-from .measuring_events import elements
+from .measurements import DIGITS, Measured, elements, measured
 from .onsets import ONSETS
-from .pieces import own_cuts, part_name, piece_of
+from .subtasks import own_cuts, part_name, piece_of
 
 RARE, UNUSUAL = 0.01, 0.05
 """Levels: for times and amounts, of which a run has hundreds; and for what is or is not."""
@@ -34,7 +33,14 @@ NEEDS_TWIN = frozenset({"late"})
 def deviations(
     runs: Runs, baseline: Baseline, rmse: float | None, rmse_of_twin: float | None
 ) -> list[Node]:
-    """All things in states that they are not in without the fault, in order of onset."""
+    """All things in states that they are not in without the fault, in order of onset.
+
+    Args:
+        runs: The faulted run and its twin.
+        baseline: Fault-free runs of the same configuration.
+        rmse: The error of the faulted run's answer, if it is known.
+        rmse_of_twin: The same of the twin.
+    """
     cuts = own_cuts(runs.faulted) | own_cuts(runs.twin)
     truth = {**elements(runs.faulted), **elements(runs.twin)}
     usual = {
@@ -56,7 +62,7 @@ def deviations(
 
 
 def level(state: str) -> float:
-    """How rare a number must be at most."""
+    """The largest share of fault-free runs that may reach a number of this state."""
     return RARE if state in NUMBERS else UNUSUAL
 
 
@@ -102,7 +108,7 @@ def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | 
 
 
 def _component(course: Course, row: Measured, name: str, t: int) -> str:
-    """Whose a thing in a state is."""
+    """The component (agent, `task` or `outcome`) to which a deviation is attributed."""
     if row.type == "agent":
         return name
     if row.type == "activation":
@@ -113,9 +119,9 @@ def _component(course: Course, row: Measured, name: str, t: int) -> str:
 
 
 def _holder(course: Course, event: Event, state: str, t: int) -> str | None:
-    """The agent before whom an event lies, or who lost or passed it on; else who generated it.
+    """The agent that has an event, lost it or passed it on; else the one that generated it.
 
-    If it lies before several, it is with the one that is to put solutions together.
+    If several agents have it, the one that collects the solutions is named.
     """
     if state in ("unread", "overdue"):
         held = [to for to, came in event.arrivals if came <= t]

@@ -1,6 +1,6 @@
-"""Forward verification: which consequences of a known fault can be followed, step by step.
+"""Forward verification: follows the consequences of a known fault, step by step.
 
-It starts from what was injected. A thing in a state joins the causal graph only if (a) a rule
+It starts from the injected faults. A thing in a state joins the causal graph only if (a) a rule
 admits the step to it from a thing that has joined, (b) its number deviates from its twin's and
 lies beyond the spread of fault-free runs, and (c) it is not seen before its cause. What remains are
 the paths that end in an alarm. docs/faults-verification.md has all of it.
@@ -14,14 +14,14 @@ from typing import Final
 
 import networkx as nx
 
-from dig.diagnosis.causes import CausalGraph, Edge, Node, RootCause
-from dig.faults.inject.playing import Played
+from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
+from dig.faults.inject.run_pair import Played
 from dig.graph.records import End
 
 from .baseline import Baseline
 from .course import Course
 from .matching import Matching, Runs
-from .measuring import raised
+from .measurements import raised
 from .relations import RELATIONS, Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
@@ -33,7 +33,7 @@ NO_CONSEQUENCE: Final = "no consequence"
 NOT_VERIFIED: Final = "not verified"
 
 ALARMS = frozenset({"outcome", "finding"})
-"""The types of what somebody would notice: the outcome, and findings that are errors."""
+"""The types of visible failures: the outcome, and findings that are errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Dropped:
 
 
 def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | Dropped:
-    """Follow the consequences of what was injected into a run.
+    """Follow the consequences of the faults of a run.
 
     Args:
         faulted: The run with its faults.
@@ -76,7 +76,7 @@ def _runs(faulted: Played, twin: Played) -> Runs:
 
 
 def _is_anomalous(course: Course, twin: Played, baseline: Baseline) -> bool:
-    """Whether a twin has itself what counts as an alarm, more than fault-free runs have."""
+    """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
     if course.answer is None or course.answer.about != course.whole:
         return True
     rmse = twin.score.rmse if twin.score else None
@@ -126,13 +126,13 @@ def _graph(
     return CausalGraph(
         tuple(node for node in nodes if node.id in kept),
         tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
-        tuple(sorted({RootCause(fault.target, fault.kind) for fault in faulted.faults})),
+        tuple(sorted({Cause(fault.target, fault.kind) for fault in faulted.faults})),
         tuple(node.id for node in nodes if node.id in seen),
     )
 
 
 def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
-    """All steps that a rule admits, to what is not seen before its cause, in the nodes' order."""
+    """All steps that a rule admits and in which no effect is seen before its cause, in order."""
     for source in nodes:
         rules = [rule for rule in RULES if rule.begins(source)]
         for target in nodes:

@@ -1,4 +1,4 @@
-"""What each means of healing contributes: all of them, all but one, and none.
+"""The contribution of each means of healing: runs with all of them, all but one, and none.
 
 Every difference is taken seed by seed, and under several habits of the agents, so that a
 conclusion comes with the range of habits over which it holds.
@@ -18,7 +18,7 @@ from .grid import Cell, Grid
 from .intervals import Mean, mean
 from .paper import MEASURES, Measure, count_of
 from .results import Row
-from .run import How, Outcome, Progress, carry_out_cells
+from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
 
 COMPLIANCES = (0.0, 0.3, 0.6, 0.9, 1.0)
@@ -48,11 +48,11 @@ READING = (
 
 @dataclass(frozen=True)
 class Habits:
-    """What the agents are like.
+    """A change of the agents' habits.
 
     Attributes:
-        name: Which habit was changed: `compliance`, or `bad habits` all together.
-        value: To what, or by which factor.
+        name: The habit that was changed: `compliance`, or `bad habits` all together.
+        value: The new compliance, or the factor of the bad habits.
     """
 
     name: str
@@ -73,7 +73,7 @@ def all_habits(usual: Profile) -> list[Habits]:
 
 
 class Ablation:
-    """The runs of an ablation, and what came of them."""
+    """The runs of an ablation, and their results."""
 
     def __init__(self, grid: Grid) -> None:
         """Take the hardest size and the largest team of a grid."""
@@ -102,14 +102,22 @@ class Ablation:
     def carry_out(self, out: Path, jobs: int, progress: Progress) -> Outcome:
         """Carry out the runs that are not there yet."""
         cells = list(self._cells.values())
-        outcome = carry_out_cells(cells, out, How(None, None), jobs=jobs, progress=progress)
+        outcome = carry_out_cells(cells, out, ExecutionOptions(), jobs=jobs, progress=progress)
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 
     def gain(
         self, task: str, habits: Habits, without: frozenset[Means], name: str, measure: Measure
     ) -> Mean | None:
-        """What all means together bring, compared with some of them."""
+        """The mean difference of a measure between all means of healing and some of them.
+
+        Args:
+            task: The task's name.
+            habits: The agents' habits.
+            without: The means of the runs that those with all means are compared with.
+            name: The measure's name, which seeds the interval.
+            measure: The measure.
+        """
         pairs = []
         for seed in self.grid.seeds:
             rows = [self._row(task, habits, means, seed) for means in (WHOLE, without)]
@@ -125,13 +133,13 @@ class Ablation:
 def ablate(
     grid: Grid, out: Path, *, jobs: int, progress: Progress = lambda done, total: None
 ) -> tuple[Outcome, list[Table]]:
-    """Take the means of healing away one by one, and say what that changes.
+    """Run a grid without each means of healing in turn, and compare with all of them.
 
     Args:
         grid: The hardest size of its tasks and its largest team are looked at.
         out: Where results go, and where they are taken up.
         jobs: How many processes work at once.
-        progress: Is told how far it has come.
+        progress: Takes how many runs are done, and how many there are.
 
     Raises:
         SettingsError: As for `carry_out`.
@@ -139,9 +147,8 @@ def ablate(
     """
     ablation = Ablation(grid)
     outcome = ablation.carry_out(out, jobs, progress)
-    data = sorted({row.data_are for row in outcome.rows})
     settings = {**grid.settings(), "judge": "none", "team": f"{max(grid.agents)} agents"}
-    notes = [READING, *settings_notes(settings, data)]
+    notes = [READING, *settings_notes(settings, outcome.rows)]
     return outcome, [_contributions(ablation, notes), _ranges(ablation, notes)]
 
 

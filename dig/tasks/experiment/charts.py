@@ -14,9 +14,8 @@ from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 
 from .grid import Grid
-from .paper import MEASURES, METHOD_NAMES, Measure, Setting, count_of, levels, measured
+from .paper import MEASURES, METHOD_NAMES, Measure, PaperSetting, count_of, levels, measured
 from .results import Row
-from .table import SIMULATED_AGENTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +44,8 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
     """Draw all charts of an experiment as SVG.
 
     Args:
-        grid: What was run.
-        rows: What came of it.
+        grid: The grid that was run.
+        rows: Its results.
         out: The directory to which they go.
 
     Raises:
@@ -83,8 +82,7 @@ def _panels(
 
     tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
-    who = f" ({SIMULATED_AGENTS})" if grid.is_simulated else ""
-    figure.suptitle(title + who)
+    figure.suptitle(title + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
     panels = [
         (axes[i][j], task, level) for i, task in enumerate(tasks) for j, level in enumerate(shown)
@@ -98,7 +96,7 @@ def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -
     figure, panels = _panels(grid, rows, _HEADS[key])
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cells = [Setting(task, n).rows(rows, level, method) for n in grid.agents]
+            cells = [PaperSetting(task, n).rows(rows, level, method) for n in grid.agents]
             _bars(ax, [measured(cell, key, measure) for cell in cells], place, method, grid)
         ax.set_xticks(range(len(grid.agents)), [f"{n}" for n in grid.agents])
         ax.set_xlabel("agents")
@@ -110,7 +108,7 @@ def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
     figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cell = Setting(task, agents).rows(rows, level, method)
+            cell = PaperSetting(task, agents).rows(rows, level, method)
             means = [measured(cell, name, count_of(name)) for name in NAMES]
             _bars(ax, means, place, method, grid)
         ax.set_xticks(range(len(NAMES)), NAMES)

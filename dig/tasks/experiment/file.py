@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors.thresholds import Thresholds
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 from dig.tasks.judge.judge import Judging
 from dig.tasks.simulated.profile import Profile
 
@@ -40,12 +40,11 @@ def read_grid(path: Path) -> Grid:
     """The grid that a file describes.
 
     Raises:
-        SettingsError: It cannot be read, or something in it makes no sense; the message says what.
+        SettingsError: The file cannot be read, or a value in it is wrong; the message names it.
     """
     try:
-        given = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+        with file_errors(path, "read"):
+            given = tomllib.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     try:

@@ -19,6 +19,8 @@ from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
+from .table import SIMULATED_AGENTS
+
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")
 
@@ -33,7 +35,7 @@ in which nobody makes progress, and a part of a run in which healing can still b
 
 
 def on_windows(given: Thresholds) -> Thresholds:
-    """The thresholds of an experiment, with those that somebody has set."""
+    """The thresholds of an experiment, with the given ones in place of its own."""
     return WINDOWS.model_copy(
         update={name: getattr(given, name) for name in given.model_fields_set}
     )
@@ -45,9 +47,9 @@ def paper_tasks(
     """The paper's tasks with their sizes.
 
     Args:
-        names: Only these; none: all that there are.
-        data: Where the data of newsgroups are.
-        made: How teams are made, as `TaskGrid` has it.
+        names: The tasks that are wanted; none: all.
+        data: The path of the newsgroups' data.
+        made: `agents_are` and `options` of each `TaskGrid`.
 
     Raises:
         SettingsError: The paper has no such task.
@@ -72,7 +74,7 @@ class TaskGrid:
         sizes: How large the problems are; the easiest first.
         data: Where its data are; ``None``: where the task looks for them.
         agents_are: How teams are made; ``None``: simulated agents, or the task's own.
-        options: What else that way of making them is told.
+        options: Further arguments of that way, as plain JSON.
     """
 
     task: str
@@ -82,7 +84,7 @@ class TaskGrid:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def level(self, index: int) -> str:
-        """What a size is called."""
+        """The name of a size: `easy`, or `level 1`."""
         return LEVELS[index] if len(self.sizes) == len(LEVELS) else f"level {index + 1}"
 
 
@@ -91,7 +93,7 @@ class Cell:
     """One run of a grid.
 
     Attributes:
-        level: What its size is called.
+        level: The name of its size.
         run: The run.
     """
 
@@ -111,10 +113,10 @@ class Grid:
         seeds: Of everything that is random; the same for all methods.
         thresholds: Of detection and healing.
         limit_s: Seconds after which a run is ended.
-        to: Who is given the problem.
+        to: The recipients of the problem: one agent, or all.
         judging: How the method `judge` judges.
         profile: The habits of simulated agents.
-        speed: How fast real time goes; ``None``: all is in virtual time.
+        speed: The clock's speed in real time; ``None``: virtual time.
         max_tokens: Tokens that all of its runs together may take.
         max_usd: US dollars that all of its runs together may cost.
     """
@@ -150,7 +152,7 @@ class Grid:
         """All runs, those that have the same problem one after the other.
 
         Raises:
-            SettingsError: A task, method or team makes no sense.
+            SettingsError: There is no such task, method or team.
         """
         for one in self.tasks:
             for index, size in enumerate(one.sizes):
@@ -183,8 +185,13 @@ class Grid:
         ways = {cell.run.agents_are for cell in self.cells()}
         return SIMULATED in ways
 
+    @property
+    def agents_note(self) -> str:
+        """The addition to titles: ` (simulated agents)`, if some are simulated; else empty."""
+        return f" ({SIMULATED_AGENTS})" if self.is_simulated else ""
+
     def settings(self) -> dict[str, str]:
-        """What was fixed before anything was compared, to be printed with every table."""
+        """The settings that all methods share, to be printed with every table."""
         judging, usual = self.judging, Profile()
         habits = {f.name: getattr(self.profile, f.name) for f in fields(Profile)}
         changed = {k: v for k, v in habits.items() if v != getattr(usual, k)}

@@ -1,4 +1,4 @@
-"""The paper's tables 2 to 5, as they come out here, each figure beside the paper's own."""
+"""The paper's tables 2 to 5 with our figures, each beside the paper's own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .grid import Grid
 from .intervals import Mean, mean
 from .paper_figures import Figures, paper
 from .results import Row
-from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
+from .table import Table, TableCell, Value, settings_notes
 
 METHOD_NAMES = {"mas": "MAS only", "judge": "MAS + judge", "dig": "MAS + DIG"}
 
 Measure = Callable[[Row], float | None]
-"""What is measured of one run; ``None``: this run does not count."""
+"""Measures one run; ``None``: this run does not count."""
 
 MEASURES: dict[str, Measure] = {
     "findings": lambda row: row.errors + row.warnings,
@@ -42,8 +42,8 @@ READING = (
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the runs of one row have in common, apart from the method and the size."""
+class PaperSetting:
+    """The task and the team size of a row; the method and the level are apart."""
 
     task: str
     agents: int
@@ -55,9 +55,9 @@ class Setting:
         return sorted(found, key=lambda row: row.seed)
 
 
-def settings(rows: Sequence[Row]) -> list[Setting]:
+def settings(rows: Sequence[Row]) -> list[PaperSetting]:
     """The settings that there are: by team size, then by task."""
-    found = {(row.agents, row.task): Setting(row.task, row.agents) for row in rows}
+    found = {(row.agents, row.task): PaperSetting(row.task, row.agents) for row in rows}
     tasks = list(dict.fromkeys(row.task for row in rows))
     return [found[key] for key in sorted(found, key=lambda k: (k[0], tasks.index(k[1])))]
 
@@ -77,15 +77,14 @@ def measured(rows: Sequence[Row], name: str, measure: Measure) -> Mean | None:
 
 def all_tables(grid: Grid, rows: Sequence[Row]) -> list[Table]:
     """Table 2, and for each level a table of findings by pattern (the paper's 3 to 5)."""
-    notes = [READING, *settings_notes(grid.settings(), sorted({row.data_are for row in rows}))]
-    who = f" ({SIMULATED_AGENTS})" if grid.is_simulated else ""
-    tables = [_overview(grid, rows, who, notes)]
+    notes = [READING, *settings_notes(grid.settings(), rows)]
+    tables = [_overview(grid, rows, notes)]
     for number, level in enumerate(levels(rows), 3):
-        tables.append(_by_pattern(grid, rows, level, number, who, notes))
+        tables.append(_by_pattern(grid, rows, level, number, notes))
     return tables
 
 
-def _overview(grid: Grid, rows: Sequence[Row], who: str, notes: Sequence[str]) -> Table:
+def _overview(grid: Grid, rows: Sequence[Row], notes: Sequence[str]) -> Table:
     shown, names = levels(rows), ("findings", "RMSE", "seconds", "valid")
     lines: list[list[TableCell]] = []
     for setting, method in _lines(grid, rows):
@@ -95,12 +94,12 @@ def _overview(grid: Grid, rows: Sequence[Row], who: str, notes: Sequence[str]) -
                 line.append(_value(setting.rows(rows, level, method), name, MEASURES[name]))
         lines.append(line)
     columns = [f"{name} {level}" for name in names for level in shown]
-    title = f"Table 2: all findings, RMSE, time and valid output rate{who}"
+    title = f"Table 2: all findings, RMSE, time and valid output rate{grid.agents_note}"
     return Table("table-2", title, ["agents", "task", "method", *columns], lines, notes)
 
 
 def _by_pattern(
-    grid: Grid, rows: Sequence[Row], level: str, number: int, who: str, notes: Sequence[str]
+    grid: Grid, rows: Sequence[Row], level: str, number: int, notes: Sequence[str]
 ) -> Table:
     lines: list[list[TableCell]] = []
     for setting, method in _lines(grid, rows):
@@ -112,18 +111,18 @@ def _by_pattern(
         line += [_value(runs, name, measure) for name, measure in MEASURES.items()]
         lines.append([*line, _value(runs, "judged", lambda row: row.judged)])
     columns = [*NAMES, *MEASURES, "said by judge"]
-    title = f"Table {number}: findings by pattern, RMSE and time, {level}{who}"
+    title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.agents_note}"
     sums = f"errors: {'+'.join(ERRORS)}; warnings: {'+'.join(WARNINGS)}; findings: both together."
     heads = ["agents", "task", "method", *columns]
     return Table(f"table-{number}", title, heads, lines, [*notes, sums])
 
 
-def _lines(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[Setting, str]]:
+def _lines(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[PaperSetting, str]]:
     return ((setting, method) for setting in settings(rows) for method in grid.methods)
 
 
 def count_of(pattern: str) -> Measure:
-    """How often a pattern was found."""
+    """The measure that counts a pattern's findings."""
     return lambda row: row.findings.get(pattern, 0)
 
 

@@ -1,4 +1,4 @@
-"""What the paper measured (arXiv:2603.00309, tables 2 to 5), to stand beside what comes out here.
+"""The paper's figures (arXiv:2603.00309, tables 2 to 5), to stand beside ours.
 
 Findings by pattern, RMSE and time are means over three valid runs, the valid output rate is over
 ten. The paper's total of errors is not always the sum of its columns; it is left as it stands.

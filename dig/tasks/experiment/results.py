@@ -1,4 +1,4 @@
-"""What an experiment measures: one row a run, one line of JSON a row."""
+"""The results of an experiment: a row a run, a line of JSON a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dig._util.text import first_wrong, one_line
 from dig.detectors.judged import PREFIX
 from dig.detectors.patterns import ERRORS, WARNINGS
-from dig.errors import RecordError, SettingsError
+from dig.errors import RecordError, SettingsError, file_errors
 from dig.traces.journal.files import open_file
 from dig.traces.journal.json_text import parse
 
@@ -69,17 +69,17 @@ class Row:
 
     @property
     def errors(self) -> int:
-        """How many errors the detectors raised."""
+        """The number of errors that the detectors raised."""
         return sum(self.findings.get(pattern, 0) for pattern in ERRORS)
 
     @property
     def warnings(self) -> int:
-        """How many warnings the detectors raised."""
+        """The number of warnings that the detectors raised."""
         return sum(self.findings.get(pattern, 0) for pattern in WARNINGS)
 
     @property
     def judged(self) -> int:
-        """How many findings the judge had."""
+        """The number of the judge's findings."""
         return sum(n for pattern, n in self.findings.items() if pattern.startswith(PREFIX))
 
     def line(self) -> str:
@@ -103,12 +103,8 @@ def read_rows(path: Path) -> list[Row]:
         return []
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None
-    return [_row(path, n, line) for n, line in enumerate(_whole(text).splitlines(), 1)]
-
-
-def _whole(text: str) -> str:
-    """A file's text without a torn last line."""
-    return text[: text.rfind("\n") + 1]
+    whole = text[: text.rfind("\n") + 1]
+    return [_row(path, n, line) for n, line in enumerate(whole.splitlines(), 1)]
 
 
 def _row(path: Path, number: int, line: str) -> Row:
@@ -132,14 +128,7 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
     Raises:
         SettingsError: It cannot be written.
     """
-    try:
-        with path.open("a+b") as file:
-            file.seek(0)
-            file.truncate(_whole_bytes(file.read()))
-            file.write("".join(row.line() for row in rows).encode())
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _whole_bytes(data: bytes) -> int:
-    return data.rfind(b"\n") + 1
+    with file_errors(path, "written"), path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write("".join(row.line() for row in rows).encode())

@@ -1,23 +1,25 @@
-"""Carries out the runs of an experiment, in parallel, and goes on where an earlier try ended."""
+"""Carries out the runs of an experiment in parallel; runs that have a result are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from dig._util.text import one_line
-from dig.errors import DigError, SettingsError
+from dig.errors import DigError, SettingsError, file_errors
 from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import INTERRUPTED, execute
 from dig.tasks.run.measures import Counts
+from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Task
+from dig.traces.usage import tokens
 
-from .budget import Allowance
 from .grid import Cell, Grid
 from .results import Row, append_rows, read_rows
 from .workers import Workers
@@ -27,25 +29,80 @@ TRACES = "traces"
 
 ON_LOSS = "what was done before is kept: go on with the same command, and fewer --jobs"
 
+GO_ON = "give more, and the same command goes on from here"
+
 Batch = Sequence[Cell]
 """Runs with the same problem, which is made once."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many runs are done, and how many there are."""
+"""Takes how many runs are done, and how many there are."""
+
+
+@dataclass
+class Allowance:
+    """A budget for runs that are carried out one after the other.
+
+    Attributes:
+        max_tokens: The most tokens of all runs together; ``None``: no limit.
+        max_usd: The most US dollars of all runs together; ``None``: no limit.
+        tokens: Tokens used so far.
+        usd: US dollars spent so far.
+    """
+
+    max_tokens: int | None = None
+    max_usd: float | None = None
+    tokens: float = 0
+    usd: float = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a budget."""
+        return self.max_tokens is not None or self.max_usd is not None
+
+    @property
+    def used_up(self) -> str:
+        """A sentence that says that the budget is used up; empty if it is not."""
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            spent = f"{self.tokens:,.0f} of {self.max_tokens:,} tokens"
+        elif self.max_usd is not None and self.usd >= self.max_usd:
+            spent = f"${self.usd:.4f} of ${self.max_usd:g}"
+        else:
+            return ""
+        return f"the budget of the experiment is used up, {spent}: {GO_ON}"
+
+    def spend(self, usage: Mapping[str, float]) -> None:
+        """Subtract the usage of a run."""
+        self.tokens += tokens(usage) or 0
+        self.usd += usage.get("cost_usd", 0.0)
+
+    def limited(self, run: TeamRun) -> TeamRun:
+        """The same run, limited to the rest of the budget.
+
+        Raises:
+            SettingsError: Nothing is left.
+        """
+        if self.used_up:
+            raise SettingsError(self.used_up)
+        left: dict[str, Any] = {}
+        if self.max_tokens is not None:
+            left["max_tokens"] = int(self.max_tokens - self.tokens)
+        if self.max_usd is not None:
+            left["max_usd"] = self.max_usd - self.usd
+        return replace(run, options={**run.options, **left}) if left else run
 
 
 @dataclass(frozen=True)
-class How:
-    """How the runs of a grid are carried out.
+class ExecutionOptions:
+    """Options of carrying out the runs of a grid.
 
     Attributes:
-        speed: How fast real time goes; ``None``: virtual time.
-        traces: Where run directories are made; ``None``: no traces are kept.
-        allowance: What all of them together may cost.
+        speed: The clock's speed in real time; ``None``: virtual time.
+        traces: The folder of run directories; ``None``: no traces are kept.
+        allowance: The budget of all runs together.
     """
 
-    speed: float | None
-    traces: Path | None
+    speed: float | None = None
+    traces: Path | None = None
     allowance: Allowance = field(default_factory=Allowance)
 
 
@@ -59,7 +116,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an experiment.
+    """The results of an experiment.
 
     Attributes:
         rows: The rows of its grid, in its order.
@@ -85,23 +142,25 @@ def carry_out(
         out: A directory; results go to `results.jsonl` in it as they come.
         jobs: How many processes work at once.
         keep: Whether the traces are kept, in `traces`.
-        progress: Is told how far it has come.
+        progress: Takes how many runs are done, and how many there are.
 
     Raises:
-        SettingsError: The grid, a task or the directory makes no sense.
+        SettingsError: There is no such task, or the directory cannot be used.
         KeyboardInterrupt: It was interrupted; what is done is kept.
     """
     allowance = Allowance(grid.max_tokens, grid.max_usd)
     if allowance.is_limited and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
-    how = How(grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance)
+    how = ExecutionOptions(
+        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance
+    )
     return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
 
 
 def carry_out_cells(
     cells: Sequence[Cell],
     out: Path,
-    how: How,
+    how: ExecutionOptions,
     *,
     jobs: int = 1,
     progress: Progress = lambda done, total: None,
@@ -109,7 +168,9 @@ def carry_out_cells(
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
     for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
         arrange(run, make_task(run))  # what cannot be had is said before anything is done
-    results = _made(out) / RESULTS
+    with file_errors(out, "made"):
+        out.mkdir(parents=True, exist_ok=True)
+    results = out / RESULTS
     names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
     for row in done.values():
@@ -131,15 +192,7 @@ def carry_out_cells(
     return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
 
 
-def _made(out: Path) -> Path:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be made: {error.strerror or error}") from None
-    return out
-
-
-def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
+def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:
     """In virtual time, runs with the same problem together; else each for itself."""
     if how.speed is not None:
         return ((cell,) for cell in cells)
@@ -147,7 +200,7 @@ def _batches(cells: Iterable[Cell], how: How) -> Iterator[Batch]:
     return (tuple(group) for _, group in groups)
 
 
-def measure(batch: Batch, how: How) -> list[Row | Failed]:
+def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
     """Carry out some runs with the same problem."""
     made: dict[tuple[str, int, int, str | None], Task] = {}
     measured: list[Row | Failed] = []
@@ -165,7 +218,7 @@ def measure(batch: Batch, how: How) -> list[Row | Failed]:
     return measured
 
 
-def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
+def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
     """One run as a row, unless it was stopped from without: by its budget, for instance.
 
     Raises:
@@ -188,7 +241,7 @@ def _measured(cell: Cell, task: Task, how: How) -> Row | Failed:
     return row
 
 
-def _row(cell: Cell, task: Task, how: How, result: RunResult, counts: Counts) -> Row:
+def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, counts: Counts) -> Row:
     run, score = cell.run, task.score(result.answer)
     return Row(
         run=run.name,

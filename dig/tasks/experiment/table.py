@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dig._util.text import safe_text
 
 from .intervals import Mean
+from .results import Row
 
 SIMULATED_AGENTS = "simulated agents"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell: what came out here, beside what the paper has.
+    """A cell: our mean beside the paper's figure.
 
     Attributes:
-        ours: What came out; ``None``: nothing did, since no run had a valid answer for instance.
+        ours: Our mean; ``None``: no run has a value, since no answer was valid for instance.
         paper: The paper's figure, if it has one.
     """
 
@@ -52,11 +53,11 @@ class Table:
     """A table.
 
     Attributes:
-        name: What its files are called.
-        title: What it shows.
+        name: The name of its files.
+        title: Its title.
         columns: The heads of its columns.
         rows: Its cells.
-        notes: What has to be known to read it: the settings, before anything else.
+        notes: Sentences above the table: how to read it, and the settings.
     """
 
     name: str
@@ -93,8 +94,9 @@ class Table:
                 yield head
 
 
-def settings_notes(settings: Mapping[str, str], data: Sequence[str]) -> list[str]:
-    """What was fixed before the comparison, and what the data were, as notes of a table."""
+def settings_notes(settings: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
+    """Notes of a table: the settings that were fixed before the comparison, and the data."""
+    data = sorted({row.data_are for row in rows})
     fixed = "; ".join(f"{name}: {value}" for name, value in settings.items())
     notes = [f"Fixed before any comparison, the same for all methods: {fixed}."]
     return [*notes, f"Data: {'; '.join(data)}."]

@@ -16,14 +16,14 @@ from itertools import groupby
 from pathlib import Path
 
 from dig.detectors.patterns import NAMES
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.traces.journal.journal import Journal
 
 from .grid import Cell, Grid
 from .report import write
 from .results import Row
-from .run import Failed, How, Outcome, Progress, measure
+from .run import ExecutionOptions, Failed, Outcome, Progress, measure
 from .table import SIMULATED_AGENTS, harmless, settings_notes
 
 CARD = "README.md"
@@ -39,10 +39,10 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
     """Make a set of traces.
 
     Args:
-        grid: What is run, in virtual time. Of each setting one run without findings and one with
-            some are kept: the first that there are among the grid's seeds.
+        grid: The grid that is run, in virtual time. Of each setting one run without findings and
+            one with some are kept: the first that there are among the grid's seeds.
         out: An empty directory, or one that is made; gets traces, index and card.
-        progress: Is told how far it has come.
+        progress: Takes how many runs are done, and how many there are.
 
     Returns:
         The rows of the traces that were kept.
@@ -53,11 +53,9 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
     """
     if grid.speed is not None:
         raise SettingsError("a set that can be made again needs virtual time; leave `speed` out")
-    try:
+    with file_errors(out, "used"):
         out.mkdir(parents=True, exist_ok=True)
         is_empty = not any(out.iterdir())
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be used: {error.strerror or error}") from None
     if not is_empty:
         raise SettingsError(f"{out} is not empty; name another directory for the set")
     cells = sorted(grid.cells(), key=_setting)
@@ -87,7 +85,7 @@ def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
     """The first run without findings and the first with some, as far as there are any."""
     found: dict[bool, Row | Failed] = {}
     for cell in cells:
-        (one,) = measure((cell,), How(None, None))
+        (one,) = measure((cell,), ExecutionOptions())
         if isinstance(one, Failed):
             return [one]
         found.setdefault(one.errors + one.warnings > 0, one)
@@ -123,14 +121,12 @@ def _index(rows: Sequence[Row], out: Path) -> str:
 
 
 def _card(grid: Grid, rows: Sequence[Row]) -> str:
-    """What the set is, how it was made, and what it is not."""
+    """The page that says what the set is, how it was made, and what it does not show."""
     failing = sum(row.errors + row.warnings > 0 for row in rows)
     patterns = Counter(pattern for row in rows for pattern in row.findings)
     found = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
     agents = SIMULATED_AGENTS if grid.is_simulated else "see `agents` below"
-    notes = "\n".join(
-        f"- {note}" for note in settings_notes(grid.settings(), sorted({r.data_are for r in rows}))
-    )
+    notes = "\n".join(f"- {note}" for note in settings_notes(grid.settings(), rows))
     return f"""# A set of traces of teams at work
 
 {len(rows)} runs of {agents}: {failing} with findings, {len(rows) - failing} without. Of each task,

@@ -1,4 +1,4 @@
-"""Work that is spread over processes, and comes back in its order."""
+"""Work over several processes whose results come in the order of the items."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Workers:
 
         Args:
             jobs: How many processes work at once.
-            what: What they do, for errors.
-            on_loss: What to do about it if one of them dies, for errors.
+            what: The work's name, for errors.
+            on_loss: The advice of the error if a process dies.
         """
         self._jobs, self._what, self._on_loss = jobs, what, on_loss
         self._pool = (
@@ -47,11 +47,11 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def each(self, do: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """What comes of each item, in their order.
+        """The result of each item, in the order of the items.
 
         Args:
-            do: A function of a module.
-            items: What it is given; only a few more are taken than results were asked for.
+            do: A function of a module, so that another process can import it.
+            items: Its arguments; only a few more are taken than results were asked for.
 
         Raises:
             SettingsError: A process died.
@@ -89,5 +89,5 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _can_be_ended() -> None:
-    """In a new process: nobody else ends it if the one that started it was killed."""
+    """In a new process: let SIGTERM end it, since its parent may have been killed."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])

@@ -1,9 +1,9 @@
 """The judge: reads the log of a run and the taxonomy of failures, and may intervene.
 
-It reads every so many activations, while everybody else waits (`dig.runtime.reviewer`). What it
-says is a `Verdict`; `dig.detectors.judged` makes findings and interventions of it. There are two
-judges, which are shown the same: a language model (`judge_model`) and a simulated one
-(`judge_simulated`), whose recall, precision and latency are stated instead of measured.
+It reads every so many activations, while all agents wait (`dig.runtime.reviewer`). It returns a
+`Verdict`, of which `dig.detectors.judged` makes findings and interventions. There are two judges,
+which see the same log: a language model (`model`), and a simulated one (`simulated`) whose recall,
+precision and latency are stated instead of measured.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Remedy(_Strict):
     note: str = Field(default="", description="What the agents are told.")
 
 
-class Report(_Strict):
+class JudgeReport(_Strict):
     """One failure."""
 
     pattern: PatternName
@@ -57,22 +57,22 @@ class Report(_Strict):
 class Verdict(_Strict):
     """What a judge has to say after a reading; most often nothing."""
 
-    reports: list[Report] = []
+    reports: list[JudgeReport] = []
 
     def decision(self) -> Decision:
-        """How a judge's activation ends that comes to this verdict."""
+        """The decision of a judge's activation that reports this verdict."""
         said = NewEvent(payload=self.model_dump(), type=NOTICE)
         return Decision(outputs=[said] if self.reports else [])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judging:
-    """How a run is judged.
+    """Settings of the judge.
 
     Attributes:
-        by: Who judges: `simulated`; the name of a model; or `team`: the model that decides for
-            the agents if there is one, else it is simulated.
-        every: It reads after so many activations.
+        by: The judge: `simulated`; the name of a model; or `team`: the model that decides for
+            the agents if there is one, else a simulated judge.
+        every: The number of activations from one reading to the next.
         recall: Simulated: how likely it sees a failure that has come about since its last reading.
         precision: Simulated: which share of what it reports is true, in the long run.
         latency_s: Simulated: median seconds that a reading takes.
@@ -88,10 +88,10 @@ class Judging:
 
     @classmethod
     def of(cls, given: Iterable[str]) -> Judging:
-        """How a run is judged, from `NAME=VALUE`s as on a command line.
+        """The settings from `NAME=VALUE`s as on a command line.
 
         Raises:
-            SettingsError: A value is wrong, or a name is none; the message says which.
+            SettingsError: There is no such name, or a value is wrong; the message names it.
         """
         values: dict[str, Any] = {}
         for text in given:
@@ -109,29 +109,34 @@ class Judging:
         return cls(**values)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the ranges of all values.
 
         Raises:
             SettingsError: A value is out of its range; the message names it.
         """
         if self.every < 1:
-            raise SettingsError(f"a judge cannot read every {self.every} activations; try 10")
+            raise SettingsError(
+                f"the judge's `every` must be at least 1 activation, got {self.every}"
+            )
         if not 0 <= self.recall <= 1:
-            raise SettingsError(f"the judge's recall is {self.recall!r}; it goes from 0 to 1")
+            raise SettingsError(f"the judge's recall must be from 0 to 1, got {self.recall!r}")
         if not 0 < self.precision <= 1:
             raise SettingsError(
-                f"the judge's precision is {self.precision!r}; it is more than 0, and 1 at most"
+                f"the judge's precision must be above 0 and at most 1, got {self.precision!r}"
             )
         if not (0 <= self.latency_s < 1e6 and 0 <= self.spread < 10):
-            raise SettingsError(f"a reading cannot take {self.latency_s!r} s; try 4")
+            raise SettingsError(
+                f"the judge's latency_s must be from 0 to 1e6 seconds and its spread from 0 to 10, "
+                f"got {self.latency_s!r} and {self.spread!r}"
+            )
 
 
 def log_text(reading: Reading, most: int = MOST_LOG) -> str:
     """A log as a judge reads it: one record a line, as in a trace.
 
     Args:
-        reading: What has happened.
-        most: How many characters there may be; of a longer log, the middle is left out.
+        reading: The records so far.
+        most: The most characters; of a longer log, the middle is left out.
     """
     lines = [encode(record) for record in reading.log]
     if sum(map(len, lines)) + len(lines) <= most:

@@ -1,4 +1,4 @@
-"""A judge that a language model speaks for."""
+"""A judge that asks a language model."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ class ModelJudge:
         """Read the log, and report.
 
         Raises:
-            ModelError: No usable verdict came; the run goes on without one.
-            StopRunError: None will ever come, for nobody of the team.
+            ModelError: The model gave no usable verdict; the run goes on without one.
+            StopRunError: The model can give no answer any more, to any agent.
         """
         reply = await self.model.ask(brief(view), Verdict, usage=view.usage, who=view.agent)
         return (reply.parsed or Verdict()).decision()
 
 
 def brief(view: View) -> Messages:
-    """What a model is told that is to judge.
+    """The prompt of a model that judges.
 
     Raises:
-        SettingsError: The view is no reviewer's.
+        SettingsError: The view has no log, since the agent is not a reviewer.
     """
     if view.reading is None:
         raise SettingsError("a judge that is no reviewer is shown nothing to judge")

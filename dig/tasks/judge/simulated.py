@@ -1,7 +1,7 @@
 """A judge without a language model: sees what its recall allows, and errs as its precision says.
 
-It is shown the log that a model would be shown, and nothing else. It reads it with the detectors
-of `dig.detectors`, as a perfect judge would, then misses some failures and makes others up.
+It sees the log that a model would see, and nothing else. It reads the log with the detectors of
+`dig.detectors`, as a perfect judge would, then misses some failures and makes others up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dig.runtime.agents import Plan, View
 from dig.runtime.keyed_random import Draws
 from dig.runtime.reviewer import Reading
 
-from .judge import Judging, Remedy, Report, Verdict
+from .judge import JudgeReport, Judging, Remedy, Verdict
 
 _DONE_WRONG = ("inject", "reroute", "create")
 
@@ -33,7 +33,7 @@ class SimulatedJudge:
 
     Attributes:
         seed: The run's seed.
-        judging: How good it is.
+        judging: Its recall, precision and latency.
     """
 
     seed: int
@@ -51,8 +51,8 @@ class SimulatedJudge:
 
     def _reports(
         self, graph: InteractionGraph, new: Iterable[Finding], draws: Draws
-    ) -> Iterator[Report]:
-        """What it sees of the new failures; each is followed by as many wrong ones as it errs."""
+    ) -> Iterator[JudgeReport]:
+        """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
         wrong = 0
         for i, finding in enumerate(new):
             if not draws.chance(self.judging.recall, "see", i):
@@ -65,7 +65,7 @@ class SimulatedJudge:
 
 
 def look(reading: Reading, now_us: int) -> tuple[InteractionGraph, list[Finding]]:
-    """What a perfect judge finds: the graph of a log, and the failures since its last reading."""
+    """The graph of a log, and all failures since the last reading: what a perfect judge reports."""
     watch, found = Watch(standard()), list[Finding]()
     for record in reading.log:
         found += watch.feed(record)
@@ -74,11 +74,11 @@ def look(reading: Reading, now_us: int) -> tuple[InteractionGraph, list[Finding]
     return watch.graph, new
 
 
-def _true(graph: InteractionGraph, finding: Finding) -> Report:
+def _true(graph: InteractionGraph, finding: Finding) -> JudgeReport:
     subject = next((v for v in finding.subject.values() if isinstance(v, str)), "")
     healer = standard_healers()[finding.pattern]
     remedy = next((_remedy(what) for what in healer.heal(graph, finding)), None)
-    return Report(
+    return JudgeReport(
         pattern=finding.pattern,
         subject=subject,
         reason="the log shows it",
@@ -100,7 +100,7 @@ def _remedy(what: Intervention) -> Remedy:
 
 
 def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
-    """What is left to do about an activation whose outputs have been delivered long since."""
+    """A note on an output of the finding's activation that some agent still has."""
     v = graph.history.activation(str(finding.subject.get("activation")))
     for n in graph.history.outputs(v) if v is not None else ():
         event = graph.event(graph.history.event_ids[n])
@@ -110,8 +110,8 @@ def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
     return Remedy(do="none")
 
 
-def _false(graph: InteractionGraph, draws: Draws, index: int) -> Report:
-    """A failure that is none: a random pattern, about random work, with a random action."""
+def _false(graph: InteractionGraph, draws: Draws, index: int) -> JudgeReport:
+    """A wrong report: a random pattern, about random work, with a random action."""
     work = [event.id for event in graph.open_events()]
     agents, event = list(graph.agents), ""
     do = draws.choice(_DONE_WRONG, "wrong action", index)
@@ -127,7 +127,7 @@ def _false(graph: InteractionGraph, draws: Draws, index: int) -> Report:
         note="Something seems to be wrong with this work: see to it now.",
     )
     pattern = draws.choice(NAMES, "wrong pattern", index)
-    return Report(
+    return JudgeReport(
         pattern=pattern,
         subject=event,
         reason="it looks so",

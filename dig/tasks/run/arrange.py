@@ -30,18 +30,18 @@ def make_run(
     task: str, chosen: Thresholds, *, size: int | None = None, data: str | None = None,
     agents_are: str | None = None, **more: Any,
 ) -> TeamRun:  # fmt: skip
-    """The run with some thresholds, and with what its task has unless told.
+    """The run of a task with some thresholds, and with the task's defaults.
 
     Args:
         task: The task's name.
         chosen: The thresholds.
-        size: How large the problem is; ``None``: as large as is usual for the task.
-        data: Where its data are; ``None``: where the task looks for them.
-        agents_are: How the team is made; ``None``: simulated agents, or the task's own.
+        size: The number of elements; ``None``: the task's default.
+        data: The path of its data; ``None``: the task's default.
+        agents_are: The way to make the team; ``None``: simulated agents, or the task's own.
         more: The other attributes of the `TeamRun`.
 
     Raises:
-        SettingsError: There is no such task, or something else makes no sense.
+        SettingsError: There is no such task, or a setting is out of range.
     """
     made_by = kind(task)
     run = TeamRun(
@@ -64,7 +64,7 @@ def make_task(run: TeamRun) -> Task:
     """The task of a run with its problem, its tools and its scorer.
 
     Raises:
-        SettingsError: It cannot be had; the message says why.
+        SettingsError: The task cannot be made; the message says why.
     """
     return kind(run.task).make(run.size, run.seed, run.data)
 
@@ -85,7 +85,7 @@ def make_problem(run: TeamRun, task: Task) -> Output:
 
 
 def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
-    """A run as its method has it.
+    """The setup and the team of a run, as its method changes them.
 
     Args:
         run: The configuration.
@@ -121,7 +121,7 @@ def make_bus(
         sink: Is given every record before its effect happens.
         speed: How many times faster than real time its clock goes.
         durable: What the sink writes, if that is to be synced before its effect happens.
-        arranged: What the run is made of; ``None``: what `arrange` makes.
+        arranged: The parts of the run; ``None``: those of `arrange`.
     """
     arranged = arranged or arrange(run, task, speed)
     agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
@@ -139,7 +139,7 @@ def make_simulation(
         task: Its task, from `make_task`.
         sink: Is given every record before its effect happens.
         durable: What the sink writes, if that is to be synced before its effect happens.
-        arranged: What the run is made of; ``None``: what `arrange` makes.
+        arranged: The parts of the run; ``None``: those of `arrange`.
 
     Raises:
         SettingsError: An agent of the team cannot work in virtual time.

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import anyio
 
 from dig.errors import JournalError
+from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Followers, Sink
@@ -26,21 +27,75 @@ from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
 
 from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
-from .disturbance import Disturbance, Undisturbed
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import check_virtual, models
+from .teams import Team, check_virtual, models
 
 INTERRUPTED = "it was interrupted"
 
 
-class Attached(Protocol):
-    """What follows a run from within, such as an export."""
+class Attachable(Protocol):
+    """An observer that is attached to the bus or the monitor of a run, such as an export."""
 
     def attach(self, target: Monitor | Bus) -> None:
-        """Follow a run; it has not been asked anything yet."""
+        """Attach to a run that has not begun."""
         ...
+
+
+class Disturbance(Protocol):
+    """Interferes with one run from outside, as injected faults do."""
+
+    @property
+    def team(self) -> Team:
+        """The agents by name that work instead of the given ones."""
+        ...
+
+    def about(self) -> Mapping[str, Any]:
+        """Entries of the side file about it."""
+        ...
+
+    def happenings(self) -> Sequence[Happening]:
+        """Changes from outside in virtual time, each with its time in seconds."""
+        ...
+
+    async def run_on(self, bus: Bus) -> None:
+        """Make the same changes on an open bus."""
+        ...
+
+    def follow(self, record: Record) -> None:
+        """Take note of a record, after it was written."""
+        ...
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Entries of the result about it, when the run is over."""
+        ...
+
+
+class Undisturbed:
+    """Interferes with nothing."""
+
+    def __init__(self, arranged: Arrangement) -> None:
+        """Leave the team of a run as it is."""
+        self.team = arranged.team
+
+    def about(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
+
+    def happenings(self) -> Sequence[Happening]:
+        """Nothing."""
+        return ()
+
+    async def run_on(self, bus: Bus) -> None:
+        """Nothing happens."""
+
+    def follow(self, record: Record) -> None:
+        """Nothing is noted."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Nothing."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -49,16 +104,16 @@ class Execution:
 
     Attributes:
         result: How it ended.
-        score: How good its answer is; ``None`` if nobody can tell.
-        directory: What it left: trace, side file and result.
-        clock: `virtual`, or how fast the clock went.
-        wall_s: How many seconds of real time it took.
+        score: The score of its answer; ``None`` if the task does not score.
+        directory: Its directory, with trace, side file and result.
+        clock: `virtual`, or the clock's speed.
+        wall_s: Seconds of real time.
         unreplayable_from: The first record that did not fit on the disk, if it went on without.
-        agents_are: Who worked on it; see `dig.tasks.run.teams`.
-        data_are: What the task's data are, in words.
-        cost: The sums of what the activations told as usage, by key.
-        judge_calls: How many of the activations were a judge's.
-        disturbed: What is to be said of what interfered with it.
+        agents_are: The way its team was made; see `dig.tasks.run.teams`.
+        data_are: A description of the task's data.
+        cost: The sums of the activations' usage, by key.
+        judge_calls: The number of the judge's activations.
+        disturbed: The outcome of the disturbance.
     """
 
     result: RunResult
@@ -74,7 +129,7 @@ class Execution:
     disturbed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What `result.json` has."""
+        """The content of `result.json`."""
         return {
             **self.result.to_json(),
             "score": asdict(self.score) if self.score else None,
@@ -94,7 +149,7 @@ def execute(
     runs: Path,
     speed: float | None = None,
     follow: Sink = lambda record: None,
-    export: Callable[[Path], Attached] | None = None,
+    export: Callable[[Path], Attachable] | None = None,
     keeping: Keeping = KEEPING,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
@@ -105,17 +160,17 @@ def execute(
     Args:
         run: The configuration.
         runs: Where its directory is made.
-        speed: Of the clock of the bus; ``None``: in virtual time.
-        follow: Is given every record after it was written, to show it for instance.
-        export: Makes, from the run's directory, what is attached to the bus or the monitor.
-        keeping: How it is kept.
-        task: Its task, if that has been made already.
-        made: Is told the run's directory before anything happens in it.
-        disturb: Makes, for the run as it is arranged, what interferes with it.
+        speed: The speed of the bus's clock; ``None``: virtual time.
+        follow: Takes every record after it was written, to show it for instance.
+        export: Makes an observer, from the run's directory.
+        keeping: Settings of the journal.
+        task: The run's task; ``None``: it is made here.
+        made: Takes the run's directory before the run begins.
+        disturb: Makes a disturbance of the arranged run; by default one that does nothing.
 
     Raises:
-        JournalError: The directory cannot be made, or a file in it not be written.
-        SettingsError: There is no such task or team, or it makes no sense.
+        JournalError: The directory cannot be made, or a file in it cannot be written.
+        SettingsError: There is no such task or team, or the team cannot work in virtual time.
     """
     task = task or make_task(run)
     arranged = arrange(run, task, speed or 1.0)
@@ -141,7 +196,7 @@ def execute(
                 exporter.attach(bus)
             problem, asked = make_problem(run, task), models(arranged.team)
             with exchanges(asked, directory.path, disk_full=keeping.disk_full):
-                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.keep)
+                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
         journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
@@ -163,9 +218,9 @@ async def _in_real_time(
     bus: Bus,
     problem: Output | None,
     asked: Sequence[AbstractAsyncContextManager[object]] = (),
-    keep: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
+    interfere: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
 ) -> RunResult:
-    """Carry a run out; what its models are asked is kept by whoever calls this."""
+    """Carry a run out in real time; the caller keeps the exchanges with models."""
 
     async def stop_on_signal() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -176,8 +231,8 @@ async def _in_real_time(
         for model in asked:
             await open_models.enter_async_context(model)
         tasks.start_soon(stop_on_signal)
-        if keep is not None:
-            tasks.start_soon(keep, bus)
+        if interfere is not None:
+            tasks.start_soon(interfere, bus)
         if problem is not None:
             bus.inject(problem)
         await bus.wait()
@@ -187,7 +242,7 @@ async def _in_real_time(
 
 def _in_virtual_time(
     simulation: Simulation,
-    exporter: Attached | None = None,
+    exporter: Attachable | None = None,
     happenings: Sequence[Happening] = (),
 ) -> RunResult:
     for at_s, happening in happenings:
@@ -203,12 +258,12 @@ def _in_virtual_time(
 
 
 def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a moment with a team of which everybody has a `plan`."""
+    """Go on from a checkpoint with a team whose agents all have a `plan`."""
     return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
 
 
 def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a moment with a team of agents."""
+    """Go on from a checkpoint with a team of agents."""
     resumed = Resumed(moment, team, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))
 

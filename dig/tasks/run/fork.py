@@ -1,4 +1,4 @@
-"""Forks a run: its own directory, the recorded beginning, one change, and what comes of it."""
+"""Forks a run: a directory of its own, the recorded beginning, one change, and a new end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dig.errors import ReplayError, SettingsError, TraceError
 from dig.monitor.sinks import Followers
 from dig.runtime.group_commit import Durability
 from dig.runtime.host import Setup
-from dig.tasks.named import call, load
 from dig.tasks.task import Score
+from dig.tasks.user_objects import call, load
 from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.fork import rewind
@@ -32,7 +32,7 @@ _OF_ITS_OWN = ("execution", "began", "durability", "dig", "python", "platform")
 
 @dataclass(frozen=True)
 class Crew:
-    """Who goes on, with what, and who says how good the answer is."""
+    """The team that a fork goes on with, its setup, and the scorer of its answer."""
 
     team: Team
     setup: Setup | None = None
@@ -56,17 +56,17 @@ def fork(
 
     Args:
         parent: The run directory, or the journal in it.
-        at: The first record that need not be as it was recorded.
-        runs: Where the new directory is made.
-        edit: What is to stand in record `at` instead; see `dig.traces.edits.Change`.
-        crew: Who goes on; simulated agents, if the run was theirs. A team whose agents all have
-            a `plan` goes on in virtual time, others in real time.
-        detectors: Those of a user's own that the run had, as `module:object`.
-        durability: What is synced before it takes effect.
+        at: The first record that may differ from the recorded one.
+        runs: The folder in which the new directory is made.
+        edit: The new values in record `at`; see `dig.traces.replay.edits.Change`.
+        crew: The team that goes on; ``None``: simulated agents, if the run had them. A team whose
+            agents all have a `plan` goes on in virtual time, any other in real time.
+        detectors: The user's detectors that the run had, as `module:object`.
+        durability: The records that are synced before they take effect.
 
     Raises:
-        ReplayError: It cannot be forked there, or not like that; nothing is left behind.
-        SettingsError: Nobody is there to go on.
+        ReplayError: The run cannot be forked at `at`, or not with this edit; nothing is left.
+        SettingsError: No team is given, and the run was not one of simulated agents.
         JournalError: The new directory cannot be written.
     """
     began, path = time.monotonic(), trace_path(parent)
@@ -103,7 +103,7 @@ def fork(
 
 
 def _header(parent: Path) -> Mapping[str, Any]:
-    """What the first line of the journal says about how the run was made."""
+    """The header of the journal."""
     header = Tape(parent, payloads=False).header
     if header is None:
         raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
@@ -127,11 +127,11 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
 
     Args:
         side: The side file.
-        detectors: Those of a user's own, as `module:object`. What a file names is not imported
-            unless it is named here too.
+        detectors: The user's detectors, as `module:object`. A detector that only the file names is
+            not imported.
 
     Raises:
-        SettingsError: It was not a run of simulated agents that are known here.
+        SettingsError: The run was not one of simulated agents on a task of this package.
     """
     try:
         spec = TeamRun.read_simulated(side, detectors)

@@ -1,4 +1,4 @@
-"""What is measured of a run, and what every output of it has to say about its making."""
+"""The measures of a run, and the origin of its agents and data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .team_run import OWN, SIMULATED
 
 
 class Counts(Costs):
-    """Adds up what a run's records tell.
+    """Adds up the usage and the activations of a run; a sink.
 
     Attributes:
-        calls: How many activations its agents had.
-        judge_calls: How many its judge had.
+        calls: The number of its agents' activations.
+        judge_calls: The number of its judge's activations.
     """
 
     def __init__(self) -> None:
@@ -43,10 +43,10 @@ def measures(
 
     Args:
         result: How the run ended.
-        score: How good its answer is.
-        clock: What its seconds are: `virtual`, or how fast a real clock went.
-        cost: The sums of what its activations told as usage.
-        judge_calls: How many of its activations were a judge's.
+        score: The score of its answer.
+        clock: `virtual`, or the speed of a real clock.
+        cost: The sums of its activations' usage.
+        judge_calls: The number of its judge's activations.
     """
     return {
         "valid": score.valid if score else None,
@@ -62,7 +62,7 @@ def measures(
 
 
 def making(agents_are: str, data_are: str | None) -> list[Row]:
-    """Who worked on what data, as labels and values."""
+    """Rows of a summary that say what the agents and the data are."""
     rows = [("agents", _KNOWN.get(agents_are) or safe_text(agents_are, 80))]
     return rows + ([("data", safe_text(data_are, 200))] if data_are else [])
 

@@ -1,6 +1,6 @@
-"""What is done about failures, by name: each method changes how a run is arranged.
+"""Methods against failures, by name: each changes the arrangement of a run.
 
-All of them find failures in the same way, so that they can be compared.
+All methods detect failures in the same way, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
     """`judge`: a member of the team reads the log now and then, and may intervene.
 
     Raises:
-        SettingsError: Somebody else is called `judge`.
+        SettingsError: An agent of the team is called `judge`.
     """
     if JUDGE in plain.team:
         raise SettingsError(f"an agent is called {JUDGE!r} already; the judge needs that name")
@@ -68,7 +68,7 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
 
 
 def _judge(run: TeamRun, team: Team) -> Agent | Policy:
-    """Who judges a team: a model, the team's own if that is meant, or a simulated judge."""
+    """The judge of a team: a model, the team's own if that is meant, or a simulated judge."""
     by = run.judging.by
     model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)
     if by == SIMULATED or (by == LIKE_TEAM and model is None):

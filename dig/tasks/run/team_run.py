@@ -56,10 +56,10 @@ class TeamRun:
         profile: The habits of simulated agents.
         data: Where the task's data are, if it reads some.
         agents_are: How the team is made; see `dig.tasks.run.teams`.
-        options: What else that way of making it is told, as plain JSON.
-        to: Who is given the problem: the first agent alone, or all.
-        judging: How the method `judge` judges.
-        means: Which means healing may use, with the method `dig`.
+        options: Further arguments of that way, as plain JSON.
+        to: The recipients of the problem: the first agent alone, or all.
+        judging: Settings of the method `judge`.
+        means: The actions that healing may take, with the method `dig`.
     """
 
     task: str = COUNT_FREQUENCY
@@ -82,23 +82,26 @@ class TeamRun:
     means: tuple[Means, ...] = MEANS
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the ranges of all values.
 
         Raises:
-            SettingsError: The message says what, and what would.
+            SettingsError: A value is out of its range; the message names it.
         """
         if self.agents < 1:
-            raise SettingsError(f"a team of {self.agents} agents cannot work; it needs at least 1")
+            raise SettingsError(f"agents must be at least 1, got {self.agents}")
         if self.agents > MOST_AGENTS or self.size > MOST_SIZE:
             raise SettingsError(
-                f"there can be {MOST_AGENTS:,} agents and a size of {MOST_SIZE:,}, and not "
-                f"{self.agents:,} and {self.size:,}"
+                f"agents must be at most {MOST_AGENTS:,} and size at most {MOST_SIZE:,}, "
+                f"got {self.agents:,} and {self.size:,}"
             )
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
         if not 0 < self.limit_s <= MOST_SECONDS:
-            raise SettingsError(f"a time limit of {self.limit_s:g} s makes no sense; try 120")
+            raise SettingsError(
+                f"limit_s must be greater than 0 and at most {MOST_SECONDS:g} seconds, "
+                f"got {self.limit_s:g}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ class TeamRun:
         return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
 
     def _settings(self) -> dict[str, Any]:
-        """What the name is made of: not what may be spent, which changes nothing until it is gone.
+        """The settings that the name is made of; budgets are not, since they change no run.
 
         Attributes that were added later are left out as long as they have their default, so that
         what ran before keeps its name.
@@ -131,10 +134,10 @@ class TeamRun:
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> TeamRun:
-        """The configuration that `about` tells of.
+        """The configuration that `about` describes.
 
         Raises:
-            SettingsError: It tells of none, or of one that has another name here.
+            SettingsError: It describes no run, or one that has another name in this version.
         """
         try:
             given = {f.name: about[f.name] for f in fields(cls) if _is_needed(f.name, about)}
@@ -157,15 +160,15 @@ class TeamRun:
 
     @classmethod
     def read_simulated(cls, about: Mapping[str, Any], named: Collection[str] = ()) -> TeamRun:
-        """The same, if nothing has to be imported for it because a file says so.
+        """The same for a run of simulated agents; no module is imported because a file names it.
 
         Args:
-            about: What the file says.
-            named: The detectors, as `module:object`, that somebody else than the file names.
+            about: The content of the side file.
+            named: The detectors, as `module:object`, that the caller allows.
 
         Raises:
-            SettingsError: It tells of no run of simulated agents that are known here, or of one
-                that had other detectors.
+            SettingsError: It describes no run of simulated agents on a task of this package, or
+                one that had other detectors.
         """
         if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
             raise SettingsError("the run is not one of simulated agents")
@@ -205,5 +208,5 @@ def _no_run(why: object) -> SettingsError:
 
 
 def _is_needed(name: str, about: Mapping[str, Any]) -> bool:
-    """Whether an attribute is read: files of before say nothing about those that were added."""
+    """Whether an attribute must be read: older files lack those that were added later."""
     return name not in _ADDED or name in about

@@ -1,4 +1,4 @@
-"""Who works on a task: simulated agents, the task's own, or those of a user's factory.
+"""Teams: simulated agents, the task's own, a language model's, or those of a user's factory.
 
 `agents_are` names a way to make a team, in the files beside a trace too:
 
@@ -20,8 +20,8 @@ from dig._util.text import names
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
 from dig.tasks.catalogue import kind
-from dig.tasks.named import call, load
 from dig.tasks.task import Task
+from dig.tasks.user_objects import call, load
 
 from .team_run import MODEL, OWN, SIMULATED, TeamRun
 
@@ -36,7 +36,7 @@ def team(run: TeamRun, task: Task) -> Team:
     """The agents of a run, by name.
 
     Raises:
-        SettingsError: There are none of this kind; the message says what to do.
+        SettingsError: There is no such team; the message says what to do.
     """
     way, _, rest = run.agents_are.partition(" ")
     if way in WAYS:
@@ -62,7 +62,7 @@ def check_virtual(team: Team) -> None:
     """Refuse a team that cannot work in virtual time.
 
     Raises:
-        SettingsError: Somebody has no `plan`; the message says who.
+        SettingsError: An agent has no `plan`; the message names it.
     """
     slow = [name for name, agent in team.items() if not hasattr(agent, "plan")]
     if slow:

@@ -1,16 +1,16 @@
 """General agents that run in virtual time, without a language model.
 
-All of a team are alike: nobody has a role, and nobody remembers anything. What an agent does
-follows from the events in front of it, the notes on them, and the seed:
+All agents of a team are alike: none has a role, and none remembers anything. A decision follows
+from the events in front of the agent, the notes on them, and the seed:
 
 - a problem is cut up for itself and its colleagues or, if it is short, read;
-- raw data is read and counted, and the counts are reported to whoever took on the whole problem;
+- raw data is read and counted, and the counts are reported to the agent that collects them;
 - solutions are kept until they cover everything that was asked for, and then submitted;
 - a returned answer counts as a solution again, and what it lacks is counted once more.
 
-Whoever leaves something undone is not woken for it, unless it took on some of its work, or more
-comes. So a turn without bad habits always takes on some work, if there is any; what it keeps are
-solutions that wait for others to come.
+An agent that delays an event is not activated again for it, unless it took on some work or more
+events come. So a turn without bad habits always takes on some work, if there is any, and delays
+only solutions that wait for others to come.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import Draws
 
-from .counting import Numbers
 from .parts import Job, Partial, RawData, disjoint, join, missing
 from .profile import Profile
-from .reading import Reading
+from .reading import Numbers, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class _Turn:
         self._jobs: dict[str, Job] = {}
         self._raws: dict[str, RawData] = {}
         self._partials: dict[str, Partial] = {}  # of which this agent puts the whole together
-        self._copies: dict[str, Partial] = {}  # that everybody was sent
+        self._copies: dict[str, Partial] = {}  # that all agents were sent
         self._returned = [event for event in view.events if event.final]
         told = self._returned or [event for event in view.events if event.sender == SYSTEM]
         noted = any(event.notes for event in view.events)
@@ -87,7 +86,7 @@ class _Turn:
             self._sort(event)
         if (self._jobs or self._raws or self._partials) and self._has_habit("wait"):
             return Decision.wait()
-        self._let_go()
+        self._drop_work()
         counted = self._count()
         if not self._submit(counted):
             self._report(counted)
@@ -114,12 +113,12 @@ class _Turn:
         if event.final or self._collects(partial.job):
             self._partials[event.id] = partial
         elif partial.is_for_all:
-            self._copies[event.id] = partial  # whoever collects has one, too
+            self._copies[event.id] = partial  # the agent that collects has one, too
         else:
             self._settle("reroute", [event.id], [self._collector(partial.job)])
 
     def _collector(self, job: Job) -> str:
-        """Who puts the counts together: this agent, if nobody else who is present does."""
+        """The agent that puts the counts together: this one, if the wanted one is not present."""
         wanted = job.report_to
         return wanted if wanted in self._view.team else self._view.agent
 
@@ -140,7 +139,7 @@ class _Turn:
         """Whether it submits an answer although something is missing."""
         return self._has_habit("submit_early", times=answer.share)
 
-    def _let_go(self) -> None:
+    def _drop_work(self) -> None:
         """Bad habits about single events of work: to discard them, and to pass them on."""
         others = self._view.others
         solutions = {**self._partials, **self._copies}
@@ -199,9 +198,9 @@ class _Turn:
         return True
 
     def _report(self, counted: list[Partial]) -> None:
-        """Send what was counted to whoever collects it, each chunk for itself.
+        """Send the counts to the agent that collects them, a solution a chunk.
 
-        As one solution, two that overlap a little could not be used together.
+        One solution for all chunks would be of no use if it overlapped another a little.
         """
         for partial in counted:
             name = self._collector(partial.job)
@@ -289,7 +288,7 @@ class _Turn:
             self._emit("problem", job.payload(), to)
 
     def _emit(self, kind: str, payload: dict[str, object], to: Sequence[str]) -> None:
-        """Generate an event, for somebody who does not exist if the agent makes a slip."""
+        """Generate an event, to a name that no agent has if the habit `misaddress` shows."""
         if kind != "raw_data" and self._has_habit("misaddress", len(self._outputs)):
             to = [f"{name}-assistant" for name in to]
         self._outputs.append(NewEvent(payload=payload, to=list(to), type=kind))

@@ -1,4 +1,4 @@
-"""How a simulated agent sorts posts: by the words in them, and then with confusion.
+"""The reading of posts: a simulated agent sorts them by their words, with some confusion.
 
 The classifier is real, and small: each topic has some words that speak for it, and a word weighs
 the more, the fewer topics have it. It was made by hand, from no data, and reads nothing but the
@@ -27,7 +27,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 @lru_cache(maxsize=20_000)
 def topic(text: str) -> str | None:
-    """What a post is about, going by its words; ``None`` if none of them says anything.
+    """The topic of a post by its words; ``None`` if no word speaks for a topic.
 
     >>> topic("The shuttle reached its orbit around the moon.")
     'sci.space'
@@ -69,11 +69,11 @@ class Posts:
         return name in GROUPS
 
     def most(self, profile: Profile) -> int:
-        """How many it likes to read in one go."""
+        """The posts that it likes to read in one go."""
         return profile.posts_at_once
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """How long it reads so many."""
+        """Seconds that it takes to read so many."""
         return elements * profile.read_post_s
 
     def count(

@@ -1,8 +1,8 @@
-"""What simulated agents exchange: parts of the data, and partial counts of them.
+"""The payloads of simulated agents: parts of the data, and partial counts of them.
 
 Everything that an agent has to know later travels in a payload, since it remembers nothing: the
-whole range that is asked for, whom to report to, and which ranges some counts cover. Payloads
-come from others and may be damaged; what cannot be read is ``None``.
+whole range that is asked for, the agent to report to, and the ranges that some counts cover.
+Payloads may be damaged; what cannot be read is ``None``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Job:
         part: The range to be counted.
         whole: The range that is asked for in the end.
         most: How many elements one message may carry.
-        report_to: Who puts the counts together; ``None``: whoever takes this on.
+        report_to: The agent that puts the counts together; ``None``: the agent that takes this on.
     """
 
     task: str
@@ -41,7 +41,7 @@ class Job:
 
     @property
     def length(self) -> int:
-        """How many elements its part has."""
+        """The number of elements of its part."""
         return self.part[1] - self.part[0]
 
     @classmethod
@@ -105,7 +105,7 @@ class Partial:
         counts: How often each value occurs there, by its text.
         covers: The ranges, disjoint and in order.
         job: What they were counted for; its part is of no account.
-        is_for_all: Whether everybody was sent a copy, not only who puts the counts together.
+        is_for_all: Whether all agents were sent a copy, not only the one that collects.
     """
 
     counts: Mapping[str, int]
@@ -115,12 +115,12 @@ class Partial:
 
     @property
     def covered(self) -> int:
-        """How many elements were counted."""
+        """The number of elements that were counted."""
         return sum(stop - start for start, stop in self.covers)
 
     @property
     def share(self) -> float:
-        """Which share of the whole range is covered."""
+        """The share of the whole range that is covered."""
         start, stop = self.job.whole
         return self.covered / (stop - start)
 
@@ -192,7 +192,7 @@ def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def missing(whole: Range, covers: Iterable[Range]) -> tuple[Range, ...]:
-    """What of the whole no range covers.
+    """The parts of the whole that no range covers.
 
     >>> missing((0, 30), [(5, 9), (20, 40)])
     ((0, 5), (9, 20))

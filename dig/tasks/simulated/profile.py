@@ -10,7 +10,7 @@ from dig.errors import SettingsError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a simulated agent is like; all of a team have the same profile.
+    """The habits of simulated agents; all agents of a team have the same profile.
 
     The defaults make a team of six that counts 10,000 elements stumble now and then, as teams of
     language models do; `Profile.perfect()` never stumbles. Probabilities are from 0 to 1 and,
@@ -42,10 +42,10 @@ class Profile:
         discard_double: Probability, for each solution that covers nothing new, to discard it
             instead of reading it along with the others.
         broadcast: Probability, for each chunk that it has counted, to send the solution to
-            everybody, itself included, and not only to the agent that puts the counts together.
+            all agents, itself included, and not only to the agent that puts the counts together.
         duplicate: Probability, for each subproblem that it hands out, to keep it as well.
-        misaddress: Probability, for each event that it generates, to send it to somebody who
-            does not exist.
+        misaddress: Probability, for each event that it generates, to send it to a name that no
+            agent has.
         merge: Probability to merge the solutions that have come so far into one.
         hand_over: Probability to merge them and have a random colleague go on collecting, while
             all others still report to this agent.
@@ -87,7 +87,7 @@ class Profile:
     recompute: float = 0.8
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the ranges of all values.
 
         Raises:
             SettingsError: A value is out of its range; the message names it.
@@ -97,7 +97,7 @@ class Profile:
             least = 1 if field.type == "int" else 0
             most = 1 if name in _PROBABILITIES else float("inf")
             if not least <= value <= most:
-                raise SettingsError(f"{name} is {value!r}; it goes from {least} to {most}")
+                raise SettingsError(f"{name} must be from {least} to {most}, got {value!r}")
 
     @classmethod
     def perfect(cls) -> Profile:

@@ -1,13 +1,18 @@
-"""How simulated agents read: what differs between counting numbers and sorting posts by topic."""
+"""The readings of simulated agents: the protocol, and the reading of numbers.
+
+`classifying` has the reading of posts.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from dig.runtime.keyed_random import Draws
+from dig.tasks.count_frequency import TASK, VALUES
 
 from .profile import Profile
 
@@ -15,7 +20,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 class Reading(Protocol):
-    """How an agent reads the elements of a task, and counts the values in them."""
+    """Reads the elements of a task, and counts the values in them."""
 
     @property
     def task(self) -> str:
@@ -31,11 +36,11 @@ class Reading(Protocol):
         ...
 
     def most(self, profile: Profile) -> int:
-        """How many elements an agent with this profile likes to read in one go."""
+        """The elements that an agent with this profile likes to read in one go."""
         ...
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """How long it reads so many."""
+        """Seconds that it takes to read so many."""
         ...
 
     def count(
@@ -45,7 +50,7 @@ class Reading(Protocol):
 
         Args:
             data: The chunk's elements.
-            profile: How many mistakes it makes.
+            profile: The agent's habits, and so its rate of mistakes.
             draws: The random numbers of its activation.
             index: Which of the activation's chunks this is.
         """
@@ -76,3 +81,39 @@ def miscounted(
         elif chance.random() < 0.5:
             counts[mistaken(chance)] += 1
     return counts
+
+
+_TEXTS = frozenset(map(str, VALUES))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Reads the integers of CountFrequency; a wrong one is taken for any value of the chunk."""
+
+    task: str = TASK
+
+    def is_element(self, element: Any) -> bool:
+        """Whether it is an integer."""
+        return type(element) is int
+
+    def is_value(self, name: str) -> bool:
+        """Whether it is the text of a value of the array."""
+        return name in _TEXTS
+
+    def most(self, profile: Profile) -> int:
+        """The numbers that it likes to count in one go."""
+        return profile.chunk_length
+
+    def seconds(self, profile: Profile, elements: int) -> float:
+        """Seconds that it takes to count so many."""
+        return elements * profile.read_s
+
+    def count(
+        self, data: Sequence[int], profile: Profile, draws: Draws, index: int
+    ) -> Counter[str]:
+        """The counts that it gets for a chunk; see `Reading`."""
+        values = sorted(set(data))
+        counts = miscounted(
+            data, profile.error_for(len(data)), draws, index, lambda chance: chance.choice(values)
+        )
+        return Counter({str(value): number for value, number in counts.items()})

@@ -203,7 +203,7 @@ class Mapping:
         if record.stage is not None:
             attributes["dig.stage"] = label(str(record.stage))
         yield self._moment(
-            f"dig.detectors.finding {pattern}", place, record.us, attributes,
+            f"dig.finding {pattern}", place, record.us, attributes,
             links=list(self._implicated(record)), error=told if severity == "error" else "",
         )  # fmt: skip
         level = "ERROR" if severity == "error" else "WARN"

@@ -114,7 +114,7 @@ def test_a_finding_about_what_is_gone_has_no_link_to_it() -> None:
     stage, exported = Stage(session=True, keep=0, detectors=[Sees(recalls)]), Exported()
     stage.monitor.follow(exported)
     serve(stage, 101)
-    short, full = (_span(items, "dig.detectors.finding SEEN") for items in exported.items)
+    short, full = (_span(items, "dig.finding SEEN") for items in exported.items)
     assert [link.attributes["dig.id"] for link in full.links] == ["a1"] and not short.links
     assert full.attributes == short.attributes
 

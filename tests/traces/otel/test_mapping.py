@@ -150,7 +150,7 @@ def test_an_activation_that_a_note_triggers_stands_below_the_healing() -> None:
     stage.turn("b", out("a"))
     found = spans(stage.sink)
     assert found["a1"].parent_id == found["dig.heal create"].span_id
-    assert found["dig.heal create"].parent_id == found["dig.detectors.finding SEEN"].span_id
+    assert found["dig.heal create"].parent_id == found["dig.finding SEEN"].span_id
     assert found["a1"].links[0].span_id == found["dig.heal create"].span_id
     assert found["a1"].attributes["dig.in.producers"] == ["system"]
 

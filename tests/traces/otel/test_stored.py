@@ -195,7 +195,7 @@ def test_each_agent_can_be_a_service(run: Path, call: Any) -> None:
     services = {span.name: service for service, span in receiver.spans_by_service()}
     assert services == {
         "invoke_workflow run": "dig-monitor", "invoke_agent a": "a", "invoke_agent b": "b",
-        "dig.detectors.finding ET": "dig-monitor", "run end": "dig-monitor",
+        "dig.finding ET": "dig-monitor", "run end": "dig-monitor",
     }  # fmt: skip
     jaeger = exported(run, "jaeger", service_per_agent=True)["data"][0]
     names = {key: process["serviceName"] for key, process in jaeger["processes"].items()}
@@ -284,7 +284,7 @@ def test_perfetto_has_a_track_for_each_agent_and_arrows_between(run: Path) -> No
     assert begins == {1: (1, 1_249_999)}
     assert ends == {1: (2, 1_250_000)}
     instants = {e["name"] for e in events if e["ph"] == "i"}
-    assert instants == {"invoke_workflow run", "dig.detectors.finding ET", "run end"}
+    assert instants == {"invoke_workflow run", "dig.finding ET", "run end"}
 
 
 # --- what is wrong with a call ---

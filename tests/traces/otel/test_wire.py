@@ -53,7 +53,7 @@ class Tree:
         self.about = {span.span_id: attributes(span) for span in spans}
         self.by_id = {span.span_id: span for span in spans}
         self.activations = self._by("dig.activation.id", "invoke_agent")
-        self.findings = self._by("dig.finding.t", "dig.detectors.finding ")
+        self.findings = self._by("dig.finding.t", "dig.finding ")
         self.roots = {s.trace_id: s for s in spans if s.name.startswith("invoke_workflow")}
 
     def _by(self, key: str, prefix: str) -> dict[Any, Any]:
@@ -175,7 +175,7 @@ def test_findings_and_healing_have_spans_of_their_own(told: Told, tree: Tree) ->
     """Healing refers to its finding, a finding to those that it is about; errors are errors."""
     for row in told.of("finding"):
         span, about = tree.findings[row.t], tree.about[tree.findings[row.t].span_id]
-        assert span.name == f"dig.detectors.finding {row.pattern}"
+        assert span.name == f"dig.finding {row.pattern}"
         assert span.start_time_unix_nano == span.end_time_unix_nano == ns(row.us)
         is_warning = row.pattern in ("ER", "RSP")
         assert span.status.code == (0 if is_warning else ERROR)

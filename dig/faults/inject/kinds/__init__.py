@@ -1,1 +1,1 @@
-"""The kinds of faults, one a file; the table of them is `dig.faults.inject.catalogue`."""
+"""The kinds of faults, a file a family; the table of them is `dig.faults.inject.catalogue`."""

@@ -1,0 +1,137 @@
+"""`digmon bench`: sets of runs whose failure has a known cause."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig._util.text import counted
+from dig.errors import file_errors
+
+from .app import app, print_result, progress_shown
+from .options import AsJson, Jobs
+
+if TYPE_CHECKING:
+    from dig.tasks.experiment.table import Table
+
+bench = typer.Typer(
+    help="Runs whose failure has a known cause: make a set of them, and score what explains or "
+    "finds failures. (How fast dig-monitor is, is measured by `make bench`.)",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
+Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon bench make` makes it.")]
+
+
+@bench.command()
+def make(
+    out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")],
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a set: runs with faults, their twins, labels and verified causal graphs.
+
+    It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
+    """
+    from dig.faults.benchmark.candidates import Recipe
+    from dig.faults.benchmark.storing import make_set
+
+    recipe = Recipe(seed=seed, count=count)
+    with progress_shown("interrupted; nothing was kept") as progress:
+        count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
+    print_result(
+        as_json,
+        lambda: {"instances": count, "directory": str(out)},
+        lambda: [f"{counted(count, 'instance')} in {out}; {out / 'CARD.md'} tells more"],
+    )
+
+
+@bench.command()
+def schema() -> None:
+    """Print the JSON schema of answers."""
+    from dig.faults.benchmark.answers import schema
+
+    print(json.dumps(schema(), indent=2))
+
+
+@bench.command()
+def attribute(
+    name: Annotated[str, typer.Argument(help="random, last_agent, most_findings, first_finding, "
+                                        "earliest_deviation, or your own as MODULE:OBJECT.")],
+    known: Set,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
+) -> None:  # fmt: skip
+    """Have an attributor name, from the trace alone, the root causes of each run of a set.
+
+    Your own is a function of a run's records that returns a dig.faults.benchmark.answers.Answer.
+    """
+    from dig.faults.benchmark.baselines import attribute_all
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        answers = attribute_all(name, FaultSet.open(known), progress)
+    with file_errors(output, "written"):
+        write_output(output, answers.text().encode())
+    print(f"{counted(len(answers.answers), 'answer')} in {output}")
+
+
+@bench.command()
+def score(
+    answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
+    known: Set,
+    shuffle: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score answers: what they say about causes, and about the way from there to the outcome."""
+    from dig.faults.benchmark.answers import read_answers
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_answers import score
+
+    found = score(read_answers(answers), FaultSet.open(known), shuffle)
+    _show([found.table()], found.to_json(), as_json)
+
+
+@bench.command()
+def detectors(known: Set, as_json: AsJson = False) -> None:
+    """Hold what was found in each run against its faults: precision, recall, delay, confusion."""
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_detectors import score_detectors
+
+    found = score_detectors(FaultSet.open(known))
+    tables = [table for among, scores in found.items() for table in scores.tables(among)]
+    _show(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
+
+
+@bench.command()
+def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
+    """Play each run again with healing: what it saves, what it does not, what it makes worse."""
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.scores_healing import score_healing
+
+    with progress_shown() as progress:
+        found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
+    _show([found.table()], found.to_json(), as_json)
+
+
+def _jobs(given: int | None) -> int:
+    return given or os.cpu_count() or 1
+
+
+def _show(tables: list[Table], found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        sys.stdout.write("\n".join(table.markdown() for table in tables))

@@ -1,0 +1,44 @@
+"""`digmon draw`: a run as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dig._util.text import safe_text
+
+from .app import app
+from .options import At, Cleaned, Trace
+
+
+@app.command()
+def draw(
+    run: Trace,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to: a name in .svg, .png or .pdf.")
+    ],
+    cleaned: Cleaned = False,
+    at: At = None,
+    first: Annotated[
+        int | None, typer.Option("--from", min=0, help="Only from this logical time on.")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--to", min=0, help="Only up to this logical time.")
+    ] = None,
+    focus: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only what is near an event or activation.")
+    ] = None,
+    hops: Annotated[int, typer.Option(min=1, help="How many edges away is near.")] = 4,
+) -> None:
+    """Draw a run for a paper: its graph in agent lanes, and a timeline of the agents below it.
+
+    SVG needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
+    """
+    from dig.show.figure.drawing import Drawing, check_format
+    from dig.show.figure.selection import Wanted
+
+    check_format(out)
+    Drawing.of(run, Wanted(cleaned, at, first, last, focus, hops)).save(out)
+    print(f"{safe_text(out)}: {out.stat().st_size:,} bytes")

@@ -1,0 +1,145 @@
+"""`digmon experiment`: a grid of many runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app, print_result, progress_shown, warn
+from .options import AsJson, Config, Given, Jobs, Judge, ModelOptions, grouped
+
+if TYPE_CHECKING:
+    from dig.tasks.experiment.grid import Grid
+    from dig.tasks.experiment.run import Outcome
+
+
+@app.command()
+@grouped
+def experiment(
+    what: Annotated[
+        str, typer.Argument(help="paper, ablation, traces, or a TOML file with your own grid.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds each setting is run with (10).")
+    ] = None,
+    jobs: Jobs = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these tasks of the paper's: newsgroups, for instance."),
+    ] = None,
+    agents: Annotated[
+        list[str] | None, typer.Option(help="How large the teams are (1,3,6).")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
+    judge: Judge = None,
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
+    given: Given = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a grid of tasks, teams and methods, and compare the methods.
+
+    What is there already is not run again, so that one that was interrupted goes on. `paper` is
+    the paper's grid; `ablation` says what each means of healing contributes; `traces` makes a set
+    of traces. Exit status 0 if all runs were carried out, 1 if some were not.
+    """
+    from dig.tasks.experiment import ablation, report, run, trace_set
+
+    chosen = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
+    chosen |= {"judge": judge, "set": given}
+    model = models.of_run(virtual=False, speed=1)
+    if what in ("paper", "ablation", "traces"):
+        grid = _paper(what, model, config=config, **chosen)
+    else:
+        grid = _own(what, {**chosen, "config": config, "model": model})
+    if runs is not None:
+        grid = replace(grid, seeds=tuple(range(1, runs + 1)))
+    if grid.max_tokens is not None or grid.max_usd is not None:
+        jobs = jobs or 1  # one process keeps the budget
+    jobs = jobs or os.cpu_count() or 1
+    kept = f"what is done is kept in {out}, and the same command goes on from there"
+    with progress_shown(f"interrupted; {kept}") as tell:
+        progress = partial(tell, "runs")
+        if what == "traces":
+            outcome = trace_set.make_set(grid, out, progress)
+            written = [out / trace_set.CARD, out / trace_set.INDEX]
+        elif what == "ablation":
+            outcome, tables = ablation.ablate(grid, out, jobs=jobs, progress=progress)
+            written = report.write_tables(tables, out)
+        else:
+            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress)
+            written = report.write_report(grid, outcome.rows, out)
+    _report(outcome, written, as_json)
+
+
+def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: Any) -> Grid:
+    """The paper's grid, or the part of it that is wanted."""
+    if model and what != "paper":
+        raise SettingsError(f"{what} needs virtual time, and a language model real time")
+    from dig.detectors.thresholds import Thresholds
+    from dig.tasks.experiment.grid import Grid, on_windows, paper_tasks
+    from dig.tasks.judge.judge import Judging
+
+    data = chosen["data"]
+    options = model.get("options", {})
+    budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
+    grid = Grid(
+        name=what,
+        tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
+        speed=1.0 if model else None,
+        thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
+        judging=Judging.of(chosen["judge"] or ()),
+        **budget,
+    )
+    return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
+
+
+def _split(given: list[str] | None) -> list[str]:
+    """Values that were given one by one, or with commas between."""
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def _sizes(given: list[str] | None) -> tuple[int, ...]:
+    sizes = _split(given)
+    for size in sizes:
+        if not size.isdecimal() or int(size) < 1:
+            raise SettingsError(f"--agents {size}: a team's size is a number, such as 3")
+    return tuple(int(size) for size in sizes)
+
+
+def _own(what: str, chosen: dict[str, Any]) -> Grid:
+    """The grid of a file, in which everything else stands."""
+    from dig.tasks.experiment.file import read_grid
+
+    path = Path(what)
+    if path.suffix != ".toml":
+        raise SettingsError(
+            f"there is no experiment {what!r}; known are: paper, ablation, traces, and FILE.toml"
+        )
+    besides = [name for name, value in chosen.items() if value]
+    if besides:
+        raise SettingsError(f"leave --{besides[0]} out: it stands in {path}")
+    return read_grid(path)
+
+
+def _report(outcome: Outcome, written: list[Path], as_json: bool) -> None:
+    """Say what came of an experiment, and exit accordingly."""
+    for failed in outcome.failed:
+        warn(f"{failed.run}: {failed.why}")
+    why = {one.run: one.why for one in outcome.failed}
+    files = [str(path) for path in written]
+    print_result(
+        as_json,
+        lambda: {"runs": len(outcome.rows), "failed": why, "files": files},
+        lambda: ["\n  ".join([f"{len(outcome.rows)} runs", *files])],
+    )
+    raise typer.Exit(1 if outcome.failed else 0)

@@ -1,0 +1,66 @@
+"""`digmon export`: a run's graph or spans, for other programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app
+from .options import At, Cleaned, PerAgent, Trace
+
+
+@app.command()
+def export(
+    run: Trace,
+    format: Annotated[
+        str,
+        typer.Option(help="graphml, node-link, dot; jaeger, perfetto; otlp: sent, or a file (-o)."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
+    ] = None,
+    cleaned: Cleaned = False,
+    at: At = None,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="For otlp: where to, http://localhost:4318.")
+    ] = None,
+    service_per_agent: PerAgent = False,
+) -> None:
+    """Write a run's graph, or its spans, for other programs; or send them (otlp without -o).
+
+    Exit status 1 if something could not be delivered.
+    """
+    from dig.traces.interchange.export import Export, writer
+    from dig.traces.journal.files import cannot, write_output
+
+    if format == "otlp" and out is None:
+        raise typer.Exit(_send(run, endpoint, service_per_agent))
+    if endpoint is not None:
+        raise SettingsError(f"{format} is a file; to send the run, try --format otlp without -o")
+    form = "otlp-json" if format == "otlp" else format
+    pieces = writer(form)(Export(run, at, cleaned, service_per_agent))
+    if out is None:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        return
+    text = "".join(pieces)  # all of it, before there is a file
+    try:
+        write_output(out, text.encode())
+    except OSError as error:
+        raise cannot("write", out, error) from None
+
+
+def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
+    """Send a stored run to an OpenTelemetry receiver; returns the exit status."""
+    from dig.traces.otel.settings import content_of_environment
+    from dig.traces.otel.stored import send
+
+    content = content_of_environment()
+    report = send(file, endpoint, content=content, service_per_agent=service_per_agent)
+    print(f"OTLP: {report}", file=sys.stderr if report.lost else sys.stdout)
+    return 1 if report.lost else 0

@@ -1,0 +1,63 @@
+"""`digmon fork`: a recorded run goes on from one of its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app
+from .options import AsJson, Further, Runs, further
+from .run import report
+
+
+@app.command()
+def fork(
+    parent: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory; only read.")],
+    at: Annotated[int, typer.Option(min=0, help="The first record that may be different.")],
+    edit: Annotated[
+        str | None,
+        typer.Option(help="What stands in that record instead: JSON, or a file of JSON."),
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")
+    ] = None,
+    detector: Further = None,
+    runs: Runs = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """Let a recorded run go on from a record, changed or not, in a directory of its own.
+
+    What can be changed: `fates` and `outputs` (or `error`) of an `end`, `payload`, `to` and `type`
+    of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.
+    """
+    from dig.tasks.run.fork import fork as go_on
+    from dig.tasks.run.fork import named_crew
+
+    crew = named_crew(team) if team else None
+    execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))
+    report(execution, as_json)
+
+
+def _edit(given: str | None) -> dict[str, Any] | None:
+    """A JSON object, given as it is or as a file."""
+    if given is None:
+        return None
+    text, where = given, "--edit"
+    if not given.lstrip().startswith("{"):
+        where = given
+        try:
+            text = Path(given).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{given} is neither JSON nor a file of it: {error}") from None
+    try:
+        edit = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{where} is not JSON: {error}") from None
+    if not isinstance(edit, dict):
+        raise SettingsError(f"{where} is no JSON object")
+    return edit

@@ -1,0 +1,61 @@
+"""`digmon replay`: a run rebuilt from its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dig.errors import SettingsError
+
+from .app import app, print_result
+from .options import AsJson, Further, Salvage, Trace, further, recovered
+
+if TYPE_CHECKING:
+    from dig.runtime.host import Setup
+
+
+@app.command()
+def replay(
+    file: Trace,
+    again: Annotated[
+        bool, typer.Option("--rerun", help="Drive the monitor again; compare every record.")
+    ] = False,
+    at: Annotated[
+        int | None, typer.Option(min=0, help="Only up to the record at this logical time.")
+    ] = None,
+    detector: Further = None,
+    salvage: Salvage = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a run from its trace, without agents, clock or network.
+
+    Rebuilds the graph and the findings; with --rerun the same monitor is driven by the recorded
+    decisions, and every record must come out as it was recorded. Exit status 0 if all is the
+    same, 1 if it is not, 2 if that cannot be told.
+    """
+    from dig.show.verdict import told
+    from dig.traces.journal.reader import trace_path
+
+    if again and at is not None:
+        raise SettingsError("--rerun is for the whole run; leave --at out")
+    recovered(file, salvage)
+    path = trace_path(file)
+    setup = _setup_beside(path, further(detector)) if again else None
+    is_same, lines, data = told(path, again, at, setup)
+    print_result(as_json, lambda: data, lambda: lines)
+    raise typer.Exit(0 if is_same else 1)
+
+
+def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
+    """The setup of a run of simulated agents that had detectors of a user's own."""
+    from dig.tasks.run.fork import simulated_crew
+    from dig.traces.journal.journal import SIDE, read_side
+    from dig.traces.replay.header import header_of
+    from dig.traces.replay.tape import Tape
+
+    said = Tape(path, payloads=False).header
+    if said and (path.parent / SIDE).exists() and header_of(path, said).foreign:
+        return simulated_crew(read_side(path.parent), detectors).setup
+    return None

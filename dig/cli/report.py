@@ -1,0 +1,63 @@
+"""`digmon report`: a run as one HTML file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dig._util.text import safe_text
+from dig.errors import DigError
+
+from .app import app, warn
+from .options import AsJson, Salvage, Trace, recovered
+
+MOST_RECORDS = 20_000
+"""Of a longer run a report is written on demand only: it would take seconds."""
+
+
+def report_row(directory: Path, records: int) -> tuple[str, str]:
+    """Write the report of a run that has ended; returns a row with its path or with the command."""
+    from dig.show.page.writing import write_report
+
+    wanted = f"digmon report {safe_text(directory)}"
+    if records > MOST_RECORDS:
+        return "report", wanted
+    try:
+        return "report", safe_text(write_report(directory).path)
+    except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
+        warn(f"no report was written: {error}")
+        return "report", wanted
+
+
+@app.command()
+def report(
+    run: Trace,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The file to write; report.html in the run directory."),
+    ] = None,
+    no_payloads: Annotated[
+        bool, typer.Option("--no-payloads", help="Leave out what agents said to one another.")
+    ] = False,
+    salvage: Salvage = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run as a picture to walk through: one HTML file, for any browser, offline.
+
+    It can be mailed; it needs nothing beside it and asks nothing of any network.
+    """
+    from dataclasses import asdict
+
+    from dig.show.page.writing import write_report
+
+    recovered(run, salvage)
+    made = write_report(run, out, payloads=not no_payloads)
+    if as_json:
+        print(json.dumps({**asdict(made), "path": str(made.path)}))
+        return
+    cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
+    size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
+    print(f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}")

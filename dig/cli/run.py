@@ -1,0 +1,190 @@
+"""`digmon run`: a team works on a task under the monitor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from .app import INTERRUPTED, app, warn
+from .options import (
+    AsJson,
+    ClockOptions,
+    ModelOptions,
+    PerAgent,
+    RunOptions,
+    StorageOptions,
+    grouped,
+)
+from .report import report_row
+from .view import View, viewing
+
+if TYPE_CHECKING:
+    from dig.monitor.sinks import Sink
+    from dig.show.summary_text import Row
+    from dig.tasks.run.execute import Disturbance, Execution
+    from dig.tasks.run.methods import Arrangement
+    from dig.tasks.run.team_run import TeamRun
+    from dig.tasks.task import Task
+    from dig.traces.otel.sending import Exporting
+
+
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="'KIND target=AGENT ..'",
+        help="Inject a fault, such as 'crash target=agent-3 start=10'; `digmon faults` lists all.",
+    ),
+]
+Otlp = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Send traces, metrics and logs there: http://localhost:4318."),
+]
+
+
+@app.command()
+@grouped
+def run(
+    task: Annotated[
+        str,
+        typer.Argument(help="What the team works on: count-frequency, newsgroups, module:object."),
+    ],
+    chosen: RunOptions = RunOptions(),  # noqa: B008 (frozen, as all groups)
+    models: ModelOptions = ModelOptions(),  # noqa: B008
+    clock: ClockOptions = ClockOptions(),  # noqa: B008
+    storage: StorageOptions = StorageOptions(),  # noqa: B008
+    fault: Faults = None,
+    otlp: Otlp = None,
+    service_per_agent: PerAgent = False,
+    view: View = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a team under the monitor, and keep its trace.
+
+    Exit status 0 if an answer was accepted, 1 if none was.
+    """
+    from dig.tasks.run.arrange import make_task
+    from dig.tasks.run.execute import execute
+
+    rate, keeping = clock.rate, storage.keeping()
+    asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
+    spec = chosen.of_task(task, asked)
+    problem, disturb = make_task(spec), disturbing(fault)
+    is_shown = not (quiet or as_json or clock.virtual or view)
+    with viewing(view) as show:
+        with (
+            exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
+            _watching(spec, problem, clock.speed, is_shown) as follow,
+        ):
+            execution = execute(
+                spec,
+                storage.runs,
+                speed=rate,
+                follow=follow,
+                export=export,
+                keeping=keeping,
+                task=problem,
+                made=show,
+                disturb=disturb,
+            )
+        report(execution, as_json)
+
+
+def report(execution: Execution, as_json: bool) -> NoReturn:
+    """Say how a run ended, and exit accordingly."""
+    from rich.console import Console
+
+    from dig.show.summary_text import summary
+    from dig.show.terminal.live import print_summary
+    from dig.tasks.run.execute import INTERRUPTED as BY_SIGNAL
+    from dig.tasks.run.measures import making
+    from dig.traces.journal.exchanges import EXCHANGES, are_incomplete
+
+    if execution.unreplayable_from is not None:
+        warn(f"the disk was full: nothing was kept from record {execution.unreplayable_from} on")
+    if are_incomplete(execution.directory):
+        warn(f"the disk was full: {EXCHANGES} does not have all that models were asked")
+    if as_json:
+        print(json.dumps(execution.to_json()))
+    else:
+        made = making(execution.agents_are, execution.data_are)
+        rows = summary(execution.result, execution.score, execution.directory, made)
+        rows += fault_rows(execution)
+        rows.append(report_row(execution.directory, execution.result.records))
+        print_summary(Console(), rows)
+    if execution.result.reason == BY_SIGNAL:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(0 if execution.result.outcome == "submitted" else 1)
+
+
+@contextmanager
+def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterator[Sink]:
+    """A sink for the records of a run: the live view, or one that does nothing."""
+    if not is_shown:
+        yield lambda record: None
+        return
+    from rich.console import Console
+
+    from dig.show.terminal.live import LiveView
+    from dig.tasks.run.arrange import members
+    from dig.tasks.run.team_run import SIMULATED
+
+    title = run.name + (" (simulated agents)" if run.agents_are == SIMULATED else "")
+    names = members(run, task)
+    with LiveView(Console(stderr=True), title=title, agents=names, speed=speed) as view:
+        yield view
+
+
+def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturbance]:
+    """A function that injects the faults into the team of a run.
+
+    Raises:
+        SettingsError: One of the faults is not written as a fault is.
+    """
+    from dig.tasks.run.execute import Undisturbed
+
+    if not faults:
+        return Undisturbed
+    from dig.faults.inject.fault import Fault
+    from dig.faults.inject.faulty_team import Injected
+
+    return partial(Injected.into, faults=[Fault.parse(text) for text in faults])
+
+
+def fault_rows(execution: Execution) -> list[Row]:
+    """The row of the summary about injected faults, if there were any."""
+    injections: list[Mapping[str, Any]] | None = execution.disturbed.get("injections")
+    if injections is None:
+        return []
+    from dig._util.text import counted
+
+    if not injections:
+        return [("faults", "none had an occasion to act")]
+    first = injections[0]
+    where = f"first at record {first['t']}, {first['agent']}: {first['what']}"
+    return [("faults", f"acted {counted(len(injections), 'time')}, {where}")]
+
+
+@contextmanager
+def exporting(
+    endpoint: str | None, service_per_agent: bool, may_wait: bool
+) -> Iterator[Exporting | None]:
+    """An export to the OpenTelemetry receiver that the call or the environment names, if any."""
+    from dig.traces.otel.settings import content_of_environment, is_configured
+
+    if not (endpoint or is_configured()):
+        yield None
+        return
+    from dig.traces.otel.sending import sending
+
+    content = content_of_environment()
+    with sending(
+        endpoint, warn, content=content, service_per_agent=service_per_agent, may_wait=may_wait
+    ) as export:
+        yield export

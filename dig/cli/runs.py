@@ -1,0 +1,63 @@
+"""`digmon runs`: the runs of a directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dig._util.text import safe_text
+from dig.errors import SettingsError
+
+from .app import app
+from .options import AsJson
+
+
+@app.command()
+def runs(
+    folder: Annotated[Path, typer.Argument(help="A directory of runs.")] = Path("runs"),
+    task: Annotated[str | None, typer.Option(help="Only runs of this task.")] = None,
+    method: Annotated[str | None, typer.Option(help="Only runs with this method.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="Only runs that ended so, or `in progress`, `cut off` or `broken`."),
+    ] = None,
+    pattern: Annotated[
+        list[str] | None, typer.Option(help="Only runs in which this was raised; repeatable.")
+    ] = None,
+    agents: Annotated[int | None, typer.Option(help="Only runs of so many agents.")] = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            help="By date, name, task, method, agents, outcome, findings, score, tokens or time."
+        ),
+    ] = "date",
+    reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs of a directory.
+
+    Task, method, agents, outcome, findings, score, time, tokens: what all have alike stands below.
+    With --json one object a line. An index beside the runs (.index.sqlite) makes it quick; it
+    may be deleted at any time.
+    """
+    from rich.console import Console
+
+    from dig.show.runs.index import overview
+    from dig.show.runs.listing import SORTS, Selection, ordered, print_list
+
+    if sort not in SORTS:
+        raise SettingsError(f"runs cannot be sorted by {sort!r}; try one of: {', '.join(SORTS)}")
+    chosen = Selection(task, method, outcome, tuple(pattern or ()), agents)
+    everything = overview(folder)
+    found = ordered(filter(chosen.has, everything), sort, reverse=reverse)
+    if as_json:
+        for one in found:
+            print(json.dumps(one.to_json()))
+    elif found:
+        print_list(Console(), found)
+    else:
+        what = "no runs" if not everything else f"none of {len(everything)} runs is such a one"
+        print(f"{safe_text(folder)}: {what}")

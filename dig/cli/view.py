@@ -1,0 +1,61 @@
+"""`digmon view`, and `--view` of `digmon run`: runs in a browser."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import INTERRUPTED, app, warn
+
+Port = Annotated[
+    int, typer.Option(min=0, max=65535, help="Where to listen on 127.0.0.1; 0: anywhere.")
+]
+View = Annotated[
+    bool, typer.Option("--view", help="Show the run in a browser, instead of in the terminal.")
+]
+
+
+@app.command()
+def view(
+    path: Annotated[
+        Path, typer.Argument(help="A run directory, a trace, or a directory of runs.")
+    ] = Path("runs"),
+    port: Port = 0,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Open no browser; only print the address.")
+    ] = False,
+) -> None:
+    """Show runs in a browser, and follow those that are going on. Ctrl-C ends it.
+
+    The address works on this machine only, and only as it is printed: it contains a secret.
+    Nothing can be changed through it.
+    """
+    from dig.show.server.showing import shown, wait_for_a_signal
+
+    with shown(path, port, opens=not no_open) as address:
+        print(address, flush=True)
+        warn("serving until Ctrl-C")
+        wait_for_a_signal()
+
+
+@contextmanager
+def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
+    """A function that shows a run while the block lasts; at a terminal, until Ctrl-C after it."""
+    if not is_wanted:
+        yield lambda run: None
+        return
+    from dig.show.server.showing import shown, wait_for_a_signal
+
+    with ExitStack() as served:
+        try:
+            yield lambda run: warn(f"shown at {served.enter_context(shown(run))}")
+        except typer.Exit as end:  # the run is over
+            if end.exit_code != INTERRUPTED and sys.stdin.isatty():
+                warn("the page is served until Ctrl-C")
+                wait_for_a_signal()
+            raise

@@ -1,0 +1,162 @@
+"""A team with faults around it, for the simulator and for the bus.
+
+Only the targets are wrapped; all other agents, and all detectors, are unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+
+from dig._util.text import names, one_line
+from dig.errors import SettingsError
+from dig.graph.records import Record
+from dig.monitor.messages import Effect
+from dig.monitor.monitor import Monitor
+from dig.runtime.bus import Bus
+from dig.runtime.simulator import Happening
+from dig.tasks.run.methods import Arrangement
+
+from .fault import Fault
+from .faulty_agent import Acting, FaultContext, FaultyAgent, FaultyPolicy
+from .injections import Places
+from .injector import NO_TURN, Change, Touch
+from .payloads import UNKNOWN, Payloads, payloads_of
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A target comes or goes.
+
+    Attributes:
+        at_s: When, in seconds since the run began.
+        agent: The target.
+        change: `leave` or `join`.
+        tell: Called when it has happened.
+    """
+
+    at_s: float
+    agent: str
+    change: Change
+    tell: Callable[[], None]
+
+    def is_possible(self, monitor: Monitor) -> bool:
+        """Whether it can still happen: an agent that has left cannot leave."""
+        is_there = self.agent in monitor.graph.agents
+        return not monitor.is_over and is_there == (self.change == "leave")
+
+    def happen(self, monitor: Monitor) -> list[Effect]:
+        """Have it happen in virtual time."""
+        if not self.is_possible(monitor):
+            return []
+        do = monitor.leave if self.change == "leave" else monitor.join
+        effects = do(self.agent)
+        self.tell()
+        return effects
+
+
+class Injected:
+    """A team with faults around it, for one run; a `dig.tasks.run.execute.Disturbance`.
+
+    Attributes:
+        team: The agents by name, as they were or with faults around them.
+        faults: The faults.
+        touches: Their acts so far.
+    """
+
+    def __init__(
+        self, team: Mapping[str, Any], faults: Sequence[Fault], *, seed: int = 0,
+        payloads: Payloads = UNKNOWN, speed: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Put them round it.
+
+        Args:
+            team: The agents by name; it is not changed.
+            faults: One, or several as a hybrid; of two on one agent the first acts first.
+            seed: The seed of the faults' random numbers.
+            payloads: The transforms of the task's payloads.
+            speed: The speed of the bus's clock, as a multiple of real time.
+
+        Raises:
+            SettingsError: A target is not in the team.
+        """
+        for fault in faults:
+            if fault.target not in team:
+                target = one_line(repr(fault.target), 60)
+                raise SettingsError(
+                    f"{fault.kind} has the target {target}, who is not in the team: "
+                    f"{names([*team])}"
+                )
+        self.faults = tuple(faults)
+        self.touches: list[Touch] = []
+        self._run = FaultContext(seed, payloads, speed, self.touches.append)
+        self._places = Places()
+        self._acting = [Acting(i, fault, self._run) for i, fault in enumerate(faults)]
+        self.team = {name: self._around(name, agent) for name, agent in team.items()}
+
+    @classmethod
+    def into(cls, arranged: Arrangement, faults: Sequence[Fault]) -> Injected:
+        """Put faults round the team of a run that is arranged.
+
+        Raises:
+            SettingsError: A target is not in the team.
+        """
+        setup = arranged.setup
+        payloads = payloads_of(str(setup.task))
+        return cls(
+            arranged.team, faults, seed=setup.seed or 0, payloads=payloads, speed=setup.speed
+        )
+
+    def happenings(self) -> list[Happening]:
+        """All leaves and joins, for the simulator."""
+        return [(one.at_s, one.happen) for one in self._script()]
+
+    async def run_on(self, bus: Bus) -> None:
+        """Make all leaves and joins on an open bus; returns after the last one."""
+        began = anyio.current_time()
+        for one in self._script():
+            await anyio.sleep_until(began + one.at_s / self._run.speed)
+            if bus.monitor is None or not one.is_possible(bus.monitor):
+                continue
+            if one.change == "leave":
+                bus.leave(one.agent)
+            else:
+                bus.join(one.agent, self.team[one.agent])
+            one.tell()
+
+    def about(self) -> dict[str, Any]:
+        """The faults, for the side file of the run."""
+        return {"faults": [fault.to_json() for fault in self.faults]}
+
+    def follow(self, record: Record) -> None:
+        """Note a record, to find the place of each act in the trace."""
+        self._places(record)
+
+    def outcome(self) -> dict[str, Any]:
+        """The acts of the faults, for the result of the run."""
+        return {"injections": [one.to_json() for one in self._places.of(self.touches)]}
+
+    def _around(self, name: str, agent: Any) -> Any:
+        acting = [one for one in self._acting if one.fault.target == name]
+        if not acting:
+            return agent
+        return (FaultyPolicy if hasattr(agent, "plan") else FaultyAgent)(agent, acting, self._run)
+
+    def _script(self) -> list[Outside]:
+        """All leaves and joins, in order."""
+        script: list[Outside] = []
+        for acting in self._acting:
+            fault, moment = acting.fault, acting.moment(NO_TURN)
+            for at_s, change in acting.injector.script(moment, fault.start_s, fault.end_s):
+                left = partial(moment.tell, "left the team")
+                tell = left if change == "leave" else _nothing
+                script.append(Outside(at_s, fault.target, change, tell))
+        return sorted(script, key=lambda one: one.at_s)
+
+
+def _nothing() -> None:
+    """A join tells nothing: it is the end of a fault, not an act."""

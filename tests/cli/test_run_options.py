@@ -1,0 +1,69 @@
+"""`digmon run`: what is run, and what is said if it cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+OWN = """
+from dig.runtime import Decision
+
+async def echo(view):
+    return Decision.submit(view, view.events[0].payload)
+
+TASK = ({"ada": echo}, "hello")
+TEAM = {"ada": echo, "bob": echo}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are made in a folder that has a module of a user's own."""
+    (tmp_path / "my_own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DIG_NEWSGROUPS", raising=False)
+
+
+def test_newsgroups_are_counted_without_any_data_at_hand(call: Any) -> None:
+    code, out, err = call("run", "newsgroups", "--virtual", "--json", "--agents", 3)
+    told = json.loads(out)
+    assert (code, err, told["agents_are"]) == (0, "", "simulated")
+    assert told["measures"]["valid"] and "our own" in told["data_are"]
+
+
+def test_a_users_own_team_and_problem_run_in_real_time(call: Any) -> None:
+    code, out, err = call("run", "my_own:TASK", "--json")
+    assert (code, err, json.loads(out)["answer"]) == (0, "", "hello")
+
+
+def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
+    code, out, _ = call("run", "count-frequency", "--team", "my_own:TEAM", "--json")
+    told = json.loads(out)
+    assert (code, told["agents_are"], told["score"]["valid"]) == (0, "my_own:TEAM", False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cooking"], "known are: count-frequency, newsgroups"),
+        (["newsgroups", "--data", "nowhere"], "nowhere: No such file or directory"),
+        (["newsgroups", "--size", "201"], "try 2 to 200"),
+        (["count-frequency", "--data", "."], "leave --data out"),
+        (["my_own:TASK", "--virtual"], "real time is needed by ada"),
+        (["my_own:NOTHING"], "there is no task 'my_own:NOTHING'"),
+        (["count-frequency", "--team", "my_own:TASK"], "has no team"),
+        (["count-frequency", "--team", "my_own:TEAM", "--model", "m"], "leave one out"),
+        (["count-frequency", "--speed", "0"], "--speed must be greater than 0"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
+    call: Any, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code, out, err = call("run", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert not Path("runs").exists()
