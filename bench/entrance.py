@@ -10,7 +10,7 @@ from typing import Any
 
 from dig import Monitor, Output
 from dig._util.json_values import plain
-from dig.monitor.sanitize import Entrance
+from dig.monitor.sanitize import Sanitizer
 
 from .measure import Table
 
@@ -31,8 +31,8 @@ def entrance(quick: bool) -> Table:
     for name, payload in PAYLOADS.items():
         ways: list[Callable[[], Any]] = [
             partial(plain, payload),
-            partial(Entrance(redacts=False), payload),
-            partial(Entrance(redacts=True), payload),
+            partial(Sanitizer(redacts=False).value, payload),
+            partial(Sanitizer(redacts=True).value, payload),
             _inject(payload, redacts=False),
             _inject(payload, redacts=True),
         ]

@@ -29,7 +29,7 @@ from dig.errors import RequestError
 from dig.monitor.messages import DeliveryPolicy, Effect
 from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.simulator import Happening
 
 from .conservation import Allowed
@@ -46,7 +46,7 @@ class Chaos:
     policies: bool = False
 
     def plan(self, view: View) -> Plan:
-        draws = Draws(self.seed, view.agent, view.turn)
+        draws = KeyedRandom(self.seed, view.agent, view.turn)
         think_s = round(draws.uniform("think"), 3)
         if draws.chance(0.05, "fail"):
             return Plan(think_s, "it had a bad day")
@@ -62,7 +62,7 @@ class Chaos:
             raise RuntimeError(plan.decision)
         return plan.decision
 
-    def _fate(self, draws: Draws, view: View, event: Pending, i: int) -> EventFate | None:
+    def _fate(self, draws: KeyedRandom, view: View, event: Pending, i: int) -> EventFate | None:
         luck = draws.uniform("fate", i)
         if luck < 0.65:
             return EventFate(event=event.id, fate="consume")
@@ -71,12 +71,12 @@ class Chaos:
             return EventFate(event=event.id, fate="reroute", to=to)
         return EventFate(event=event.id, fate="discard") if luck < 0.8 else None
 
-    def _outputs(self, draws: Draws, view: View) -> list[NewEvent]:
+    def _outputs(self, draws: KeyedRandom, view: View) -> list[NewEvent]:
         if draws.chance(0.12, "submit"):
             return [NewEvent(payload="answer", final=True)]
         return [self._output(draws, view, i) for i in range(int(draws.uniform("outputs") * 2.6))]
 
-    def _output(self, draws: Draws, view: View, i: int) -> NewEvent:
+    def _output(self, draws: KeyedRandom, view: View, i: int) -> NewEvent:
         to = [n for k, n in enumerate(view.team) if draws.chance(0.4, f"to {k}", i)]
         kind = draws.choice(("message", "message", "problem", "notice"), "type", i)
         if self.policies and draws.chance(0.4, "policy", i):
@@ -85,7 +85,7 @@ class Chaos:
         return NewEvent(payload=i, to=to, type=kind)
 
 
-def _policy(draws: Draws, to: tuple[str, ...], i: int) -> DeliveryPolicy:
+def _policy(draws: KeyedRandom, to: tuple[str, ...], i: int) -> DeliveryPolicy:
     """A delivery policy, sometimes one made of others."""
     after: dict[str, Any] = {"after_s": 0.01 + draws.uniform("after", i)}
     if draws.chance(0.5, "in records", i):
@@ -136,8 +136,8 @@ class ChaosGate:
         await anyio.sleep(seconds)
         return decided
 
-    def _draws(self, event: Pending) -> Draws:
-        return Draws(self.seed, event.id, 0)
+    def _draws(self, event: Pending) -> KeyedRandom:
+        return KeyedRandom(self.seed, event.id, 0)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class ChaosRun:
 
 def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
     """The run of a seed: some have a script, gates and policies, some are plain teams."""
-    draws = Draws(seed, "run", 0)
+    draws = KeyedRandom(seed, "run", 0)
     agents = NAMES[: 1 + int(draws.uniform("agents") * 5)]
     interference = draws.chance(0.6, "interference")
     gates = [ChaosGate(seed, agents)] if interference and draws.chance(0.6, "gates") else []
@@ -192,7 +192,7 @@ def _is_delayed(payload: Any) -> bool:
     return isinstance(payload, dict) and "policy" in payload
 
 
-def _script(draws: Draws, agents: str) -> tuple[Happening, ...]:
+def _script(draws: KeyedRandom, agents: str) -> tuple[Happening, ...]:
     """Agents come and go, events are redirected, further problems come."""
     happenings = []
     for i in range(int(draws.uniform("script") * 5)):

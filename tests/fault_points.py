@@ -28,7 +28,7 @@ from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import micros
 from dig.monitor.messages import DeliveryPolicy, Situation, Started
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 from .chaos import Chaos
 from .laws import Kept
@@ -58,13 +58,13 @@ class Faults:
         if point not in self.points:
             return False
         self.passed[point] += 1
-        if Draws(self.seed, point, self.passed[point]).uniform("fault") >= chance:
+        if KeyedRandom(self.seed, point, self.passed[point]).uniform("fault") >= chance:
             return False
         self.struck[point] += 1
         return True
 
     def choice(self, point: str, options: tuple[Any, ...]) -> Any:
-        return Draws(self.seed, point, self.passed[point]).choice(options, "what")
+        return KeyedRandom(self.seed, point, self.passed[point]).choice(options, "what")
 
     def returned(self, point: str, chance: float, value: Callable[[], Any]) -> Any:
         """What a part returns: its value or, where it fails, nonsense, or it raises."""

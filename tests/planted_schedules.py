@@ -11,15 +11,15 @@ from .planted import Mutant
 
 BUS = "runtime/bus.py"
 GATES = "monitor/gates.py"
+HEALING = "monitor/healing.py"
+HOLDS = "monitor/holds.py"
 HOST = "runtime/host.py"
 JOURNAL = "traces/journal/journal.py"
-LEDGER = "monitor/recorder.py"
 MONITOR = "monitor/monitor.py"
-POLICIES = "monitor/schedule.py"
-POSTBOX = "monitor/payloads.py"
-RELEASE = "monitor/release.py"
+PAYLOADS = "monitor/payloads.py"
+RECORDER = "monitor/recorder.py"
+SCHEDULE = "monitor/schedule.py"
 SIMULATION = "runtime/simulator.py"
-TREATMENT = "monitor/healing.py"
 WATCH = "detectors/watch.py"
 
 SIMULATOR = "simulator"
@@ -30,46 +30,45 @@ SCHEDULED = [
     # -- the monitor ---
     Mutant(
         "monitor-reroute-lost", MONITOR,
-        'ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")',
-        "ledger.held.update(())",
+        "            self._holds.hold(*rerouted)\n", "            pass\n",
         "a rerouted event never arrives", SIMULATOR,
     ),
     Mutant(
-        "monitor-not-again", MONITOR,
-        "elif ledger.wants_again(current.agent, inputs):", "elif False:",
+        "monitor-not-again", HOLDS,
+        "if buffer and (agent in self._arrived or 0 < kept < len(inputs)):", "if False:",
         "an agent is not started again for what came while it worked", SIMULATOR,
     ),
     Mutant(
-        "monitor-ready-for-ever", MONITOR,
-        "        ledger.ready.pop(agent, None)\n        ledger.arrived", "        ledger.arrived",
+        "monitor-ready-for-ever", HOLDS,
+        "        self.ready.pop(agent, None)\n        self._arrived", "        self._arrived",
         "an agent that was started once is not woken again", SIMULATOR,
     ),
     Mutant(
-        "monitor-arrived-for-ever", MONITOR,
-        "        ledger.arrived.pop(agent, None)\n", "",
+        "monitor-arrived-for-ever", HOLDS,
+        "        self._arrived.pop(agent, None)\n", "",
         "what an agent has seen counts as new at its end", SIMULATOR,
     ),
     Mutant(
         "monitor-settles-once", MONITOR,
-        "            if not (ledger.found or ledger.held):\n                break",
+        "            if not (recorder.found or holds.held):\n                break",
         "            break",
         "what healing brings about is not released in the same call", SIMULATOR,
     ),
     Mutant(
         "monitor-clock-unread", MONITOR,
-        "            self._ledger.look_at_clock()\n            self._settle()",
-        "            self._settle()",
+        "        self._recorder.look_at_clock()\n        self._settle()",
+        "        self._settle()",
         "nothing is due before a request", SIMULATOR,
     ),
     Mutant(
-        "policies-nothing-planned", "monitor/schedule.py",
-        "        self.plan(name, step)\n", "",
+        "policies-nothing-planned", SCHEDULE,
+        "        self._plan(name, step)\n", "",
         "what is left over of a delivery policy is forgotten at once", SIMULATOR,
     ),
     # -- sweeping ---
     Mutant(
-        "sweeping-pins-nothing", "monitor/sweeping.py",
-        "{*self._gates.deciding, *self._policies.events}", "()",
+        "sweeping-pins-nothing", MONITOR,
+        "{*holds.held, *self._gates.deciding, *self._schedule.events}", "()",
         "what a gate or a policy will send on is gone", SIMULATOR,
     ),
     Mutant(
@@ -80,106 +79,104 @@ SCHEDULED = [
     Mutant(
         "sweeping-untold", "monitor/sinks.py",
         "self.keep, self.pinned, self.given_up", "self.keep, self.pinned",
-        "who follows gives up what a detector still waits for", SIMULATOR,
+        "a sink gives up what a detector still waits for", SIMULATOR,
     ),
     Mutant(
         "sweeping-other-spans", "traces/otel/mapping.py",
-        "        self._tree.let_go([history.activation(name) is not None for name in before])\n",
+        "        self._tree.evicted([history.activation(name) is not None for name in before])\n",
         "",
         "what is exported refers to spans of others once numbers have changed", SIMULATOR,
     ),
-    # -- the ledger ---
+    # -- recorder and holds ---
     Mutant(
-        "ledger-no-wake", LEDGER,
-        "if self.graph.agents[agent].activation is None:", "if False:",
+        "ledger-no-wake", HOLDS,
+        "if self._graph.present[agent].activation is None:", "if False:",
         "an idle agent is not woken for what it is given", SIMULATOR,
     ),
     Mutant(
-        "ledger-not-arrived", LEDGER,
-        "            self.arrived[agent] = None\n", "            pass\n",
+        "ledger-not-arrived", HOLDS,
+        "            self._arrived[agent] = None\n", "            pass\n",
         "what comes while an agent works is not noted", SIMULATOR,
     ),
     Mutant(
-        "ledger-kept-some", LEDGER,
+        "ledger-kept-some", HOLDS,
         "0 < kept < len(inputs)", "0 < kept <= len(inputs)",
         "an agent that waits is started again and again", SIMULATOR,
     ),
     Mutant(
-        "ledger-system-event-lost", LEDGER,
-        "        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)\n"
-        "        self.held[name] = None",
-        "        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)",
+        "ledger-system-event-lost", HOLDS,
+        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)",
+        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, hold=False)",
         "a system event is never delivered", SIMULATOR,
     ),
     Mutant(
-        "ledger-redirect-lost", LEDGER,
+        "ledger-redirect-lost", HOLDS,
         "        if hold:\n            self.held[event] = None",
         "        if hold:\n            pass",
         "a redirected event never arrives", SIMULATOR,
     ),
     Mutant(
-        "ledger-not-diverted", LEDGER,
+        "ledger-not-diverted", HOLDS,
         "            self.diverted.add(event)\n", "            pass\n",
         "an answer that is sent back to its submitter and is lost on the way counts", SIMULATOR,
     ),
     Mutant(
-        "ledger-unwritten", LEDGER,
-        "            self._sink(record)\n", "            record.t % 9 and self._sink(record)\n",
+        "ledger-unwritten", RECORDER,
+        "            for sink in self._sinks:\n                sink(record)\n",
+        "            for sink in self._sinks:\n                record.t % 9 and sink(record)\n",
         "every ninth record is not written", SIMULATOR,
     ),
     Mutant(
-        "ledger-effect-first", LEDGER,
-        "        self.write(records.Deliver(*self.stamp(), event, agent))\n"
-        "        self.effect(Delivered(agent, event))",
-        "        self.effect(Delivered(agent, event))",
+        "ledger-effect-first", HOLDS,
+        "        self._recorder.write(Deliver, event, agent)\n", "",
         "an event is delivered without a record", SIMULATOR,
     ),
     Mutant(
-        "ledger-findings-late", LEDGER,
-        "        found = self._watch.advance(self.now)\n", "        found = []\n",
+        "ledger-findings-late", RECORDER,
+        "        found = self.watch.advance(self.now)\n", "        found = []\n",
         "what a window raises waits for the next record", SIMULATOR,
     ),
-    # -- the release ---
+    # -- release ---
     Mutant(
-        "release-gate-unasked", RELEASE,
-        "if not self._gates.keep(event):", "if self._gates.keep(event) is not None:",
+        "release-gate-unasked", MONITOR,
+        "if gates.gates and gates.keep(event):", "if gates.gates and gates.keep(event) and False:",
         "what a gate keeps is let go at once", SIMULATOR,
     ),
     Mutant(
-        "release-backwards", RELEASE,
-        "for event in held:", "for event in reversed(held):",
+        "release-backwards", HOLDS,
+        "        return list(held)", "        return list(held)[::-1]",
         "events arrive in the reverse order", SIMULATOR,
     ),
     Mutant(
-        "release-overtakes", RELEASE,
-        "            if not lane:\n                self._ledger.deliver(event, agent)",
-        "            if True:\n                self._ledger.deliver(event, agent)",
+        "release-overtakes", HOLDS,
+        "            if not line:\n                self._deliver(event, agent)",
+        "            if True:\n                self._deliver(event, agent)",
         "a later event overtakes one that a gate keeps", SIMULATOR,
     ),
     Mutant(
-        "release-last-first", RELEASE,
-        "event, number = lane.popleft()", "event, number = lane.pop()",
+        "release-last-first", HOLDS,
+        "event, number = line.popleft()", "event, number = line.pop()",
         "what waited behind a gate comes last in, first out", SIMULATOR,
     ),
     Mutant(
-        "release-too-much", RELEASE,
-        "if self._ledger.graph.event(event).flight.get(agent) == number:", "if True:",
+        "release-too-much", HOLDS,
+        "if self._graph.event(event).flight.get(agent) == number:", "if True:",
         "what waited behind a gate comes even to an agent it was taken away from", SIMULATOR,
     ),
     Mutant(
-        "release-lanes-stuck", RELEASE,
-        "        if self._lanes:\n            self._open_lanes()\n", "",
+        "release-lanes-stuck", MONITOR,
+        "            holds.deliver_waiting(gates.deciding)\n", "            pass\n",
         "what waits behind a gate waits for ever", SIMULATOR,
     ),
     Mutant(
-        "release-first-recipient", RELEASE,
-        "for agent, number in tuple(state.flight.items()):",
-        "for agent, number in tuple(state.flight.items())[:1]:",
+        "release-first-recipient", HOLDS,
+        "for agent, number in tuple(flight.items()):",
+        "for agent, number in tuple(flight.items())[:1]:",
         "only the first of several recipients gets an event", SIMULATOR,
     ),
     Mutant(
-        "release-gates-not-overruled", RELEASE,
-        "            self._gates.overrule_late()\n", "            pass\n",
+        "release-gates-not-overruled", MONITOR,
+        "            gates.overrule_late()\n", "            pass\n",
         "a gate may take as long as it likes", SIMULATOR,
     ),
     # -- gates ---
@@ -190,7 +187,7 @@ SCHEDULED = [
     ),
     Mutant(
         "gates-not-released", GATES,
-        "            del self.deciding[event]\n            self._ledger.held[event] = None",
+        "            del self.deciding[event]\n            self._holds.hold(event)",
         "            del self.deciding[event]",
         "what a gate has decided about is not let go", SIMULATOR,
     ),
@@ -202,40 +199,40 @@ SCHEDULED = [
     ),
     # -- healing ---
     Mutant(
-        "budget-not-charged", TREATMENT,
+        "budget-not-charged", HEALING,
         "        self._spent.update(limits.keys())\n", "",
         "healing has no end", SIMULATOR,
     ),
     Mutant(
-        "budget-of-a-subject", TREATMENT,
+        "budget-of-a-subject", HEALING,
         'f"subject {subject}": self._budget.per_subject',
         'f"subject {subject}": self._budget.per_run',
         "one subject may use the budget of the run", SIMULATOR,
     ),
     Mutant(
-        "budget-of-a-pattern", TREATMENT,
+        "budget-of-a-pattern", HEALING,
         'f"pattern {finding.pattern}": self._budget.per_pattern',
         'f"pattern {finding.pattern}": self._budget.per_run',
         "one pattern may use the budget of the run", SIMULATOR,
     ),
     Mutant(
-        "heal-told-not-done", TREATMENT,
+        "heal-told-not-done", HEALING,
         "            self._send(what)\n            moved.add(what.event)", "            pass",
         "a reroute is written down and does not happen", SIMULATOR,
     ),
     Mutant(
-        "heal-done-not-told", TREATMENT,
-        'self._write(HealRow(t, us, row, "create", name, what.to, what.note))', "pass",
+        "heal-done-not-told", HEALING,
+        'self._write(row, "create", name, what.to, what.note)', "pass",
         "a system event is made and not written down", SIMULATOR,
     ),
     Mutant(
-        "heal-wrong-event", TREATMENT,
-        "self._ledger.emit_system(what.note, what.to, name)",
-        "self._ledger.emit_system(what.note, what.to)",
+        "heal-wrong-event", HEALING,
+        "self._holds.emit_notice(what.note, what.to, name)",
+        "self._holds.emit_notice(what.note, what.to)",
         "a system event has another name than was written down", SIMULATOR,
     ),
     Mutant(
-        "heal-uncontained", TREATMENT,
+        "heal-uncontained", HEALING,
         "                self.check(intervention)\n        except Exception as error:",
         "                self.check(intervention)\n        except ValueError as error:",
         "a healer that raises ends the run", SIMULATOR,
@@ -253,27 +250,27 @@ SCHEDULED = [
         "            del found[before:]\n", "",
         "what a detector said before it failed counts", SIMULATOR,
     ),
-    # -- delivery policies, mail ---
+    # -- delivery policies, payloads ---
     Mutant(
-        "policy-uncontained", POLICIES,
+        "policy-uncontained", SCHEDULE,
         "            return step\n        except Exception as error:",
         "            return step\n        except ValueError as error:",
         "a policy that raises ends the run", SIMULATOR,
     ),
     Mutant(
-        "policy-not-asked-again", POLICIES,
-        "            _, _, event, policy = heappop(self._timers)\n"
+        "policy-not-asked-again", SCHEDULE,
+        "            _, _, event, policy = heappop(self.timers)\n"
         "            self._ask_again(event, policy)",
-        "            _, _, event, policy = heappop(self._timers)",
+        "            _, _, event, policy = heappop(self.timers)",
         "a policy that wants to be asked later is not", SIMULATOR,
     ),
     Mutant(
-        "policy-arrives-never", POLICIES,
-        "        if step.arrives:\n            ledger.held[event] = None\n", "",
+        "policy-arrives-never", SCHEDULE,
+        "        if step.arrives:\n            holds.hold(event)\n", "",
         "what a policy lets arrive later never does", SIMULATOR,
     ),
     Mutant(
-        "mail-dropped", POSTBOX,
+        "mail-dropped", PAYLOADS,
         "if not event.copies and not event.flight and self._is_used_up(event):",
         "if not event.copies and self._is_used_up(event):",
         "what an event carries is dropped while it is on its way", SIMULATOR,
@@ -301,11 +298,11 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-wake-lost", BUS,
-        "                await desk.mail.wait()\n                desk.mail = anyio.Event()\n"
-        "                if not desk.scope.cancel_called:  # mail and dismissal may come together\n"
-        "                    await self._activate(desk)",
-        "                await desk.mail.wait()\n"
-        "                await self._activate(desk)\n                desk.mail = anyio.Event()",
+        "                await task.mail.wait()\n                task.mail = anyio.Event()\n"
+        "                if not task.scope.cancel_called:  # mail may come with the agent's leave\n"
+        "                    await self._activate(task)",
+        "                await task.mail.wait()\n"
+        "                await self._activate(task)\n                task.mail = anyio.Event()",
         "what comes while an agent works on the bus does not wake it", SHELL,
     ),
     Mutant(
@@ -315,24 +312,24 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-no-retry", BUS,
-        "            await anyio.sleep(again_s / self._setup.speed)\n            desk.mail.set()",
+        "            await anyio.sleep(again_s / self._setup.speed)\n            task.mail.set()",
         "            await anyio.sleep(again_s / self._setup.speed)",
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(
         "bus-alarm-not-moved", BUS,
         "due < self._due", "due > self._due",
-        "an alarm is not set earlier when something is due earlier", SHELL,
+        "the timer is not set earlier when something is due earlier", SHELL,
     ),
     Mutant(
         "bus-gate-unheard", BUS,
-        "        self._request(lambda: self._host.heed(resolve()))", "        return",
+        "        self._request(resolve)", "        return",
         "what a gate on the bus decides is not told to the monitor", SHELL,
     ),
     Mutant(
         "bus-around-uncontained", "runtime/observers.py",
-        "                scope.__enter__()\n            except Exception as error:",
-        "                scope.__enter__()\n            except ValueError as error:",
+        "            scope.__enter__()\n        except Exception as error:",
+        "            scope.__enter__()\n        except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),
     # -- the journal ---
@@ -350,9 +347,9 @@ SCHEDULED = [
         "a line is not chained to the one before it", SIMULATOR,
     ),
     Mutant(
-        "journal-fault-swallowed", LEDGER,
-        "            self._is_broken = self.is_closed = True\n"
-        "            self._effects.clear()\n            raise",
+        "journal-fault-swallowed", RECORDER,
+        "            self.can_write, self._is_closed, self.is_over = False, True, True\n"
+        "            self.effects.clear()\n            raise",
         "            pass",
         "a run goes on after a record could not be written", SIMULATOR,
     ),

@@ -15,7 +15,7 @@ from dig.detectors.watch import Watch
 from dig.errors import RequestError
 from dig.graph.codec import decode
 from dig.graph.records import Record
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import Origin
 from dig.traces.otel.items import Item
@@ -91,7 +91,7 @@ class LettingGo:
 @contextmanager
 def letting_go(run: ChaosRun) -> Iterator[LettingGo]:
     """A run that lets go of history as often as it can, while the block lasts."""
-    with patch("dig.monitor.sweeping.GROWTH", 1):
+    with patch("dig.monitor.monitor.GROWTH", 1):
         yield LettingGo(run)
 
 
@@ -105,8 +105,8 @@ class Exported:
     def __call__(self, record: Record) -> None:
         self.items += self.mapping.feed(record)
 
-    def let_go(self, sweep: Sweep) -> None:
-        self.mapping.let_go(sweep)
+    def evicted(self, eviction: Eviction) -> None:
+        self.mapping.evicted(eviction)
 
 
 class _Script:

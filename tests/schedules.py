@@ -34,9 +34,9 @@ import anyio
 from dig import InteractionGraph, Limits, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
-from dig.monitor.sinks import Followers, Sink
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from dig.traces.journal.recovery import recover
@@ -69,7 +69,7 @@ class Schedule:
     @classmethod
     def of(cls, number: int, engine: str) -> Schedule:
         """The schedule of a number: half of them without faults, the others with some."""
-        draws = Draws(number, "schedule", 0)
+        draws = KeyedRandom(number, "schedule", 0)
         points = [p for p in POINTS if draws.chance(0.4, p)] if number % 2 else []
         if engine == "shell":
             engine = draws.choice(ENGINES[1:], "engine")
@@ -78,7 +78,7 @@ class Schedule:
 
     def run(self) -> ChaosRun:
         run = chaos_run(self.number, heal=self.heal, limit_s=self.limit_s)
-        draws = Draws(self.number, "thresholds", 0)
+        draws = KeyedRandom(self.number, "thresholds", 0)
         mc_s, oe_s, dl_s = (round(0.1 + draws.uniform("window", i), 3) for i in range(3))
         limits = Limits(
             mc_s,
@@ -145,7 +145,7 @@ def _carry_out(
     result: RunResult | None = None
     with closing(Journal(path, write=faults.write)) as journal:
         try:
-            result = _run(schedule, run, faults, Followers(journal, sink, *follow))
+            result = _run(schedule, run, faults, FanOut(journal, sink, *follow))
         except JournalError:
             assert faults.struck["journal.write"], "only a planted fault stops the journal"
     _judge(run, faults, sink, result, path)
@@ -184,13 +184,13 @@ class _Outside:
         self._bus.join(name, self._team[name])
 
     def redirect(self, event: str, to: tuple[str, ...]) -> None:
-        self._bus._demand(lambda: self._bus._host.heed(self._monitor.redirect(event, to)))
+        self._bus._demand(lambda: self._monitor.redirect(event, to))
 
     def inject(self, output: Output) -> None:
         self._bus.inject(output)
 
     def tick(self) -> None:
-        self._bus._demand(lambda: self._bus._host.heed(self._monitor.tick()))
+        self._bus._demand(self._monitor.tick)
 
 
 async def _on_the_bus(bus: Bus, run: ChaosRun, team: Mapping[str, Agent]) -> RunResult:

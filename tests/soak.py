@@ -29,9 +29,9 @@ from bench.apart import resident
 from dig import Budget, Monitor
 from dig.detectors import standard, standard_healers
 from dig.monitor.messages import Effect
-from dig.monitor.sinks import Followers
+from dig.monitor.sinks import FanOut
 from dig.runtime import RunResult, Setup
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
@@ -136,7 +136,7 @@ def soaked(soak: Soak, folder: Path, tell: bool = False) -> Soaked:
     account, samples, began = Account(), list[Sample](), time.monotonic()
     journal = Journal(folder / TRACE, segment_bytes=soak.segment_bytes)
     with closing(journal), following(soak.follow) as followed:
-        simulation = Simulation(team(soak.seed), soak.setup, Followers(journal, account))
+        simulation = Simulation(team(soak.seed), soak.setup, FanOut(journal, account))
         followed.attach(simulation.host.monitor)
         _Requests(simulation, soak)
         _Visits(simulation, soak)
@@ -167,36 +167,36 @@ class _Again:
 
     def _happen(self, monitor: Monitor) -> list[Effect]:
         self._count += 1
-        draws = Draws(self._soak.seed, type(self).__name__, self._count)
+        draws = KeyedRandom(self._soak.seed, type(self).__name__, self._count)
         effects = self.do(monitor, draws)
         self._plan(self.pause_s(draws))
         return effects
 
-    def do(self, monitor: Monitor, draws: Draws) -> list[Effect]:
+    def do(self, monitor: Monitor, draws: KeyedRandom) -> list[Effect]:
         raise NotImplementedError
 
-    def pause_s(self, draws: Draws) -> float:
+    def pause_s(self, draws: KeyedRandom) -> float:
         raise NotImplementedError
 
 
 class _Requests(_Again):
     """What comes from outside."""
 
-    def do(self, monitor: Monitor, draws: Draws) -> list[Effect]:
+    def do(self, monitor: Monitor, draws: KeyedRandom) -> list[Effect]:
         return monitor.inject(request(draws))
 
-    def pause_s(self, draws: Draws) -> float:
+    def pause_s(self, draws: KeyedRandom) -> float:
         return 2 * self._soak.every_s * draws.uniform("pause")
 
 
 class _Visits(_Again):
     """Guests come and go, with whatever they have in front of them."""
 
-    def do(self, monitor: Monitor, draws: Draws) -> list[Effect]:
+    def do(self, monitor: Monitor, draws: KeyedRandom) -> list[Effect]:
         guest = draws.choice(GUESTS, "who")
         return monitor.leave(guest) if guest in monitor.graph.agents else monitor.join(guest)
 
-    def pause_s(self, draws: Draws) -> float:
+    def pause_s(self, draws: KeyedRandom) -> float:
         return 10 * self._soak.every_s * (0.5 + draws.uniform("pause"))
 
 

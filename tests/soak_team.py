@@ -14,7 +14,7 @@ from typing import Any
 from dig import Output, Pending
 from dig.monitor.policies import Delayed, Expiring, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 LEADS = ("lead-1", "lead-2", "lead-3")
 WORKERS = tuple(f"worker-{n}" for n in range(1, 9))
@@ -31,7 +31,7 @@ class Member:
 
     def plan(self, view: View) -> Plan:
         """What it does with what lies in front of it."""
-        draws = Draws(self.seed, view.agent, view.turn)
+        draws = KeyedRandom(self.seed, view.agent, view.turn)
         think_s = round(1 + 8 * draws.uniform("think"), 3)
         if draws.chance(0.01, "fail"):
             return Plan(think_s, "it had a bad day")
@@ -44,7 +44,7 @@ class Member:
 
 
 class _Turn:
-    def __init__(self, view: View, draws: Draws) -> None:
+    def __init__(self, view: View, draws: KeyedRandom) -> None:
         self.view, self.draws = view, draws
         self.fates: list[EventFate] = []
         self.outputs: list[NewEvent] = []
@@ -137,7 +137,7 @@ def team(seed: int) -> dict[str, Member]:
     return dict.fromkeys((*LEADS, *WORKERS, *GUESTS), Member(seed))
 
 
-def request(draws: Draws) -> Output:
+def request(draws: KeyedRandom) -> Output:
     """The next request: for a lead, now and then for nobody, or one that expires."""
     lead = draws.choice(LEADS, "lead")
     if draws.chance(0.02, "to nobody"):

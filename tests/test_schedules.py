@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dig.monitor.release import Release
+from dig.monitor.holds import Holds
 from tests.fault_points import POINTS
 from tests.loops import ENGINES
 from tests.schedules import Schedule, campaign, carry_out, main
@@ -66,13 +66,8 @@ def test_what_breaks_a_law_is_made_small_and_told_with_its_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a bug in the release, schedules fail; the command that is printed fails, too."""
-    release_all = Release.all
-
-    def backwards(release: Release) -> None:
-        release._ledger.held = dict(reversed(release._ledger.held.items()))
-        release_all(release)
-
-    monkeypatch.setattr(Release, "all", backwards)
+    take = Holds.take
+    monkeypatch.setattr(Holds, "take", lambda holds: take(holds)[::-1])
     assert main(["--count", "30", "--jobs", "1"]) == 1
     told = capsys.readouterr().out
     again = re.search(r"again: python -m tests.schedules (.+)", told)

@@ -14,8 +14,8 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record
-from dig.monitor.sinks import Followers, Sink
-from dig.monitor.sweeping import KEEP
+from dig.monitor.monitor import KEEP
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
@@ -188,7 +188,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-class _Files(Followers):
+class _Files(FanOut):
     """The sinks of a wrapped team: a run directory, made with the first record, and one more."""
 
     def __init__(

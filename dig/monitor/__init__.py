@@ -1,11 +1,27 @@
 """The monitor: hold, detect, heal, release, inside one synchronous call.
 
-- `monitor`: `Monitor`, what a host asks. `messages`: what goes in and what comes out.
-- `recorder`: applies a record, writes it, has it looked at, collects effects. `sinks`: where
-  records go. `payloads`: payloads and notes of events on their way. `sanitize`: what comes in.
-- `healing`: carries out interventions. `gates`: keep an event held for longer.
-- `release`: from held to delivered. `policies`, `schedule`: events that arrive later.
-- `sweeping`: dropping closed history in a long session.
+The way of an event through one call of the monitor, and the function that does each step:
+
+1. request: the host calls `Monitor.inject` or `Monitor.end` (`monitor`); `Monitor._catch_up` first
+   does what time has made due.
+2. sanitize: `Sanitizer.external` and `Sanitizer.ending` check and copy what comes in (`sanitize`).
+3. emit: `Holds.emit` generates the event (`holds`); a delivery policy decides its recipients in
+   `DeliverySchedule.emit` (`schedule`; the policies are in `policies`). What it carries goes to
+   `PayloadStore.put` (`payloads`).
+4. hold: the event is in `Holds.held` until step 8.
+5. look: `Recorder.write` applies each record to the graph, gives it to the sinks (`sinks`), has
+   the detectors look, and records what they find (`recorder`).
+6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`).
+7. gate: `Gates.keep` asks whether a gate keeps the event for longer (`gates`); `Gates.resolve`
+   holds it again when all its gates have decided.
+8. release: `Monitor._release` takes what is held, in order. Steps 5 to 8 are repeated until nothing
+   is found and nothing is held (`Monitor._settle`).
+9. deliver or accept: `Holds.deliver` puts the event into the buffers of its recipients,
+   `Holds.accept` hands an answer to the environment.
+10. effects: the call returns what the host has to do (`messages`).
+
+Each module imports only those before it: messages, payloads, sinks, sanitize, recorder, holds,
+schedule, healing, gates, monitor.
 """
 
 from __future__ import annotations

@@ -1,35 +1,37 @@
-"""Gates: who decides about an event that is held, until when, and what happens then."""
+"""Gates: they keep an event held until they have decided about it, or their time is up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
 
 from dig.detectors.interventions import Intervention
 from dig.graph.records import SYSTEM, micros
 
+from .healing import Healing
+from .holds import Holds
 from .messages import Asked, Gate, Hold
-
-if TYPE_CHECKING:
-    from .healing import Treatment
-    from .recorder import Ledger
+from .recorder import Recorder
 
 
 class Gates:
     """The gates of one run; each is asked once about each agent-made event.
 
     Attributes:
-        deciding: The events that gates keep, and for each the gates (by their place) with what
-            they wished.
+        gates: The gates; one is known by its place here.
+        deciding: The events that gates keep, each with the places of these gates and what each
+            wished.
     """
 
-    def __init__(self, ledger: Ledger, treatment: Treatment, gates: Sequence[Gate]) -> None:
+    def __init__(
+        self, recorder: Recorder, holds: Holds, healing: Healing, gates: Sequence[Gate]
+    ) -> None:
         """Begin with nothing kept."""
-        self._ledger = ledger
-        self._treatment = treatment
-        self._gates = tuple(gates)
+        self.gates = tuple(gates)
+        self._recorder = recorder
+        self._holds = holds
+        self._healing = healing
         self._asked: set[str] = set()
         self._order = count()
         self._late: list[tuple[int, int, str, int]] = []  # when, an order, event, a gate's place
@@ -39,48 +41,56 @@ class Gates:
         """Whether a gate keeps an event that is about to be released; asks those that may."""
         if event in self.deciding:
             return True
-        state = self._ledger.graph.event(event)
-        if not self._gates or state.by in (None, SYSTEM) or event in self._asked:
+        state = self._recorder.graph.event(event)
+        if state.by in (None, SYSTEM) or event in self._asked:
             return False
         if not (state.flight or state.final):
             return False
         self._asked.add(event)
-        asked = {place: self._wish(gate, event) for place, gate in enumerate(self._gates)}
+        asked = {place: self._wish(gate, event) for place, gate in enumerate(self.gates)}
         wishes = {place: hold for place, hold in asked.items() if hold is not None}
         if not wishes:
             return False
         self.deciding[event] = wishes
         for place, hold in wishes.items():
-            due = self._ledger.now + max(1, micros(hold.seconds))
+            due = self._recorder.now + max(1, micros(hold.seconds))
             heappush(self._late, (due, next(self._order), event, place))
-            self._ledger.effect(Asked(self._gates[place], self._ledger.post.pending(event)))
+            shown = self._holds.payloads.pending(event)
+            self._recorder.effects.append(Asked(self.gates[place], shown))
         return True
 
     def resolve(
         self, gate: Gate, event: str, decided: Iterable[Intervention] | None, error: str | None
     ) -> None:
-        """A gate has decided, or failed; what comes too late, or twice, is not looked at."""
-        place = next((i for i, known in enumerate(self._gates) if known is gate), -1)
+        """A gate has decided, or failed; a decision that comes too late, or twice, has no effect.
+
+        Args:
+            gate: The gate.
+            event: The event that it keeps.
+            decided: What is to be done to the event.
+            error: What went wrong, if the gate failed.
+        """
+        place = next((i for i, known in enumerate(self.gates) if known is gate), -1)
         if place not in self.deciding.get(event, {}):
             return
         wishes: list[Intervention] = []
         try:
             wishes = list(decided or ())
             for intervention in wishes:
-                self._treatment.check(intervention)
+                self._healing.check(intervention)
         except Exception as nonsense:  # a gate must never be able to stop a team
             error = error or f"decided nonsense: {nonsense!r}"
         if error is not None:
-            self._ledger.fault(f"gate {_name(gate)}", error)
+            self._recorder.report_component_failure(f"gate {_name(gate)}", error)
             wishes = []
-        if not self._ledger.is_over:
+        if not self._recorder.is_over:
             self._decided(place, event, wishes)
 
-    def let_go(self) -> None:
-        """Forget what nobody can find any more, and the deadlines of gates that have decided."""
+    def forget(self) -> None:
+        """The graph has evicted history: forget it, and deadlines of gates that have decided."""
         self._late = [late for late in self._late if late[3] in self.deciding.get(late[2], {})]
         heapify(self._late)
-        self._asked = {event for event in self._asked if self._ledger.graph.knows(event)}
+        self._asked = {event for event in self._asked if self._recorder.graph.knows(event)}
 
     def deadline(self) -> int | None:
         """The moment at which the next gate is late, in microseconds."""
@@ -90,35 +100,35 @@ class Gates:
 
     def overrule_late(self) -> None:
         """Decide for the gates whose time is up."""
-        while (due := self.deadline()) is not None and due <= self._ledger.now:
-            if self._ledger.is_over:
+        while (due := self.deadline()) is not None and due <= self._recorder.now:
+            if self._recorder.is_over:
                 return
             _, _, event, place = heappop(self._late)
             hold = self.deciding[event][place]
-            detail = {"gate": _name(self._gates[place]), "event": event, "seconds": hold.seconds}
-            self._ledger.incident("gate deadline passed", detail)
+            detail = {"gate": _name(self.gates[place]), "event": event, "seconds": hold.seconds}
+            self._recorder.incident("gate deadline passed", detail)
             self._decided(place, event, hold.otherwise)
 
     def _wish(self, gate: Gate, event: str) -> Hold | None:
         try:
-            hold = gate.hold(self._ledger.graph, self._ledger.post.pending(event))
+            hold = gate.hold(self._recorder.graph, self._holds.payloads.pending(event))
             if hold is not None:
                 micros(hold.seconds)  # raises, if it is no time
                 for intervention in hold.otherwise:
-                    self._treatment.check(intervention)
+                    self._healing.check(intervention)
             return hold
         except Exception as error:  # a gate must never be able to stop a team
-            self._ledger.fault(f"gate {_name(gate)}", f"raised {error!r}")
+            self._recorder.report_component_failure(f"gate {_name(gate)}", f"raised {error!r}")
             return None
 
     def _decided(self, place: int, event: str, decided: Sequence[Intervention]) -> None:
         deciding = self.deciding[event]
         del deciding[place]
-        if event in self._ledger.post:
-            self._treatment.apply(event, decided)
+        if event in self._holds.payloads:
+            self._healing.apply(event, decided)
         if not deciding:
             del self.deciding[event]
-            self._ledger.held[event] = None
+            self._holds.hold(event)
 
 
 def _name(gate: Gate) -> str:

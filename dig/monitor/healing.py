@@ -1,4 +1,4 @@
-"""Healing, carried out: asks the healers, keeps to the budget, writes it down, does it.
+"""Healing: asks the healers, keeps to the budget, writes down what they want, and does it.
 
 Several findings about one event end in one delivery: all their notes go with it, and the first
 that reroutes it decides where to.
@@ -9,34 +9,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from json import dumps
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
 from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
-from .messages import Healed, are_names
+from .holds import Holds
+from .messages import Healed
+from .recorder import Recorder
+from .sanitize import are_names
+from .schedule import DeliverySchedule
 
-if TYPE_CHECKING:
-    from .recorder import Ledger
-    from .schedule import Policies
 
-
-class Treatment:
+class Healing:
     """The healing of one run."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        policies: Policies,
-        healers: Mapping[str, Healer],
-        budget: Budget,
-        fit: Fit | None,
-    ) -> None:
-        """Begin with the whole budget; `fit`: what a host can do of an intervention, if not all."""
-        self._ledger = ledger
-        self._policies = policies
+        self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
+        healers: Mapping[str, Healer], budget: Budget, fit: Fit | None,
+    ) -> None:  # fmt: skip
+        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last three."""
+        self._recorder = recorder
+        self._holds = holds
+        self._schedule = schedule
         for healer in healers.values():
             check(healer, Healer)
         self._healers = dict(healers)
@@ -48,21 +45,22 @@ class Treatment:
         self._spent: Counter[str] = Counter()
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
-    def renew(self) -> None:
+    def renew_budget(self) -> None:
         """Begin the budget anew: in a session, the next problem has a right to it too."""
         self._spent.clear()
         self._healed.clear()
 
-    def let_go(self) -> None:
-        """The graph has let go of history: healers forget what they know about that."""
+    def forget(self) -> None:
+        """The graph has evicted history: healers forget what they know about that."""
         for pattern, healer in self._healers.items():
             try:
-                healer.forget(self._ledger.graph)
+                healer.forget(self._recorder.graph)
             except Exception as error:  # a healer must never be able to stop a team
-                self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
+                self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
-    def treat(self, found: Iterable[tuple[int, Finding]]) -> None:
-        """Heal some findings, each given with the record that tells of it."""
+    def apply_healers(self) -> None:
+        """Heal what was found; findings that this brings about are for the next round."""
+        found, self._recorder.found = self._recorder.found, []
         moved: set[str] = set()
         for row, finding in found:
             healer = self._healers.get(finding.pattern)
@@ -81,41 +79,41 @@ class Treatment:
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
         for wish in interventions:
-            if event not in self._ledger.post:
-                return  # a notice that was withheld
+            if event not in self._holds.payloads:
+                return  # an earlier intervention withheld a notice
             intervention = self._fitted(wish)
             if intervention is None:
                 continue
             if isinstance(intervention, Create):
-                self._ledger.emit_system(intervention.note, intervention.to)
+                self._holds.emit_notice(intervention.note, intervention.to)
             elif not isinstance(intervention, Refuse):
                 to = intervention.to if isinstance(intervention, Inject) else None
-                self._ledger.post.add_note(event, intervention.note, to)
+                self._holds.payloads.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
                     self._send(intervention)
 
-    def prevent(self, event: str) -> None:
-        """Have said about an event with several recipients what should be said beforehand."""
+    def add_preventive_notes(self, event: str) -> None:
+        """Attach preventive notes to an event that is about to be delivered to several agents."""
         for pattern, healer in self._preventers.items():
             try:
-                notes = list(healer.prevent(self._ledger.graph, event))
+                notes = list(healer.prevent(self._recorder.graph, event))
                 for note in notes:
                     self.check(note)
                     if not isinstance(note, Inject):
                         raise TypeError(f"{note!r} is more than a note")
             except Exception as error:  # a healer must never be able to stop a team
-                self._ledger.fault(f"healer of {pattern}", f"raised {error!r}")
+                self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
                 continue
             for note in (wish for wish in notes if isinstance(self._fitted(wish), Inject)):
                 detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
-                self._ledger.incident("prevented", detail)
-                self._ledger.post.add_note(note.event, note.note, note.to)
+                self._recorder.incident("prevented", detail)
+                self._holds.payloads.add_note(note.event, note.note, note.to)
 
     def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding out of the budget, or say why that cannot be."""
         cooldown_s = healer.cooldown_s
         subject = f"{finding.pattern} {self._about(finding, healer)}"
-        now, before = self._ledger.now, self._healed.get(subject)
+        now, before = self._recorder.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
             return f"it was healed less than {cooldown_s:g} s ago"
         limits = {
@@ -131,29 +129,33 @@ class Treatment:
         return None
 
     def _about(self, finding: Finding, healer: Healer) -> str:
-        """What a finding is about, as text that is the same for the same."""
+        """The subject of a finding for the budget, as text that is equal for equal subjects."""
         about = None
         try:
             about = healer.about(finding)
         except Exception as error:  # a healer must never be able to stop a team
-            self._ledger.fault(f"healer of {finding.pattern}", f"raised {error!r}")
+            self._recorder.report_component_failure(
+                f"healer of {finding.pattern}", f"raised {error!r}"
+            )
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
     def _ask(self, healer: Healer, finding: Finding) -> list[Intervention]:
         try:
-            interventions = list(healer.heal(self._ledger.graph, finding))
+            interventions = list(healer.heal(self._recorder.graph, finding))
             for intervention in interventions:
                 self.check(intervention)
         except Exception as error:  # a healer must never be able to stop a team
-            self._ledger.fault(f"healer of {finding.pattern}", f"raised {error!r}")
+            self._recorder.report_component_failure(
+                f"healer of {finding.pattern}", f"raised {error!r}"
+            )
             return []
         return interventions
 
     def check(self, intervention: Intervention) -> None:
-        """Refuse what is no intervention, or is about an event that nobody can be shown.
+        """Check that this is an intervention, and that an agent can still be shown its event.
 
         Raises:
-            TypeError: It is none, or its note is no text, or its time is none.
+            TypeError: It is no intervention, its note is no text, or its delay no time.
             ValueError: The event does not exist, or is used up.
         """
         if isinstance(intervention, Refuse):
@@ -167,57 +169,63 @@ class Treatment:
             raise TypeError(f"{intervention.to!r} is no list of agents")
         if isinstance(intervention, Reroute) and not 0 <= intervention.in_s < 1e9:
             raise TypeError(f"{intervention.in_s!r} is no number of seconds")
-        if not isinstance(intervention, Create) and intervention.event not in self._ledger.post:
+        if not isinstance(intervention, Create) and intervention.event not in self._holds.payloads:
             raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
 
-    def _is_possible(self, who: str, intervention: Intervention) -> bool:
+    def _is_possible(self, component: str, intervention: Intervention) -> bool:
         """Whether an intervention still makes sense after those before it."""
         try:
             self.check(intervention)
         except ValueError as gone:
-            self._ledger.fault(who, str(gone))
+            self._recorder.report_component_failure(component, str(gone))
             return False
-        return not self._ledger.is_over
+        return not self._recorder.is_over
 
     def _fitted(self, wish: Intervention) -> Intervention | None:
-        """What the host can do of an intervention; that it is not all of it is written down."""
+        """The part of an intervention that the host can do; less than all becomes an incident."""
         if self._fit is None or isinstance(wish, Refuse):
             return wish
-        possible, reason = self._fit(self._ledger.graph, wish)
+        possible, reason = self._fit(self._recorder.graph, wish)
         if reason is not None:
             done = "nothing" if possible is None else type(possible).__name__.lower()
             detail = {"action": type(wish).__name__.lower(), "instead": done, "reason": reason}
             detail |= {} if isinstance(wish, Create) else {"event": wish.event}
-            self._ledger.incident("downgraded", detail)
+            self._recorder.incident("downgraded", detail)
         return possible
 
     def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
-        t, us = self._ledger.stamp()
+        """Write an intervention down, and do it.
+
+        Args:
+            row: The logical time of its finding's record.
+            what: The intervention.
+            moved: The events that were rerouted because of the same findings.
+        """
         if isinstance(what, Refuse):
             self._refuse(row, what.reason)
         elif isinstance(what, Create):
-            name = self._ledger.new_id("e")
-            self._write(HealRow(t, us, row, "create", name, what.to, what.note))
-            self._ledger.emit_system(what.note, what.to, name)
+            name = self._holds.new_id("e")
+            self._write(row, "create", name, what.to, what.note)
+            self._holds.emit_notice(what.note, what.to, name)
         elif isinstance(what, Inject) or what.event in moved:
             to = what.to if isinstance(what, Inject) else None
-            self._write(HealRow(t, us, row, "inject", what.event, to, what.note))
-            self._ledger.post.add_note(what.event, what.note, to)
+            self._write(row, "inject", what.event, to, what.note)
+            self._holds.payloads.add_note(what.event, what.note, to)
         else:
-            self._write(HealRow(t, us, row, "reroute", what.event, what.to, what.note))
+            self._write(row, "reroute", what.event, what.to, what.note)
             if what.note:
-                self._ledger.post.add_note(what.event, what.note, None)
+                self._holds.payloads.add_note(what.event, what.note, None)
             self._send(what)
             moved.add(what.event)
 
     def _send(self, what: Reroute) -> None:
-        self._ledger.redirect(what.event, what.to, hold=not what.in_s)
+        self._holds.redirect(what.event, what.to, hold=not what.in_s)
         if what.in_s:
-            self._policies.put_off(what.event, what.to, what.in_s)
+            self._schedule.schedule(what.event, what.to, what.in_s)
 
     def _refuse(self, row: int, reason: str) -> None:
-        self._write(HealRow(*self._ledger.stamp(), row, "refused", None, reason=reason))
+        self._write(row, "refused", reason=reason)
 
-    def _write(self, row: HealRow) -> None:
-        self._ledger.write(row)
-        self._ledger.effect(Healed(row))
+    def _write(self, finding: int, action: str, *fields: Any, **named: Any) -> None:
+        row = self._recorder.write(HealRow, finding, action, *fields, **named)
+        self._recorder.effects.append(Healed(row))

@@ -6,16 +6,15 @@ effects that it returns, in order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dig._util.frozen import frozen
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention
-from dig.errors import DecisionError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FATES, Fate, HealRow
+from dig.graph.records import HealRow
 
 
 @frozen
@@ -29,7 +28,7 @@ class Output:
         final: Whether it submits an answer.
         policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
             is what counts.
-        traceparent: The W3C trace context of who sends it, if that is traced; it stands beside
+        traceparent: The W3C trace context of its sender, if that is traced; it stands beside
             the payload, and exports link to it.
     """
 
@@ -83,7 +82,7 @@ class Situation:
 
     @property
     def is_consumed(self) -> bool:
-        """Whether somebody has consumed the event already."""
+        """Whether an agent has consumed the event already."""
         return self.event is not None and self.graph.event(self.event).consumed
 
 
@@ -92,12 +91,12 @@ class Step:
     """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
 
     Attributes:
-        to: Whom the event is on its way to from now on; ``None``: no change.
+        to: The agents that the event is on its way to from now on; ``None``: no change.
         arrives: Whether it arrives now; else it stays on its way.
         then: The policy left over; ``None``: nothing more will be asked.
         in_s: Seconds until `then` is asked.
         in_t: Records until `then` is asked, or less, when nothing else can happen before.
-        expires: The policy is used up: the event is on its way to nobody any more.
+        expires: The policy is used up: the event is on its way to no agent any more.
         also: Further policies left over, each asked in its own time.
     """
 
@@ -120,10 +119,10 @@ class Later:
 
 
 class DeliveryPolicy(Protocol):
-    """Decides whom an event goes to, and when; what is left over of it is `Step.then`."""
+    """Decides the recipients of an event, and when; what is left over of it is `Step.then`."""
 
     def step(self, now: Situation) -> Step:
-        """Say whom the event goes to at this moment, and what to ask later."""
+        """Decide the recipients at this moment, and what to ask later."""
         ...
 
 
@@ -132,7 +131,7 @@ class DeliveryPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A gate's wish to keep an event held: for how long, and what happens when time is up.
+    """A gate wants to keep an event held: for how long, and what happens when time is up.
 
     Attributes:
         seconds: How long the gate may take.
@@ -155,7 +154,7 @@ class Gate(Protocol):
     async def decide(self, event: Pending) -> Iterable[Intervention]:
         """Decide; what it returns is done to the event before its release.
 
-        `Reroute` to nobody withholds the event: it is orphaned, which detectors may tell.
+        `Reroute` to no agent withholds the event: it is orphaned, which a detector may raise.
         """
         ...
 
@@ -234,52 +233,3 @@ class Over:
 
 
 Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
-
-
-# --- what a decision must keep to -----------------------------------------------------------
-
-
-def check_decision(
-    inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
-    *, outside: bool = False,
-) -> None:  # fmt: skip
-    """Check fates and outputs against the inputs of their activation.
-
-    Args:
-        inputs: The events that the activation sees.
-        fates: What it did with them.
-        outputs: What it generates.
-        outside: There is no activation: an event comes from outside.
-
-    Raises:
-        DecisionError: They do not fit; the message says which one, and why.
-    """
-    left = set(inputs)
-    for fate in fates:
-        if fate.event not in left:
-            again = "a second time" if fate.event in inputs else "which is not in front of it"
-            raise DecisionError(f"the decision names event {fate.event!r}, {again}")
-        left.remove(fate.event)
-        if fate.fate not in FATES:
-            raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
-        _check_names(f"the reroute of {fate.event!r}", fate.to)
-    for output in outputs:
-        if not isinstance(output, Output):
-            raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
-        if not isinstance(output.type, str) or not output.type:
-            raise DecisionError(f"an event's type must be a name, not {output.type!r}")
-        if not isinstance(output.traceparent, str | None):
-            raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
-        _check_names("an event's recipients", output.to)
-    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
-        raise DecisionError("a final event must be the only output of an activation")
-
-
-def are_names(names: object) -> bool:
-    """Whether this is a list or tuple of names; a name alone is none."""
-    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
-
-
-def _check_names(what: str, names: object) -> None:
-    if not are_names(names):
-        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

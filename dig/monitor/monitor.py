@@ -6,7 +6,8 @@ to carry out come out. Because a call does everything between the end of an acti
 release of its outputs, no schedule can get between.
 
 What happens in a call, in order: what clocks raise up to now, and its healing; the request's own
-records, each looked at by the detectors; healing of what was found; release of what was held.
+records, each looked at by the detectors; healing of what was found; release of what was held. The
+steps and their functions are listed in `dig.monitor`.
 """
 
 from __future__ import annotations
@@ -16,19 +17,37 @@ from typing import Any
 
 from dig.detectors.interventions import Budget, Fit, Intervention
 from dig.detectors.protocols import Detector, Healer
-from dig.errors import RequestError
+from dig.errors import RequestError, SettingsError
 from dig.graph import records
 from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
 
 from .gates import Gates
-from .healing import Treatment
-from .messages import Effect, Gate, Output, Started, are_names, check_decision
-from .recorder import Ledger, Numbered
-from .release import Release
-from .sanitize import Entrance
-from .schedule import Policies
+from .healing import Healing
+from .holds import Holds
+from .messages import Effect, Gate, Output, Started
+from .recorder import Recorder
+from .sanitize import Sanitizer, are_names
+from .schedule import DeliverySchedule
 from .sinks import Sink
-from .sweeping import Sweeper
+
+KEEP = 1_000
+"""How many records of closed history a session keeps for inspection, if nothing else is said."""
+
+GROWTH = 3
+"""A history is collected when it is so many times as long as what stayed of it the last time."""
+
+
+class Numbered:
+    """The default source of ids: `e1`, `e2`, ... for events, `a1`, `a2`, ... for activations."""
+
+    def __init__(self) -> None:
+        """Begin at one."""
+        self._counts: dict[str, int] = {}
+
+    def __call__(self, prefix: str) -> str:
+        """The next id with a prefix."""
+        number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
+        return f"{prefix}{number}"
 
 
 class Monitor:
@@ -39,7 +58,7 @@ class Monitor:
     brought about by then come with the next one.
 
     Args:
-        agents: Who is present from the beginning.
+        agents: The agents that are present from the beginning.
         clock: Seconds since the run began.
         run: The name of the run's configuration.
         task: What the run is about, for readers of the trace.
@@ -61,11 +80,11 @@ class Monitor:
             all.
 
     Raises:
-        SettingsError: `keep` is no number of records.
+        SettingsError: `keep` is not a non-negative number of records.
         RuleError: Two agents have the same name, or one is called `system`.
 
     Attributes:
-        graph: The graph of the run, read-only for everybody but the monitor.
+        graph: The graph of the run, which only the monitor may change.
         detector_seconds: How long each detector has looked, by pattern, if there is a stopwatch.
     """
 
@@ -85,7 +104,7 @@ class Monitor:
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
         fit: Fit | None = None,
-        sink: Sink = lambda record: None,
+        sink: Sink | None = None,
         ids: Callable[[str], str] | None = None,
         stopwatch: Callable[[], float] | None = None,
         fail_closed: bool = False,
@@ -93,29 +112,36 @@ class Monitor:
         keep: int | None = None,
     ) -> None:
         """Begin a run; its first record goes to the sink at once."""
-        ids = ids or Numbered()
-        self._take = Entrance(redacts)
-        self._ledger = Ledger(tuple(detectors), clock, sink, ids, stopwatch, fail_closed)
-        self._policies = Policies(self._ledger)
-        self._treatment = Treatment(
-            self._ledger, self._policies, healers or {}, budget or Budget(), fit
-        )
-        self._gates = Gates(self._ledger, self._treatment, gates)
-        parts = (self._ledger, self._treatment, self._gates, self._policies)
-        self._release = Release(*parts)
-        self._sweeper = Sweeper(keep, *parts)
-        self.graph = self._ledger.graph
-        self.detector_seconds = self._ledger.detector_seconds
+        if keep is not None and (type(keep) is not int or keep < 0):
+            raise SettingsError(
+                "keep must be a non-negative number of records, or None to keep all; "
+                f"got {keep!r:.60}"
+            )
+        self._new_id = ids or Numbered()
+        self._sanitizer = Sanitizer(redacts)
+        recorder = Recorder(tuple(detectors), clock, sink, stopwatch, fail_closed)
+        holds = Holds(recorder, self._new_id)
+        schedule = DeliverySchedule(recorder, holds)
+        healing = Healing(recorder, holds, schedule, healers or {}, budget or Budget(), fit)
+        self._recorder = recorder
+        self._holds = holds
+        self._schedule = schedule
+        self._healing = healing
+        self._gates = Gates(recorder, holds, healing, gates)
+        self._keep = keep
+        self._next_collection = keep or 0  # rows of history
+        self.graph = recorder.graph
+        self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
-        self._ledger.write(records.Run(0, 0, run, names, task, seed, session, memory, limits))
+        recorder.write(records.Run, run, names, task, seed, session, memory, limits)
 
     def follow(self, sink: Sink) -> None:
-        """Have every record given to somebody else too, after it was written.
+        """Give every record to one more sink, after those before it.
 
         Raises:
-            RequestError: It is too late: more than the first record was written already.
+            RequestError: More than the first record was written already.
         """
-        self._ledger.follow(sink)
+        self._recorder.follow(sink)
 
     # --- requests ---
 
@@ -128,9 +154,8 @@ class Monitor:
             RequestError: The run is over.
         """
         self._enter()
-        check_decision((), (), (output,), outside=True)
-        copy = self._take.output(output)  # before it gets an id: what is refused uses none up
-        self._policies.emit(self._ledger.new_id("e"), None, None, copy)
+        copy = self._sanitizer.external(output)  # before it gets an id: a refused one has none
+        self._emit(self._new_id("e"), None, None, copy)
         return self._leave_call()
 
     def start(self, agent: str) -> list[Effect]:
@@ -140,16 +165,14 @@ class Monitor:
             RequestError: The agent is not present or busy, or the run is over.
         """
         self._enter()
-        ledger, state = self._ledger, self.graph.agents.get(agent)
+        state = self.graph.present.get(agent)
         if state is None or state.activation is not None:
             why = "is busy" if state else "is not present"
             raise RequestError(f"agent {agent!r} {why}; it cannot be started")
-        activation, inputs = ledger.new_id("a"), tuple(state.buffer)
-        ledger.write(records.Start(*ledger.stamp(), activation, agent, inputs))
-        ledger.ready.pop(agent, None)
-        ledger.arrived.pop(agent, None)
-        events = tuple(ledger.post.pending(event, agent) for event in inputs)
-        ledger.effect(Started(activation, agent, events))
+        activation, inputs = self._new_id("a"), tuple(state.buffer)
+        self._recorder.write(records.Start, activation, agent, inputs)
+        events = self._holds.started(agent, inputs)
+        self._recorder.effects.append(Started(activation, agent, events))
         return self._leave_call()
 
     def end(
@@ -178,38 +201,37 @@ class Monitor:
             RequestError: There is no such activation in progress, or the run is over.
         """
         self._enter()
-        ledger, current = self._ledger, self.graph.activations.get(activation)
+        current = self.graph.running.get(activation)
         if current is None:
             raise RequestError(f"{activation!r} is no activation in progress")
-        fates, outputs, inputs = tuple(fates), tuple(outputs), [e.id for e in current.inputs]
-        check_decision(inputs, fates, outputs)
-        copies = [self._take.output(output) for output in outputs]
-        usage, error = self._take(usage, "usage"), self._take.error(error)
-        names = tuple(ledger.new_id("e") for _ in outputs)
-        ledger.write(records.End(*ledger.stamp(), activation, fates, names, usage, error))
-        ledger.held.update((fate.event, None) for fate in fates if fate.fate == "reroute")
+        fates, inputs = tuple(fates), [event.id for event in current.inputs]
+        copies, usage, error = self._sanitizer.ending(inputs, fates, tuple(outputs), usage, error)
+        names = tuple(self._new_id("e") for _ in copies)
+        self._recorder.write(records.End, activation, fates, names, usage, error)
+        rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
+        if rerouted:
+            self._holds.hold(*rerouted)
         for name, output in zip(names, copies, strict=True):
-            self._policies.emit(name, activation, current.agent, output)
-        if retry:
-            ledger.ready[current.agent] = None
-        elif ledger.wants_again(current.agent, inputs):
-            ledger.wake(current.agent)
+            self._emit(name, activation, current.agent, output)
+        self._holds.ended(current.agent, inputs, retry=retry)
         return self._leave_call()
 
     def join(self, agent: str) -> list[Effect]:
-        """An agent comes, or comes back, with an empty buffer.
+        """An agent joins, or joins again, with an empty buffer.
 
         Raises:
             RequestError: It is present already, or is called `system`; or the run is over.
         """
         self._enter()
-        if not isinstance(agent, str) or agent in self.graph.agents or agent == SYSTEM:
-            raise RequestError(f"agent {agent!r} cannot join: the name is taken, or is none")
-        self._ledger.write(records.Join(*self._ledger.stamp(), agent))
+        if not isinstance(agent, str) or agent == SYSTEM:
+            raise RequestError(f"agent names must be strings other than 'system', got {agent!r}")
+        if agent in self.graph.agents:
+            raise RequestError(f"agent {agent!r} cannot join: an agent of that name is present")
+        self._recorder.write(records.Join, agent)
         return self._leave_call()
 
     def leave(self, agent: str) -> list[Effect]:
-        """An agent goes; its buffer, its activation and what was on its way to it are gone.
+        """An agent leaves; its buffer, its activation and what was on its way to it are lost.
 
         Raises:
             RequestError: It is not present, or the run is over.
@@ -218,16 +240,15 @@ class Monitor:
         if agent not in self.graph.agents:
             raise RequestError(f"agent {agent!r} is not present; it cannot leave")
         answers = [e.id for e in self.graph.agents[agent].incoming.values() if e.final]
-        self._ledger.write(records.Leave(*self._ledger.stamp(), agent))
-        self._ledger.ready.pop(agent, None)
-        self._release.forget(agent)
-        self._policies.abandon(agent)
+        self._recorder.write(records.Leave, agent)
+        self._holds.agent_left(agent)
+        self._schedule.cancel_for_agent(agent)
         for event in answers:
-            self._ledger.take_as_it_is(event)
+            self._holds.take_as_it_is(event)
         return self._leave_call()
 
     def redirect(self, event: str, to: Sequence[str], again: Any = None) -> list[Effect]:
-        """Replace whom an event is on its way to, and deliver it there.
+        """Replace the recipients of an event that is on its way, and deliver it to the new ones.
 
         Args:
             event: Its id.
@@ -242,11 +263,12 @@ class Monitor:
         self._enter()
         if not are_names(to):
             raise RequestError(f"{to!r} is no list of agents' names")
+        payloads = self._holds.payloads
         if again is not None:
-            self._ledger.post.renew(event, self._take(again))
-        if event not in self._ledger.post:
-            raise RequestError(f"event {event!r} does not exist, is used up or let go of")
-        self._ledger.redirect(event, tuple(to))
+            payloads.restore(event, self._sanitizer.value(again))
+        if event not in payloads:
+            raise RequestError(f"event {event!r} does not exist, is used up or was evicted")
+        self._holds.redirect(event, tuple(to))
         return self._leave_call()
 
     def resolve(
@@ -256,7 +278,14 @@ class Monitor:
         decided: Iterable[Intervention] | None,
         error: str | None = None,
     ) -> list[Effect]:
-        """A gate has decided about an event that it holds, or failed; too late is no error."""
+        """A gate has decided about an event that it holds, or failed; too late is no error.
+
+        Args:
+            gate: The gate.
+            event: The event's id.
+            decided: What is done to the event before its release.
+            error: What went wrong, if the gate failed.
+        """
         self._catch_up()
         if not self.is_over:
             self._gates.resolve(gate, event, decided, error)
@@ -265,86 +294,161 @@ class Monitor:
     def tick(self) -> list[Effect]:
         """Do what time has made due; call it at `next_deadline`."""
         self._catch_up()
-        return self._ledger.drain()
+        return self._take_effects()
 
     def incident(self, what: str, detail: Any) -> list[Effect]:
         """Write down what changes no graph but must not be silent."""
-        detail = self._take(detail, "detail")
+        detail = self._sanitizer.value(detail, "detail")
         self._catch_up()
-        if self._ledger.can_write:
-            self._ledger.incident(what, detail)
-        return self._ledger.drain()
+        if self._recorder.can_write:
+            self._recorder.incident(what, detail)
+        return self._take_effects()
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
         """End the run with its last record, whatever state it is in; twice does no harm.
+
+        Args:
+            outcome: How it ended.
+            answer: The team's answer, plain JSON.
+            usage: What activations that the end cuts off cost, plain JSON.
 
         Raises:
             PayloadError: The answer or the usage is not plain JSON.
             RequestError: There is no such outcome.
         """
-        ledger = self._ledger
         if outcome not in OUTCOMES:
             raise RequestError(f"{outcome!r} is no outcome; choose one of {', '.join(OUTCOMES)}")
-        if ledger.can_write:
-            answer, usage = self._take(answer, "answer"), self._take(usage, "usage")
-            ledger.look_at_clock()
-            ledger.write(records.Finish(*ledger.stamp(), outcome, answer, usage))
-        return ledger.drain()
+        recorder, copy = self._recorder, self._sanitizer.value
+        if recorder.can_write:
+            answer, usage = copy(answer, "answer"), copy(usage, "usage")
+            recorder.look_at_clock()
+            recorder.write(records.Finish, outcome, answer, usage)
+        return self._take_effects()
 
     # --- what a host may ask ---
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing may be asked any more but `finish`."""
-        return self._ledger.is_over
+        """Whether only `finish` may still be called."""
+        return self._recorder.is_over
 
     @property
     def is_quiet(self) -> bool:
         """Whether no agent is at work or waits to be started, and no gate is deciding."""
-        return self._release.is_quiet
+        return not (self.graph.running or self._holds.ready or self._gates.deciding)
 
     @property
     def now(self) -> float:
         """The time of the latest call, in seconds since the run began."""
-        return self._ledger.now / 1_000_000
+        return self._recorder.now / 1_000_000
 
     def next_deadline(self) -> float | None:
         """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due."""
-        if self.is_over:
+        if self._recorder.is_over:
             return None
-        due, other = self._ledger.deadline(), self._release.deadline()
-        if due is None or (other is not None and other < due):
-            due = other
-        return None if due is None else due / 1_000_000
+        due = [self._recorder.watch.due]
+        if self._gates.deciding:
+            due.append(self._gates.deadline())
+        if self._has_plans:
+            due.append(self._schedule.deadline(self.is_quiet))
+        return min((us / 1_000_000 for us in due if us is not None), default=None)
 
-    # --- inside a call ---
+    # --- inside a call, in order ---
 
     def _enter(self) -> None:
-        """Begin a request."""
-        self._ledger.must_be_open()
+        """Begin a request, unless the run is over, or time ends it now."""
         self._catch_up()
-        self._ledger.must_be_open()
+        if self._recorder.is_over:
+            raise RequestError("the run is over")
 
     def _catch_up(self) -> None:
         """Do what time has made due, which may end the run."""
-        if not self.is_over:
-            self._sweeper.sweep()
-            if self._policies.are_planned:
-                self._policies.begin_call(self.is_quiet)
-            self._ledger.look_at_clock()
-            self._settle()
+        if self._recorder.is_over:
+            return
+        if self._keep is not None:
+            self._collect(self._keep)
+        if self._has_plans and not self.is_quiet:
+            self._schedule.note_progress()
+        self._recorder.look_at_clock()
+        self._settle()
+
+    def _emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
+        """Generate an event and hold it; its delivery policy may let it arrive later."""
+        if output.policy is None or output.final:
+            self._holds.emit(name, by, sender, output, output.to)
+        else:
+            self._schedule.emit(name, by, sender, output, output.policy)
 
     def _leave_call(self) -> list[Effect]:
         self._settle()
-        return self._ledger.drain()
+        return self._take_effects()
 
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
-        ledger = self._ledger
-        while not ledger.is_over:
-            if ledger.found:
-                found, ledger.found = ledger.found, []
-                self._treatment.treat(found)
-            self._release.all()
-            if not (ledger.found or ledger.held):
+        recorder, holds = self._recorder, self._holds
+        while not recorder.is_over:
+            if recorder.found:
+                self._healing.apply_healers()
+            self._release()
+            if not (recorder.found or holds.held):
                 break
+
+    def _release(self) -> None:
+        """Release what is held, in order; then do what gates and policies have made due."""
+        holds, gates, schedule = self._holds, self._gates, self._schedule
+        if holds.waiting:
+            holds.deliver_waiting(gates.deciding)
+        for event in holds.take() if holds.held else ():
+            if self._recorder.is_over:
+                return
+            if event not in holds.payloads:
+                continue
+            if gates.gates and gates.keep(event):
+                holds.wait_behind(event)
+            else:
+                self._deliver(event)
+        if gates.deciding:
+            gates.overrule_late()
+        if self._has_plans:
+            schedule.run_timers()
+            while schedule.run_counter(self.is_quiet):
+                pass
+
+    def _deliver(self, event: str) -> None:
+        """Deliver a released event to its recipients; an answer that has none is accepted."""
+        state = self.graph.event(event)
+        if state.final and not state.flight:
+            if self._holds.accept(event):
+                self._healing.renew_budget()
+            return
+        if len(state.flight) > 1:
+            self._healing.add_preventive_notes(event)
+        reached = self._holds.deliver(event, state.flight)
+        if self._schedule.postponed:
+            for agent in reached:
+                self._schedule.deliver_with_next(agent)
+
+    def _take_effects(self) -> list[Effect]:
+        recorder = self._recorder
+        effects, recorder.effects = recorder.effects, []
+        return effects
+
+    @property
+    def _has_plans(self) -> bool:
+        """Whether a delivery policy is to be asked at some time."""
+        return bool(self._schedule.timers or self._schedule.counters)
+
+    def _collect(self, keep: int) -> None:
+        """Evict history that can change no verdict any more, if there is enough of it.
+
+        It happens between two calls, while nothing is held, and seldom enough that it costs each
+        record little.
+        """
+        graph, holds = self.graph, self._holds
+        if not graph.run.session or graph.history.rows < self._next_collection:
+            return
+        self._recorder.evict(keep, {*holds.held, *self._gates.deciding, *self._schedule.events})
+        holds.forget()
+        self._healing.forget()
+        self._gates.forget()
+        self._next_collection = max(1, GROWTH * graph.history.rows + keep)

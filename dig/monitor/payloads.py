@@ -1,7 +1,7 @@
-"""What the events that are still on their way carry: payloads and notes, per recipient.
+"""What the events carry that are still on their way: payloads, and notes per recipient.
 
-The graph knows only structure; what an agent is shown comes from here. An event's mail is
-dropped as soon as nobody can be shown it any more, so memory follows the work that is open.
+The graph knows only structure; what an agent is shown comes from here. An event's payload is
+dropped as soon as no agent can be shown it any more, so memory follows the work that is open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dig.graph.state import EventState
 from .messages import Output, Pending
 
 
-class _Mail:
+class _Carried:
     __slots__ = ("final", "notes", "payload", "sender", "type")
 
     def __init__(self, sender: str | None, output: Output) -> None:
@@ -26,56 +26,57 @@ class _Mail:
         self.notes: list[tuple[str, tuple[str, ...] | None]] = []
 
 
-class Postbox:
-    """Payloads and notes of the events that somebody may still be shown."""
+class PayloadStore:
+    """Payloads and notes of the events that an agent or a gate may still be shown."""
 
     def __init__(self, graph: InteractionGraph) -> None:
         """Begin empty, beside a graph that tells what is used up."""
         self._graph = graph
-        self._mail: dict[str, _Mail] = {}
+        self._carried: dict[str, _Carried] = {}
 
     def __contains__(self, event: str) -> bool:
-        return event in self._mail
+        return event in self._carried
 
     def put(self, event: str, sender: str | None, output: Output) -> None:
         """Keep what a new event carries."""
-        self._mail[event] = _Mail(sender, output)
+        self._carried[event] = _Carried(sender, output)
 
-    def renew(self, event: str, payload: Any) -> None:
-        """Keep again what an event carries that was used up, and is to be shown to somebody."""
-        history = self._graph.history
-        if event not in self._mail and self._graph.knows(event):
-            n = self._graph.event(event).n
+    def restore(self, event: str, payload: Any) -> None:
+        """Keep again what an event carries that was used up, and is to be shown to an agent."""
+        graph = self._graph
+        if event not in self._carried and graph.knows(event):
+            history, n = graph.history, graph.event(event).n
             name = history.type_names[history.type_of[n]]
             self.put(event, history.sender(n), Output(payload, type=name))
 
     def sender(self, event: str) -> str | None:
         """The agent that generated an event, ``None`` or ``"system"``."""
-        return self._mail[event].sender
+        return self._carried[event].sender
 
     def add_note(self, event: str, note: str, to: tuple[str, ...] | None) -> None:
-        """Put a note beside an event's payload, for all or for some recipients."""
-        self._mail[event].notes.append((note, to))
+        """Put a note beside an event's payload, for all recipients (``None``) or for some."""
+        self._carried[event].notes.append((note, to))
 
     def pending(self, event: str, agent: str | None = None) -> Pending:
         """An event as an agent is shown it; without an agent, as a gate is shown it.
 
-        A gate gets a payload of its own: what it does to it changes nothing.
+        A gate gets a payload of its own, so it can change nothing by changing that.
         """
-        mail = self._mail[event]
-        notes = tuple(note for note, to in mail.notes if to is None or agent is None or agent in to)
-        payload = mail.payload if agent is not None else plain(mail.payload)
-        return Pending(event, mail.type, mail.sender, payload, notes, mail.final)
+        it = self._carried[event]
+        notes = tuple(note for note, to in it.notes if to is None or agent is None or agent in to)
+        payload = it.payload if agent is not None else plain(it.payload)
+        return Pending(event, it.type, it.sender, payload, notes, it.final)
 
-    def let_go(self) -> None:
-        """Drop the mail of events that the graph knows no more."""
-        self._mail = {event: it for event, it in self._mail.items() if self._graph.knows(event)}
-
-    def tidy(self) -> None:
-        """Drop the mail of events that the latest record used up."""
+    def drop_consumed(self) -> None:
+        """Drop what the events carry that the latest record used up."""
         for event in self._graph.touched:
             if not event.copies and not event.flight and self._is_used_up(event):
-                self._mail.pop(event.id, None)
+                self._carried.pop(event.id, None)
+
+    def forget(self) -> None:
+        """The graph has evicted history: drop what the events carry that it knows no more."""
+        knows = self._graph.knows
+        self._carried = {name: it for name, it in self._carried.items() if knows(name)}
 
     def _is_used_up(self, event: EventState) -> bool:
         if event.final:

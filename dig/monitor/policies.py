@@ -1,4 +1,4 @@
-"""Delivery policies: whom an event goes to, and when (paper, eq. 3).
+"""Delivery policies: the recipients of an event, and when they get it (paper, eq. 3).
 
 A policy is a small frozen object with one method; what is left over of it after a step is
 another policy. Delays are in seconds (`after_s`), or in records (`after_t`); one in records is
@@ -28,7 +28,7 @@ class ToAgents:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """To everybody who is present, except the sender."""
+    """To all agents that are present, except the sender."""
 
     def step(self, now: Situation) -> Step:
         """Send it to all others."""
@@ -41,7 +41,7 @@ class LeastLoaded:
 
     Attributes:
         count: How many agents.
-        among: Who may be chosen; nobody named: everybody but the sender.
+        among: The agents that may be chosen; empty: all but the sender.
     """
 
     count: int = 1
@@ -56,36 +56,44 @@ class LeastLoaded:
         return Step(tuple(sorted(choice, key=now.load)[: self.count]))
 
 
+class _WithDelay:
+    after_s: float | None
+    after_t: int | None
+
+    def __post_init__(self) -> None:
+        """Refuse a delay that is not given, or given twice.
+
+        Raises:
+            SettingsError: It is, or it is not positive.
+        """
+        if (self.after_s is None) == (self.after_t is None):
+            raise SettingsError("a delay is either in seconds (after_s) or in records (after_t)")
+        if not (self.after_s or self.after_t or 0) > 0:
+            raise SettingsError("a delay must be more than nothing")
+
+
 @dataclass(frozen=True)
-class Delayed:
+class Delayed(_WithDelay):
     """As another policy says, but later; until then the event is on its way."""
 
     policy: DeliveryPolicy
     after_s: float | None = None
     after_t: int | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse a delay that says nothing, or two things."""
-        _check_delay(self.after_s, self.after_t)
-
     def step(self, now: Situation) -> Step:
-        """Say whom it is on its way to, and ask the other policy when the time has come."""
+        """Let it be on its way, and ask the other policy when the time has come."""
         to = self.policy.step(now).to
         return Step(to, arrives=False, then=self.policy, in_s=self.after_s, in_t=self.after_t)
 
 
 @dataclass(frozen=True)
-class Escalating:
-    """As one policy says; and as another one says too, if nobody has consumed the event by then."""
+class Escalating(_WithDelay):
+    """As one policy says; and as another one says too, if no agent consumed the event by then."""
 
     first: DeliveryPolicy
     then: DeliveryPolicy
     after_s: float | None = None
     after_t: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a delay that says nothing, or two things."""
-        _check_delay(self.after_s, self.after_t)
 
     def step(self, now: Situation) -> Step:
         """Begin with the first policy."""
@@ -95,16 +103,12 @@ class Escalating:
 
 
 @dataclass(frozen=True)
-class Expiring:
+class Expiring(_WithDelay):
     """As another policy says; what has not arrived by then is called back for good."""
 
     policy: DeliveryPolicy
     after_s: float | None = None
     after_t: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a delay that says nothing, or two things."""
-        _check_delay(self.after_s, self.after_t)
 
     def step(self, now: Situation) -> Step:
         """Begin with the policy."""
@@ -136,10 +140,3 @@ def _is_consumed(now: Situation) -> bool:
 
 def _has_arrived(now: Situation) -> bool:
     return now.event is not None and not now.graph.event(now.event).flight
-
-
-def _check_delay(after_s: float | None, after_t: int | None) -> None:
-    if (after_s is None) == (after_t is None):
-        raise SettingsError("a delay is either in seconds (after_s) or in records (after_t)")
-    if not (after_s or after_t or 0) > 0:
-        raise SettingsError("a delay must be more than nothing")

@@ -1,17 +1,19 @@
-"""What comes in from outside: plain JSON, no larger than an event may be, and without secrets.
+"""What comes in: checked, plain JSON, no larger than an event may be, and without secrets.
 
-It is looked at before anything of it happens, so that the journal, the agents and whoever looks
-on all see the same, and what is refused has left no trace.
+All of it is checked before anything of it happens, so that the journal, the agents and the sinks
+see the same, and what is refused has left no trace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets, redacted
-from dig.errors import PayloadError
+from dig.errors import DecisionError, PayloadError
 from dig.graph.codec import dumps
+from dig.graph.records import FATES, Fate
 
 from .messages import Output
 
@@ -25,15 +27,15 @@ PER_CHARACTER = 12
 """The most bytes that a character takes: half of what there are have two escapes of six."""
 
 
-class Entrance:
-    """Lets values in, as copies of their own."""
+class Sanitizer:
+    """Makes the monitor's own copies of what comes in."""
 
     def __init__(self, redacts: bool) -> None:
-        """Open; `redacts`: secrets are masked (see `dig._util.redaction`)."""
+        """Begin; `redacts`: secrets are masked (see `dig._util.redaction`)."""
         self._redacts = redacts
 
-    def __call__(self, value: Any, where: str = "payload") -> Any:
-        """A value as it may go on.
+    def value(self, value: Any, where: str = "payload") -> Any:
+        """A copy of a value; `where` names it in an error.
 
         Raises:
             PayloadError: It is not plain JSON, or too large; the message names the place.
@@ -49,23 +51,51 @@ class Entrance:
             return redacted(copy) if self._redacts else copy
         return copy
 
-    def output(self, output: Output) -> Output:
-        """An output with a payload of its own.
+    def external(self, output: Output) -> Output:
+        """A copy of an event from outside.
 
         Raises:
+            DecisionError: It is final, or not put together right.
             PayloadError: The payload is not plain JSON, or too large.
         """
+        check_decision((), (), (output,), outside=True)
+        return self._output(output)
+
+    def ending(
+        self, inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
+        usage: Any, error: str | None,
+    ) -> tuple[list[Output], Any, str | None]:  # fmt: skip
+        """Copies of what an activation ends with.
+
+        Args:
+            inputs: The events that it sees.
+            fates: What it did with them.
+            outputs: What it generates.
+            usage: What it cost, plain JSON.
+            error: What went wrong, if it failed.
+
+        Returns:
+            The outputs, the usage and the error.
+
+        Raises:
+            DecisionError: The fates or outputs do not fit the activation.
+            PayloadError: A payload or the usage is not plain JSON, or too large.
+        """
+        check_decision(inputs, fates, outputs)
+        copies = [self._output(output) for output in outputs]
+        if usage is not None:
+            usage = self.value(usage, "usage")
+        if error is not None and self._redacts:
+            error = mask_secrets(error)
+        if error is not None and len(error) > MOST_IN_ERROR:
+            error = f"{error[: MOST_IN_ERROR - 1]}…"
+        return copies, usage, error
+
+    def _output(self, output: Output) -> Output:
         return Output(
-            self(output.payload), tuple(output.to), output.type, output.final,
+            self.value(output.payload), tuple(output.to), output.type, output.final,
             output.policy, output.traceparent,
         )  # fmt: skip
-
-    def error(self, text: str | None) -> str | None:
-        """What is kept of what went wrong."""
-        if text is None:
-            return None
-        masked = mask_secrets(text) if self._redacts else text
-        return masked if len(masked) <= MOST_IN_ERROR else f"{masked[: MOST_IN_ERROR - 1]}…"
 
 
 def _measure(value: Any, where: str) -> None:
@@ -75,3 +105,49 @@ def _measure(value: Any, where: str) -> None:
             f"{where} has {size:,} bytes as JSON, and at most {MOST_BYTES:,} go into an event; "
             "keep it elsewhere, and send where it is"
         )
+
+
+def check_decision(
+    inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
+    *, outside: bool = False,
+) -> None:  # fmt: skip
+    """Check fates and outputs against the inputs of their activation.
+
+    Args:
+        inputs: The events that the activation sees.
+        fates: What it did with them.
+        outputs: What it generates.
+        outside: Whether there is no activation, as for an event from outside.
+
+    Raises:
+        DecisionError: One does not fit; the message says which one, and why.
+    """
+    left = set(inputs)
+    for fate in fates:
+        if fate.event not in left:
+            again = "a second time" if fate.event in inputs else "which is not in front of it"
+            raise DecisionError(f"the decision names event {fate.event!r}, {again}")
+        left.remove(fate.event)
+        if fate.fate not in FATES:
+            raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
+        _check_names(f"the reroute of {fate.event!r}", fate.to)
+    for output in outputs:
+        if not isinstance(output, Output):
+            raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
+        if not isinstance(output.type, str) or not output.type:
+            raise DecisionError(f"an event's type must be a name, not {output.type!r}")
+        if not isinstance(output.traceparent, str | None):
+            raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
+        _check_names("an event's recipients", output.to)
+    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
+        raise DecisionError("a final event must be the only output of an activation")
+
+
+def are_names(names: object) -> bool:
+    """Whether this is a list or tuple of names; a name alone is none."""
+    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+
+
+def _check_names(what: str, names: object) -> None:
+    if not are_names(names):
+        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

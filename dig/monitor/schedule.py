@@ -1,4 +1,4 @@
-"""Delivery policies at work: which is asked when, and what is done with its answer (paper, eq. 3).
+"""The schedule of delivery policies: asks each at its time, and does what it says (paper, eq. 3).
 
 The policies themselves are in `dig.monitor.policies`, or a user's own.
 """
@@ -9,173 +9,193 @@ from collections import Counter
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
 
 from dig.graph.records import micros
 
-from .messages import DeliveryPolicy, Later, Output, Situation, Step, are_names
-
-if TYPE_CHECKING:
-    from .recorder import Ledger
+from .holds import Holds
+from .messages import DeliveryPolicy, Later, Output, Situation, Step
+from .recorder import Recorder
+from .sanitize import are_names
 
 MOST_IN_A_ROW = 100
 """How often policies are asked about an event while nothing else happens."""
 
-_Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, who is asked
+_Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, the policy to ask
 
 
 class _Arrive:
-    """The policy of an event that was put off."""
+    """The policy of an event that is to arrive later."""
 
     def step(self, now: Situation) -> Step:
         """It arrives."""
         return Step()
 
 
-class Policies:
-    """What is left over of delivery policies, each waiting for its time."""
+class DeliverySchedule:
+    """What is left over of delivery policies, each waiting for its time.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Attributes:
+        timers: What is to be asked at a moment, in microseconds; a heap.
+        counters: What is to be asked at a logical time; a heap.
+        postponed: By agent: the events that `schedule` lets arrive later.
+    """
+
+    def __init__(self, recorder: Recorder, holds: Holds) -> None:
         """Begin with nothing planned."""
-        self._ledger = ledger
+        self.timers: list[_Plan] = []
+        self.counters: list[_Plan] = []
+        self.postponed: dict[str, list[str]] = {}
+        self._recorder = recorder
+        self._holds = holds
+        self._graph = recorder.graph
         self._order = count()
-        self._timers: list[_Plan] = []  # when: in microseconds
-        self._counters: list[_Plan] = []  # when: in logical time
-        self._begun = 0  # activations, when somebody last looked
-        self._in_a_row: Counter[str] = Counter()  # how often they were asked since, by event
-        self._put_off: dict[str, list[str]] = {}  # agent -> what `put_off` keeps from it
+        self._begun = 0  # activations, at the latest look
+        self._in_a_row: Counter[str] = Counter()  # how often policies were asked since, by event
 
-    def ask(self, policy: DeliveryPolicy, now: Situation) -> Step:
+    def emit(
+        self, name: str, by: str | None, sender: str | None, output: Output, policy: DeliveryPolicy
+    ) -> None:
+        """Generate an event with a delivery policy, and hold it if it is to arrive now.
+
+        Args:
+            name: Its id.
+            by: The activation that generates it; ``None``: it comes from outside.
+            sender: The agent that generates it, or ``None``.
+            output: What it carries.
+            policy: Decides its recipients, now and later.
+        """
+        step = self._ask(policy, Situation(self._graph, sender))
+        to = tuple(output.to) if step.to is None else tuple(step.to)
+        self._holds.emit(name, by, sender, output, to, hold=False)
+        self._plan(name, step)
+        if step.arrives:
+            self._holds.hold(name)
+
+    def schedule(self, event: str, to: Iterable[str], in_s: float) -> None:
+        """Let an event arrive after `in_s` seconds, or with the next event that its agent gets."""
+        self._plan(event, Step(then=_Arrive(), in_s=in_s))
+        for agent in to:
+            self.postponed.setdefault(agent, []).append(event)
+
+    def deliver_with_next(self, agent: str) -> None:
+        """An event was delivered to an agent: what was scheduled for it may come too."""
+        for event in self.postponed.pop(agent, ()):
+            if event in self._holds.payloads:
+                self._cancel(event)
+                self._holds.hold(event)
+
+    def cancel_for_agent(self, agent: str) -> None:
+        """An agent has left: nothing that was scheduled comes to it any more."""
+        for event in self.postponed.pop(agent, ()):
+            self._cancel(event)
+
+    def deadline(self, is_quiet: bool) -> int | None:
+        """When the next policy is asked, in microseconds; now, if nothing else can happen."""
+        self._drop_settled()
+        if self.timers:
+            return self.timers[0][0]
+        return self._recorder.now if self.counters and is_quiet else None
+
+    @property
+    def events(self) -> set[str]:
+        """The events about which a policy is to be asked."""
+        return {plan[2] for plan in (*self.timers, *self.counters)}
+
+    def note_progress(self) -> None:
+        """A request came while agents work: policies may be asked as often again."""
+        self._in_a_row.clear()
+
+    def run_timers(self) -> None:
+        """Ask what is due by wall time."""
+        self._drop_settled()
+        while (
+            self.timers and self.timers[0][0] <= self._recorder.now and not self._recorder.is_over
+        ):
+            _, _, event, policy = heappop(self.timers)
+            self._ask_again(event, policy)
+
+    def run_counter(self, is_quiet: bool) -> bool:
+        """Ask the next policy that is due by logical time, or because nothing else can happen.
+
+        Args:
+            is_quiet: Whether no agent is at work and no gate is deciding.
+
+        Returns:
+            Whether there was one.
+        """
+        if not self.counters or self._recorder.is_over:
+            return False
+        nothing_else = is_quiet and not self.timers and not self._holds.held
+        if self.counters[0][0] > self._graph.t and not nothing_else:
+            return False
+        _, _, event, policy = heappop(self.counters)
+        if self._is_useful(event, policy):
+            self._ask_again(event, policy)
+        return True
+
+    def _ask_again(self, event: str, policy: DeliveryPolicy) -> None:
+        graph, holds = self._graph, self._holds
+        if event not in holds.payloads:
+            return
+        step = self._ask(policy, Situation(graph, holds.payloads.sender(event), event))
+        if step.expires:
+            holds.expire(event)
+            self._cancel(event)
+            return
+        if step.to is not None and tuple(step.to) != tuple(graph.event(event).flight):
+            holds.redirect(event, tuple(step.to))
+        self._plan(event, step)
+        if step.arrives:
+            holds.hold(event)
+
+    def _ask(self, policy: DeliveryPolicy, now: Situation) -> Step:
         """Ask a policy; one that fails leaves things as they are."""
         try:
             step = policy.step(now)
             _check_step(step)
             return step
         except Exception as error:  # a policy must never be able to stop a team
-            self._ledger.fault(_name(policy), f"raised {error!r}")
+            self._recorder.report_component_failure(_name(policy), f"raised {error!r}")
             return Step()
 
-    def emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
-        """Generate an event, and hold it if it is to arrive now."""
-        to, step = tuple(output.to), Step()
-        if output.policy is not None and not output.final:
-            step = self.ask(output.policy, Situation(self._ledger.graph, sender))
-            to = to if step.to is None else tuple(step.to)
-        self._ledger.emit(name, by, sender, output, to)
-        self.plan(name, step)
-        if step.arrives:
-            self._ledger.held[name] = None
-
-    def plan(self, event: str, step: Step) -> None:
+    def _plan(self, event: str, step: Step) -> None:
         """Remember when what is left over of a policy is to be asked."""
         parts: tuple[Step | Later, ...] = (step, *step.also)
         for part in parts:
             if part.then is None:
                 continue
             if part.in_t is not None:
-                due = self._ledger.graph.t + max(1, part.in_t)
-                heappush(self._counters, (due, next(self._order), event, part.then))
+                due = self._graph.t + max(1, part.in_t)
+                heappush(self.counters, (due, next(self._order), event, part.then))
             else:
-                due = self._ledger.now + max(1, micros(part.in_s or 0))
-                heappush(self._timers, (due, next(self._order), event, part.then))
-
-    def put_off(self, event: str, to: Iterable[str], in_s: float) -> None:
-        """Let an event arrive later; together with whatever else arrives before, for its agent."""
-        self.plan(event, Step(then=_Arrive(), in_s=in_s))
-        for agent in to:
-            self._put_off.setdefault(agent, []).append(event)
-
-    def hurry(self, agent: str) -> None:
-        """Something has arrived at an agent: what was put off for it may come too."""
-        for event in self._put_off.pop(agent, ()):
-            if event in self._ledger.post:
-                self._forget(event)
-                self._ledger.held[event] = None
-
-    def abandon(self, agent: str) -> None:
-        """An agent has left: nothing that was put off comes to it any more."""
-        for event in self._put_off.pop(agent, ()):
-            self._forget(event)
-
-    def deadline(self, is_quiet: bool) -> int | None:
-        """The moment at which one is asked, in microseconds; now, if nothing else can happen."""
-        self._forget_settled()
-        if self._timers:
-            return self._timers[0][0]
-        return self._ledger.now if self._counters and is_quiet else None
-
-    @property
-    def are_planned(self) -> bool:
-        """Whether one is to be asked some time."""
-        return bool(self._timers or self._counters)
-
-    @property
-    def events(self) -> set[str]:
-        """The events about which one is to be asked."""
-        return {plan[2] for plan in (*self._timers, *self._counters)}
-
-    def begin_call(self, is_quiet: bool) -> None:
-        """Somebody asks something of the monitor: while agents work, that is progress enough."""
-        if not is_quiet:
-            self._in_a_row.clear()
-
-    def run_timers(self) -> None:
-        """Ask what is due by wall time."""
-        self._forget_settled()
-        while self._timers and self._timers[0][0] <= self._ledger.now and not self._ledger.is_over:
-            _, _, event, policy = heappop(self._timers)
-            self._ask_again(event, policy)
-
-    def run_counter(self, is_quiet: bool) -> bool:
-        """Ask one that is due by logical time, or because nothing else can happen."""
-        if not self._counters or self._ledger.is_over:
-            return False
-        nothing_else = is_quiet and not self._timers and not self._ledger.held
-        if self._counters[0][0] > self._ledger.graph.t and not nothing_else:
-            return False
-        _, _, event, policy = heappop(self._counters)
-        if self._is_useful(event, policy):
-            self._ask_again(event, policy)
-        return True
-
-    def _ask_again(self, event: str, policy: DeliveryPolicy) -> None:
-        ledger = self._ledger
-        if event not in ledger.post:
-            return
-        step = self.ask(policy, Situation(ledger.graph, ledger.post.sender(event), event))
-        if step.expires:
-            ledger.expire(event)
-            self._forget(event)
-            return
-        if step.to is not None and tuple(step.to) != tuple(ledger.graph.event(event).flight):
-            ledger.redirect(event, tuple(step.to))
-        self.plan(event, step)
-        if step.arrives:
-            ledger.held[event] = None
+                due = self._recorder.now + max(1, micros(part.in_s or 0))
+                heappush(self.timers, (due, next(self._order), event, part.then))
 
     def _is_useful(self, event: str, policy: DeliveryPolicy) -> bool:
         """Whether a policy may be asked again, and not over and over while nothing happens."""
-        begun = self._ledger.graph.activation_count
+        begun = self._graph.activation_count
         if begun != self._begun:
             self._begun = begun
             self._in_a_row.clear()
         self._in_a_row[event] += 1
         if self._in_a_row[event] <= MOST_IN_A_ROW:
             return True
-        self._ledger.fault(_name(policy), f"never comes to rest about event {event!r}")
+        self._recorder.report_component_failure(
+            _name(policy), f"never comes to rest about event {event!r}"
+        )
         return False
 
-    def _forget(self, event: str) -> None:
-        """Whatever else was to be asked about an event, nobody will be."""
-        self._timers = [plan for plan in self._timers if plan[2] != event]
-        self._counters = [plan for plan in self._counters if plan[2] != event]
-        heapify(self._timers)
-        heapify(self._counters)
+    def _cancel(self, event: str) -> None:
+        """Ask no policy about an event any more."""
+        self.timers = [plan for plan in self.timers if plan[2] != event]
+        self.counters = [plan for plan in self.counters if plan[2] != event]
+        heapify(self.timers)
+        heapify(self.counters)
 
-    def _forget_settled(self) -> None:
-        """Forget what comes next about events that are used up, so that nobody waits for it."""
-        for plans in (self._timers, self._counters):
-            while plans and plans[0][2] not in self._ledger.post:
+    def _drop_settled(self) -> None:
+        """Drop what comes next if it is about an event that is used up."""
+        for plans in (self.timers, self.counters):
+            while plans and plans[0][2] not in self._holds.payloads:
                 heappop(plans)
 
 
@@ -184,7 +204,7 @@ def _name(policy: DeliveryPolicy) -> str:
 
 
 def _check_step(step: object) -> None:
-    """Refuse what a delivery policy cannot mean.
+    """Check what a delivery policy returned.
 
     Raises:
         TypeError: It is no step, or names no agents, or a time or a policy is none.

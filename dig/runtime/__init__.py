@@ -1,8 +1,9 @@
 """Agents, and what runs them: the bus in real time, the simulator in virtual time.
 
 - `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
-- `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: an agent's seat on
-  it; `group_commit`: effects that wait for the disk. `simulator`: virtual time.
+- `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for
+  agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
+  for the disk. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `result`: how a run ended. `llm`: agents that are language models.

@@ -17,13 +17,12 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from dig._util.json_values import plain
 from dig._util.text import first_wrong
 from dig.errors import DecisionError, SettingsError
 from dig.graph.records import Fate, FateName
 from dig.monitor.messages import DeliveryPolicy, Output, Pending
 
-from .reviewer import Reading
+from .reviewer import ReviewMaterial
 
 Tool = Callable[..., Any]
 
@@ -51,7 +50,7 @@ class View:
     time_s: float
     events: tuple[Pending, ...]
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
-    reading: Reading | None = None
+    reading: ReviewMaterial | None = None
     usage: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -243,10 +242,3 @@ def as_decision(value: object) -> Decision:
     except ValidationError as error:
         place, why = first_wrong(error)
         raise DecisionError(f"the agent's decision is wrong at {place}: {why}") from None
-
-
-def shown(event: Pending) -> Pending:
-    """An event with a payload of its own, so that no agent can change what another is shown."""
-    return Pending(
-        event.id, event.type, event.sender, plain(event.payload), event.notes, event.final
-    )

@@ -5,15 +5,15 @@ sleeps until the monitor's next deadline and is woken when that moves. A request
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
 get between a decision and its delivery.
 
-`Resumed` is a bus that goes on from a moment of a recorded run. `Alarm` and `Pause` are parts of
-the bus: the task that keeps time, and the wait of the team while its reviewer reads.
+`Resumed` is a bus that goes on from a moment of a recorded run. `DeadlineTimer` and `Pause` are
+parts of the bus: the task that keeps time, and the wait of the team while its reviewer reads.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -25,13 +25,13 @@ from dig.errors import SettingsError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Sink
+from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, AgentFunction, View, as_agent
-from .checkpoint import Moment, Outside, ToEnd, ToStart, restore
-from .group_commit import Commits, Durable
+from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
+from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
-from .observers import Around, Desk, Onlookers, Question, attempt, settle
+from .observers import ActivationContext, AgentTask, Question, activation_context, attempt, settle
 from .result import STALLED, RunResult
 from .reviewer import Reviewer
 
@@ -58,10 +58,10 @@ class Bus:
         team: Mapping[str, Agent | AgentFunction],
         setup: Setup | None = None,
         *,
-        sink: Sink = lambda record: None,
+        sink: Sink | None = None,
         durable: Durable | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `run` or `open`.
+        """Prepare the run; nothing happens before `run` or `open`.
 
         Args:
             team: The agents by name: objects with `async act(view)`, or async functions.
@@ -76,14 +76,23 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
-        self._followers = Onlookers(sink)
+        self._sinks = [] if sink is None else [sink]
+        self._contexts: list[ActivationContext] = []
         self._durable = durable
         self._result: RunResult | None = None
         self.monitor: Monitor | None = None
 
-    def follow(self, sink: Sink, around: Around | None = None) -> None:
-        """Have somebody else follow the run, from before it is opened; see `Onlookers`."""
-        self._followers.add(sink, around)
+    def follow(self, sink: Sink, around: ActivationContext | None = None) -> None:
+        """Have one more sink follow the run, from before it is opened.
+
+        Args:
+            sink: Is given every record after those before it; what it raises ends the run.
+            around: Makes a context manager that is entered while an agent acts; what that
+                raises becomes an incident, and the agent acts without it.
+        """
+        self._sinks.append(sink)
+        if around is not None:
+            self._contexts.append(around)
 
     @property
     def result(self) -> RunResult:
@@ -101,7 +110,7 @@ class Bus:
 
         Args:
             problem: The payload, or an `Output` that says everything about the first event.
-            to: Who gets it; the first agent, if nobody is named.
+            to: Its recipients; empty: the first agent.
 
         Returns:
             How the run ended. Cancellation ends it with the outcome `stopped`, with a complete
@@ -126,21 +135,24 @@ class Bus:
         self._over = anyio.Event()
         self._outcome: tuple[Outcome, str] | None = None
         self._failure: Exception | None = None
-        self._desks: dict[str, Desk] = {}
+        self._agents: dict[str, AgentTask] = {}
         self._questions: dict[str, Question] = {}
-        self._host = self._engage()
-        self._commits = Commits(self._durable, self._carry_out, self._fail)
-        self._alarm = Alarm(self._host.monitor, self._clock, self._setup.speed, self._tick)
+        self._host = self._make_host()
+        self._commits: GroupCommit | None = None
+        if self._durable is not None and self._durable.durability != "process":
+            self._commits = GroupCommit(self._durable, self._carry_out, self._fail)
+        self._timer = DeadlineTimer(self._host.monitor, self._clock, self._setup.speed, self._tick)
         self._pause = Pause(
-            self._setup.reviewer, self._host.monitor, self._desks,
+            self._setup.reviewer, self._host.monitor, self._agents,
             join=lambda name: self.join(name, self._team[name]), leave=self.leave,
         )  # fmt: skip
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 self._begin()
-                tasks.start_soon(self._commits.keep)
-                tasks.start_soon(self._alarm.keep)
+                if self._commits is not None:
+                    tasks.start_soon(self._commits.run)
+                tasks.start_soon(self._timer.run)
                 tasks.start_soon(self._end_in_time)
                 try:
                     yield self
@@ -150,22 +162,35 @@ class Bus:
                 tasks.cancel_scope.cancel()
         finally:
             self._result = self._host.finish(*(self._outcome or _STOPPED))
-            await self._commits.close()
+            if self._commits is not None:
+                await self._commits.close()
         if self._failure is not None:
             raise self._failure
 
     def inject(self, problem: Any, to: Sequence[str] = ()) -> str:
-        """An event comes from outside; returns its id."""
+        """An event comes from outside.
+
+        Args:
+            problem: Its payload, or an `Output` that says everything about it.
+            to: Its recipients; empty: the first agent.
+
+        Returns:
+            Its id.
+
+        Raises:
+            RequestError: The run is over.
+            SettingsError: `to` is no list of names.
+        """
         graph = self._host.monitor.graph
         if not isinstance(problem, Output):
             if isinstance(to, str):
                 raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
             problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
-        self._demand(lambda: self._host.inject(problem))
+        self._demand(lambda: self._host.monitor.inject(problem))
         return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
-        """Give a problem to a session and wait for the answer to it.
+        """Give a problem to a session and wait for the answer to it; arguments as for `inject`.
 
         Raises:
             SettingsError: The run ended before the answer came.
@@ -173,7 +198,8 @@ class Bus:
         question, event = Question(), self.inject(problem, to)
         self._questions[event] = question
         try:
-            await question.wait(self._over)
+            if not self._over.is_set():
+                await question.settled.wait()
         finally:
             self._questions.pop(event, None)
         if not question.answered:
@@ -181,22 +207,22 @@ class Bus:
         return question.answer
 
     def join(self, name: str, agent: Agent | AgentFunction) -> None:
-        """An agent comes, or comes back."""
+        """An agent joins, or joins again."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.join(name)
-            self._hire(name, as_agent(agent))
-            return self._host.heed(effects)
+            self._start_agent(name, as_agent(agent))
+            return effects
 
         self._demand(request)
 
     def leave(self, name: str) -> None:
-        """An agent goes; what it is doing is cancelled."""
+        """An agent leaves; what it is doing is cancelled."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.leave(name)
-            self._desks.pop(name).scope.cancel()
-            return self._host.heed(effects)
+            self._agents.pop(name).scope.cancel()
+            return effects
 
         self._demand(request)
 
@@ -206,53 +232,60 @@ class Bus:
 
     # --- the tasks ---
 
-    def _engage(self) -> Host:
+    def _make_host(self) -> Host:
         """The host of the run, with its monitor."""
         names, watch = tuple(self._team), time.perf_counter
-        self.monitor = self._setup.monitor(names, self._clock, self._followers, stopwatch=watch)
+        sink = FanOut.of(self._sinks)
+        self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=watch)
         return Host(self._setup, self.monitor)
 
     def _begin(self) -> None:
-        """Everybody comes to work; a reviewer later."""
+        """Start the agents that are present; a reviewer joins later."""
         for name in self._host.monitor.graph.agents:
-            self._hire(name, self._team[name])
+            self._start_agent(name, self._team[name])
 
-    def _hire(self, name: str, agent: Agent) -> None:
-        self._desks[name] = Desk(name, agent)
-        self._tasks.start_soon(self._work, self._desks[name])
+    def _start_agent(self, name: str, agent: Agent) -> None:
+        self._agents[name] = AgentTask(name, agent)
+        self._tasks.start_soon(self._work, self._agents[name])
 
-    async def _work(self, desk: Desk) -> None:
-        """The life of one agent: wait for mail, act, again."""
-        with desk.scope:
+    async def _work(self, task: AgentTask) -> None:
+        """The task of one agent: wait for mail, act, again."""
+        with task.scope:
             while True:
-                await desk.mail.wait()
-                desk.mail = anyio.Event()
-                if not desk.scope.cancel_called:  # mail and dismissal may come together
-                    await self._activate(desk)
+                await task.mail.wait()
+                task.mail = anyio.Event()
+                if not task.scope.cancel_called:  # mail may come with the agent's leave
+                    await self._activate(task)
 
-    async def _activate(self, desk: Desk) -> None:
-        await self._pause.wait(desk.name)
-        started = self._start(desk.name)
+    async def _activate(self, task: AgentTask) -> None:
+        await self._pause.wait(task.name)
+        started = self._start(task.name)
         if started is not None:
-            await self._act(desk, started, self._host.view(started))
+            await self._act(task, started, self._host.view(started))
 
-    async def _act(self, desk: Desk, started: Started, view: View) -> None:
+    async def _act(self, task: AgentTask, started: Started, view: View) -> None:
         timeout_s = self._setup.activation_timeout_s
         value: Any = None
         error: str | None = f"took longer than {timeout_s:g} s"
-        await self._commits.barrier()
-        if started.activation not in self._host.monitor.graph.activations or self._over.is_set():
+        if self._commits is not None:
+            await self._commits.barrier()
+        if started.activation not in self._host.monitor.graph.running or self._over.is_set():
             return  # it left, or the run ended, before the agent was called
-        acting = self._followers.around(started, self._tell_of_fault)
+        acting: AbstractContextManager[None] = nullcontext()
+        if self._contexts:
+            acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            value, error = await attempt(partial(desk.act, view, self._tell_of_fault, self.stop))
+            value, error = await attempt(partial(task.act, view, self._incident, self.stop))
         ask = partial(self._host.failed, started, error) if error else None
-        await self._close(desk, started, ask or partial(self._host.decided, started, value))
+        await self._close(task, started, ask or partial(self._host.decided, started, value))
 
     async def _close(
-        self, desk: Desk, started: Started, end: Callable[[], tuple[list[Effect], float | None]]
+        self,
+        task: AgentTask,
+        started: Started,
+        end: Callable[[], tuple[list[Effect], float | None]],
     ) -> None:
-        """End an activation, and see to it that its agent is started again after a failure."""
+        """End an activation; after a failure, start its agent again when it is time."""
         again_s: float | None = None
 
         def request() -> list[Effect]:
@@ -260,15 +293,15 @@ class Bus:
             effects, again_s = end()
             return effects
 
-        if started.activation in self._host.monitor.graph.activations:  # else it has left
+        if started.activation in self._host.monitor.graph.running:  # else it has left
             self._request(request)
             self._pause.look()
         if again_s is not None:
             await anyio.sleep(again_s / self._setup.speed)
-            desk.mail.set()
+            task.mail.set()
 
     def _start(self, name: str) -> Started | None:
-        effects = self._request(lambda: self._host.heed(self._host.monitor.start(name)))
+        effects = self._request(lambda: self._host.monitor.start(name))
         return next((effect for effect in effects if isinstance(effect, Started)), None)
 
     async def _end_in_time(self) -> None:
@@ -276,19 +309,19 @@ class Bus:
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
     def _tick(self) -> None:
-        self._request(lambda: self._host.heed(self._host.monitor.tick()))
+        self._request(self._host.monitor.tick)
 
     async def _decide(self, asked: Asked) -> None:
-        """Run a gate; one that raises lets the event go."""
+        """Run a gate; if it raises, the event is released."""
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
         error = f"raised {raised}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
-        self._request(lambda: self._host.heed(resolve()))
+        self._request(resolve)
 
     # --- one synchronous step ---
 
     def _request(self, request: Callable[[], list[Effect]]) -> list[Effect]:
-        """Ask something of the monitor and do at once what follows from it."""
+        """Make a request to the monitor, and carry out its effects at once."""
         if self._host.monitor.is_over or self._over.is_set():
             return []
         try:
@@ -296,45 +329,61 @@ class Bus:
         except Exception as error:  # the journal failed: no effect may happen any more
             self._clear_up(error, is_ours=True)
             return []
-        self._commits.carry_out(effects)
-        self._alarm.set()
+        self._take(effects)
+        self._timer.set()
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
-        """Ask something on behalf of the caller, who is told what is wrong with it."""
+        """Make a request for the caller, which gets the exception if it cannot be fulfilled."""
         try:
             effects = request()
         except Exception as error:
             self._clear_up(error, is_ours=False)
             raise
-        self._commits.carry_out(effects)
-        self._alarm.set()
+        self._take(effects)
+        self._timer.set()
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
-        """A request has raised: carry out what came before it, which may be the run's end."""
-        effects = self._host.heed(self._host.monitor.tick())
+        """A request has raised: carry out earlier effects, one of which may end the run."""
+        effects = self._host.monitor.tick()
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
             self._fail(error)
-        self._commits.carry_out(effects)
+        self._take(effects)
+
+    def _take(self, effects: list[Effect]) -> None:
+        """Count what a request brought about, and carry it out."""
+        self._host.count_effects(effects)
+        self._carry_out_durably(effects)
+
+    def _carry_out_durably(self, effects: Sequence[Effect]) -> None:
+        """Carry effects out, after a sync if the level of durability wants one."""
+        if self._commits is None:
+            self._carry_out(effects)
+        else:
+            self._commits.carry_out(effects)
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
+        goes_on = False  # an agent is at work or will be, and another call comes after it
         for effect in effects:
-            if isinstance(effect, Wake):
-                if effect.agent in self._desks:  # else it has left in the same call
-                    self._desks[effect.agent].mail.set()
+            if isinstance(effect, Started):
+                goes_on = True
+            elif isinstance(effect, Wake):
+                if effect.agent in self._agents:  # else it has left in the same call
+                    self._agents[effect.agent].mail.set()
+                    goes_on = True
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
             elif isinstance(effect, Answered):
                 settle(self._questions, effect)
             elif isinstance(effect, Over):
                 self._end(*(_ANSWERED if effect.outcome == "submitted" else _FAILED))
-        if self._host.is_stalled:
+        if not goes_on and self._host.is_stalled:
             self._end("stopped", STALLED)
 
-    def _tell_of_fault(self, who: str, what: str, kind: str = "failed") -> None:
-        detail = {"who": who, "what": what}
-        self._request(lambda: self._host.heed(self._host.monitor.incident(kind, detail)))
+    def _incident(self, component: str, what: str, kind: str = "failed") -> None:
+        detail = {"who": component, "what": what}
+        self._request(lambda: self._host.monitor.incident(kind, detail))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:
@@ -342,6 +391,8 @@ class Bus:
                 outcome, reason = _ANSWERED  # the answer is on its way to the disk
             self._outcome = (outcome, reason)
             self._over.set()
+            for question in self._questions.values():
+                question.settled.set()
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -360,71 +411,77 @@ class Resumed(Bus):
 
     def __init__(
         self,
-        moment: Moment,
+        checkpoint: Checkpoint,
         team: Mapping[str, Agent | AgentFunction],
         *,
         durable: Durable | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `open`.
+        """Prepare the run; nothing happens before `open`.
+
+        Args:
+            checkpoint: The run as it stands.
+            team: The agents by name.
+            durable: What the sink of the checkpoint's monitor writes, if that is to be synced.
 
         Raises:
-            SettingsError: Somebody is missing in the team.
+            SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, moment)
-        super().__init__(team, moment.setup, durable=durable)
-        self._moment = moment
+        restore(team, checkpoint)
+        super().__init__(team, checkpoint.setup, durable=durable)
+        self._checkpoint = checkpoint
 
-    def _engage(self) -> Host:
-        self._began -= self._moment.us / 1_000_000 / self._setup.speed
-        self._moment.clock.source = self._clock
-        return self._moment.host
+    def _make_host(self) -> Host:
+        self._began -= self._checkpoint.us / 1_000_000 / self._setup.speed
+        self._checkpoint.clock.source = self._clock
+        return self._checkpoint.host
 
     def _begin(self) -> None:
-        self._match_desks()
-        for item in self._moment.agenda:
-            desk = self._desks.get(item.agent if isinstance(item, ToStart) else item.started.agent)
-            if desk is not None:
-                self._tasks.start_soon(self._take_up, desk, item)
+        self._match_agents()
+        for item in self._checkpoint.agenda:
+            agent = item.agent if isinstance(item, PendingStart) else item.started.agent
+            task = self._agents.get(agent)
+            if task is not None:
+                self._tasks.start_soon(self._take_up, task, item)
         self._tasks.start_soon(self._repeat_outside)
-        self._commits.carry_out(self._moment.effects)
+        self._carry_out_durably(self._checkpoint.effects)
         self._pause.look()
 
-    def _match_desks(self) -> None:
-        """Hire who is there, dismiss who is not."""
+    def _match_agents(self) -> None:
+        """Start the agents that are present, end the tasks of those that are not."""
         present = self._host.monitor.graph.agents
         for name, agent in self._team.items():
-            if name in present and name not in self._desks:
-                self._hire(name, agent)
-        for name in [name for name in self._desks if name not in present]:
-            self._desks.pop(name).scope.cancel()
+            if name in present and name not in self._agents:
+                self._start_agent(name, agent)
+        for name in [name for name in self._agents if name not in present]:
+            self._agents.pop(name).scope.cancel()
 
-    async def _take_up(self, desk: Desk, item: ToStart | ToEnd) -> None:
+    async def _take_up(self, task: AgentTask, item: PendingStart | RunningActivation) -> None:
         """Go on with what was going on."""
-        if isinstance(item, ToStart):
+        if isinstance(item, PendingStart):
             await self._sleep_until(item.until_us or 0)
-            desk.mail.set()
+            task.mail.set()
         elif item.end is None:
-            await self._act(desk, item.started, item.view)
+            await self._act(task, item.started, item.view)
         else:
             await self._sleep_until(item.end.us)
             end = partial(self._host.repeat, item.started, item.end, item.outputs)
-            await self._close(desk, item.started, end)
+            await self._close(task, item.started, end)
 
     async def _repeat_outside(self) -> None:
-        for outside in self._moment.outside:
+        for outside in self._checkpoint.outside:
             await self._sleep_until(outside.us)
             self._repeat(outside)
-            self._match_desks()
+            self._match_agents()
 
-    def _repeat(self, outside: Outside) -> None:
-        self._request(lambda: self._host.heed(outside.request(self._host.monitor)))
+    def _repeat(self, outside: ExternalInput) -> None:
+        self._request(lambda: outside.request(self._host.monitor))
 
     async def _sleep_until(self, us: int) -> None:
         await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)
 
 
-class Alarm:
+class DeadlineTimer:
     """One task that sleeps until the monitor's next deadline, or until that moves."""
 
     def __init__(
@@ -449,7 +506,7 @@ class Alarm:
         self._due: float | None = None
         self._moved = anyio.Event()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Tick at each deadline, for ever; this is a task of the bus."""
         while True:
             self._moved = anyio.Event()
@@ -464,10 +521,10 @@ class Alarm:
                 await anyio.lowlevel.checkpoint()
 
     def set(self) -> None:
-        """Wake up, if there is something to do before the alarm that is set.
+        """Wake the task up, if something is due before the moment that it sleeps until.
 
-        A deadline that moves on, as most do with every record, lets the old alarm go off for
-        nothing; that costs less than waking somebody each time.
+        A deadline that moves on, as most do with every record, lets the task wake up for nothing
+        at the old moment; that costs less than waking it each time.
         """
         due = self._monitor.next_deadline()
         if due is not None and (self._due is None or due < self._due):
@@ -481,7 +538,7 @@ class Pause:
         self,
         reviewer: Reviewer | None,
         monitor: Monitor,
-        desks: Mapping[str, Desk],
+        agents: Mapping[str, AgentTask],
         join: Callable[[str], None],
         leave: Callable[[str], None],
     ) -> None:
@@ -490,13 +547,13 @@ class Pause:
         Args:
             reviewer: The member of the team that reads along; ``None``: no agent ever waits.
             monitor: Knows what has happened in the run.
-            desks: By the name of an agent that is present: its mailbox.
+            agents: By the name of an agent that is present: its mailbox.
             join: Has the agent of this name come.
             leave: Has the agent of this name go.
         """
         self._reviewer = reviewer
         self._monitor = monitor
-        self._desks = desks
+        self._agents = agents
         self._join = join
         self._leave = leave
         self._over = anyio.Event()
@@ -520,7 +577,7 @@ class Pause:
         if step == "come":
             self._join(reviewer.name)
         if step in ("come", "start"):
-            self._desks[reviewer.name].mail.set()
+            self._agents[reviewer.name].mail.set()
         elif step == "go":
             self._leave(reviewer.name)
             self._over.set()

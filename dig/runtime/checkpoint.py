@@ -32,12 +32,12 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastActivation:
     """One earlier activation of an agent.
 
     Attributes:
         view: What it saw.
-        end: What it decided; ``None`` if nobody knows, since the run ended before it did.
+        end: Its end; ``None``: the run ended before it did.
         outputs: What it generated.
     """
 
@@ -50,14 +50,14 @@ class Past:
 class Restorable(Protocol):
     """An agent with a state of its own that can be brought back to an earlier moment."""
 
-    def restore(self, past: Sequence[Past]) -> None:
+    def restore(self, past: Sequence[PastActivation]) -> None:
         """Become what it was after these activations, in order, without calling anything."""
         ...
 
 
 @dataclass(frozen=True)
-class ToStart:
-    """An agent waits to be started: since a moment, or until one, both in microseconds."""
+class PendingStart:
+    """An agent waits to be started: since a moment, or until one, in microseconds."""
 
     agent: str
     since_us: int
@@ -65,7 +65,7 @@ class ToStart:
 
 
 @dataclass(frozen=True)
-class ToEnd:
+class RunningActivation:
     """An activation is in progress.
 
     Attributes:
@@ -85,15 +85,15 @@ class ToEnd:
 
 
 @dataclass(frozen=True)
-class Outside:
-    """Something comes from outside, as it did in the recorded run."""
+class ExternalInput:
+    """A request from outside at a moment (in microseconds), as in the recorded run."""
 
     us: int
     request: Callable[[Monitor], list[Effect]]
 
 
 @dataclass
-class Moment:
+class Checkpoint:
     """A run as it stands.
 
     Attributes:
@@ -104,30 +104,30 @@ class Moment:
         agenda: What was going on, in the order in which it was begun.
         outside: What is to come from outside, in order.
         past: What each agent did before.
-        effects: What the last call brought about and nobody has carried out yet.
+        effects: The effects of the last call, which are not carried out yet.
     """
 
     setup: Setup
     host: Host
     clock: Clock
     us: int
-    agenda: list[ToStart | ToEnd] = field(default_factory=list)
-    outside: list[Outside] = field(default_factory=list)
-    past: dict[str, list[Past]] = field(default_factory=dict)
+    agenda: list[PendingStart | RunningActivation] = field(default_factory=list)
+    outside: list[ExternalInput] = field(default_factory=list)
+    past: dict[str, list[PastActivation]] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
 
 
-def restore(team: Mapping[str, object], moment: Moment) -> None:
-    """Bring the agents of a team to a moment.
+def restore(team: Mapping[str, object], checkpoint: Checkpoint) -> None:
+    """Bring the agents of a team to a checkpoint.
 
     Raises:
-        SettingsError: Somebody who is there at that moment is not in the team.
+        SettingsError: An agent that is present at that moment is not in the team.
         ReplayError: An agent keeps a state of its own and cannot be brought back.
     """
-    missing = [name for name in moment.host.monitor.graph.agents if name not in team]
+    missing = [name for name in checkpoint.host.monitor.graph.agents if name not in team]
     if missing:
-        raise SettingsError(f"the team has nobody called {', '.join(map(repr, missing))}")
-    for name, past in moment.past.items():
+        raise SettingsError(f"the team has no agent called {', '.join(map(repr, missing))}")
+    for name, past in checkpoint.past.items():
         agent = team.get(name)
         if isinstance(agent, Restorable):
             agent.restore(past)

@@ -51,47 +51,43 @@ _WAITING: dict[Durability, tuple[type[Effect], ...]] = {
 }
 
 
-class Commits:
+class GroupCommit:
     """The queue of what waits for the disk, in one run on the bus."""
 
     def __init__(
         self,
-        durable: Durable | None,
+        durable: Durable,
         carry_out: Callable[[Sequence[Effect]], None],
         fail: Callable[[Exception], None],
     ) -> None:
         """Begin with nothing waiting.
 
         Args:
-            durable: What is synced; ``None``: nothing has to be.
-            carry_out: Does what effects say.
-            fail: Is told if the disk has failed; nothing takes effect after that.
+            durable: What is synced, at another level than `process`.
+            carry_out: Carries out effects.
+            fail: Is called if the disk has failed; nothing takes effect after that.
         """
         self._durable = durable
-        self._level: Durability = durable.durability if durable else "process"
         self._carry_out = carry_out
         self._fail = fail
         self._waiting: deque[Callable[[], None]] = deque()
         self._more = anyio.Event()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do what effects say, as soon as the level of durability allows."""
-        if self._level == "process":
-            self._carry_out(effects)
-            return
-        later = [effect for effect in effects if waits(self._level, (effect,))]
-        self._carry_out([effect for effect in effects if not waits(self._level, (effect,))])
+        """Carry effects out as soon as the level of durability allows."""
+        level = self._durable.durability
+        later = [effect for effect in effects if waits(level, (effect,))]
+        self._carry_out([effect for effect in effects if not waits(level, (effect,))])
         if later:
             self._wait(lambda: self._carry_out(later))
 
     async def barrier(self) -> None:
         """Wait until everything that has happened so far may have effects outside."""
-        if self._level != "process":
-            reached = anyio.Event()
-            self._wait(reached.set)
-            await reached.wait()
+        reached = anyio.Event()
+        self._wait(reached.set)
+        await reached.wait()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Sync, and do what waited for it, for ever; this is a task of the bus."""
         while True:
             await self._more.wait()
@@ -113,8 +109,6 @@ class Commits:
         self._more.set()
 
     async def _sync(self) -> bool:
-        if self._durable is None or self._level == "process":
-            return True
         try:
             await anyio.to_thread.run_sync(self._durable.sync)
         except Exception as error:  # the disk has failed: no effect may happen any more

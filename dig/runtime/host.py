@@ -1,36 +1,40 @@
-"""What every shell around the monitor does alike: views, decisions, failures, the end.
+"""The host: what all shells around the monitor do alike (views, decisions, failures, the end).
 
 A host has no clock and no loop either; the bus and the simulator drive it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
 from dig._util.json_values import plain
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
-from dig.graph.records import End, Fate, Limits, Outcome
-from dig.monitor.messages import Effect, Gate, Output, Started
-from dig.monitor.monitor import Monitor
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import End, Fate, Finish, Limits, Outcome
+from dig.monitor.messages import Answered, Effect, Gate, Healed, Output, Pending, Raised, Started
+from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sinks import Sink
-from dig.monitor.sweeping import KEEP
 
-from .agents import Tool, View, as_decision, shown
-from .result import MOST_FINDINGS, RunResult, Tally
-from .reviewer import Log, Reviewer
+from .agents import Tool, View, as_decision
+from .result import RunResult, left
+from .reviewer import Reviewer, ReviewLog
+
+MOST_FINDINGS = 1_000
+"""How many findings are kept where history is evicted; the trace has them all."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything about a run that is no agent, no clock and no problem.
+    """The settings of a run: everything but its agents, its clock and its problem.
 
     Attributes:
         run: The name of the run's configuration.
@@ -49,7 +53,7 @@ class Setup:
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
         keep: How many records of closed history a session keeps for inspection
             (`dig.graph.retention`); ``None``: all. Other runs keep all, and so do those with a
-            reviewer, who reads all.
+            reviewer, which reads all.
         tools: What agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
@@ -104,11 +108,19 @@ class Setup:
         self,
         agents: Sequence[str],
         clock: Callable[[], float],
-        sink: Sink,
+        sink: Sink | None,
         stopwatch: Callable[[], float] | None = None,
         fit: Fit | None = None,
     ) -> Monitor:
-        """A monitor for one run of this setup; its reviewer comes later."""
+        """A monitor for one run of this setup; its reviewer joins later.
+
+        Args:
+            agents: The names of the team.
+            clock: Seconds since the run began.
+            sink: Is given every record; ``None``: there is none.
+            stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
+            fit: What the host can do of an intervention; ``None``: all that there are.
+        """
         reader = self.reviewer.name if self.reviewer else None
         return Monitor(
             [agent for agent in agents if agent != reader],
@@ -151,6 +163,63 @@ def _part(part: object) -> dict[str, Any]:
     return described
 
 
+@dataclass
+class Tally:
+    """Counts what the effects of a run tell, for its result.
+
+    Attributes:
+        most: How many findings are kept, the latest; ``None``: all.
+        findings: The latest findings.
+        earlier: How many findings there were before them, by pattern.
+        heals: How many interventions there were, by action.
+        failures: How many activations failed, by agent.
+        errors: The latest error of each agent that failed.
+        answer: The accepted answer.
+        notes: What the system wrote beside it.
+    """
+
+    most: int | None = None
+    findings: deque[Finding] = field(default_factory=deque)
+    earlier: Counter[str] = field(default_factory=Counter)
+    heals: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, str] = field(default_factory=dict)
+    answer: Any = None
+    notes: tuple[str, ...] = ()
+
+    def count(self, effects: Iterable[Effect]) -> None:
+        """Take some effects into account."""
+        for effect in effects:
+            if isinstance(effect, Raised):
+                self.findings.append(effect.finding)
+                if self.most is not None and len(self.findings) > self.most:
+                    self.earlier[self.findings.popleft().pattern] += 1
+            elif isinstance(effect, Healed):
+                self.heals[effect.row.action] += 1
+            elif isinstance(effect, Answered):
+                self.answer, self.notes = effect.payload, effect.notes
+
+    def result(self, graph: InteractionGraph, reason: str) -> RunResult:
+        """The result of a run whose graph this is."""
+        finish = graph.finished or Finish(graph.t, graph.now, "error")
+        return RunResult(
+            outcome=finish.outcome,
+            reason=reason,
+            answer=self.answer,
+            seconds=graph.now / 1_000_000,
+            records=graph.t + 1,
+            events=graph.event_count,
+            activations=graph.activation_count,
+            failures=dict(self.failures),
+            findings=tuple(self.findings),
+            heals=dict(self.heals),
+            left=left(graph),
+            errors=dict(self.errors),
+            notes=self.notes,
+            earlier=dict(self.earlier),
+        )
+
+
 class Host:
     """One run: turns activations into views, and what agents return into requests.
 
@@ -159,7 +228,7 @@ class Host:
     """
 
     def __init__(self, setup: Setup, monitor: Monitor) -> None:
-        """Begin, with nobody activated yet."""
+        """Begin, before the first activation."""
         self.monitor = monitor
         self._setup = setup
         self._tools = MappingProxyType(dict(setup.tools))
@@ -167,19 +236,15 @@ class Host:
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._tally = setup.tally()
-        self._log: Log | None = None
+        self._log: ReviewLog | None = None
         if setup.reviewer is not None:
-            self._log = Log(setup.reviewer.name)
+            self._log = ReviewLog(setup.reviewer.name)
             monitor.follow(self._log)
 
-    def heed(self, effects: list[Effect]) -> list[Effect]:
-        """Count what effects tell, on their way to the shell."""
+    def count_effects(self, effects: list[Effect]) -> list[Effect]:
+        """Count for the result what a call of the monitor brought about; returns it."""
         self._tally.count(effects)
         return effects
-
-    def inject(self, problem: Output) -> list[Effect]:
-        """A problem, or another event, comes from outside."""
-        return self.heed(self.monitor.inject(problem))
 
     def next_turn(self, agent: str) -> int:
         """The number of an agent's next activation, counted from 1."""
@@ -192,10 +257,10 @@ class Host:
         usage = self._usage[started.activation] = {}
         return View(
             agent=started.agent,
-            team=tuple(self.monitor.graph.agents),
+            team=tuple(self.monitor.graph.present),
             turn=self._turns[started.agent],
             time_s=self.monitor.now,
-            events=tuple(shown(event) for event in started.events),
+            events=tuple(_shown(event) for event in started.events),
             tools=self._tools,
             reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
             usage=usage,
@@ -219,7 +284,7 @@ class Host:
             return self.failed(started, str(error))
         self._usage.pop(started.activation, None)
         self._failures.pop(started.agent, None)
-        return self.heed(ended), None
+        return ended, None
 
     def failed(self, started: Started, error: str) -> tuple[list[Effect], float | None]:
         """An agent has raised, or taken too long: its inputs stay with it.
@@ -234,7 +299,7 @@ class Host:
             started.activation, kept, usage=usage, error=error, retry=wait is not None
         )
         self._usage.pop(started.activation, None)
-        return self.heed(ended), wait
+        return ended, wait
 
     def repeat(
         self, started: Started, end: End, outputs: Sequence[Output]
@@ -253,12 +318,13 @@ class Host:
             started.activation, end.fates, outputs,
             usage=end.usage, error=end.error, retry=wait is not None,
         )  # fmt: skip
-        return self.heed(ended), wait
+        return ended, wait
 
     def _used(self, activation: str) -> dict[str, Any] | None:
         """What an activation has used so far; an agent that wrote down no JSON wrote nothing."""
+        usage = self._usage.get(activation)
         try:
-            return plain(self._usage.get(activation)) or None
+            return plain(usage) if usage else None
         except PayloadError:
             return None
 
@@ -289,5 +355,12 @@ class Host:
         """End the run and give its account."""
         answer = None if self._setup.session else self._tally.answer
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
-        self.heed(self.monitor.finish(outcome, answer, cut_off or None))
+        self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)
+
+
+def _shown(event: Pending) -> Pending:
+    """An event with a payload of its own, so that no agent can change what another is shown."""
+    return Pending(
+        event.id, event.type, event.sender, plain(event.payload), event.notes, event.final
+    )

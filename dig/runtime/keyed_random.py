@@ -14,11 +14,11 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-class Draws:
+class KeyedRandom:
     """The random numbers of one agent in one activation.
 
-    >>> draws = Draws(1, "a", 3)
-    >>> draws.uniform("wait") == Draws(1, "a", 3).uniform("wait") != draws.uniform("wait", 1)
+    >>> draws = KeyedRandom(1, "a", 3)
+    >>> draws.uniform("wait") == KeyedRandom(1, "a", 3).uniform("wait") != draws.uniform("wait", 1)
     True
     """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,14 +10,9 @@ from dig._util.html import table
 from dig._util.text import counted, one_line, value_text
 from dig.detectors.finding import Finding, findings_html
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Finish
-from dig.monitor.messages import Answered, Effect, Healed, Raised
-
-MOST_FINDINGS = 1_000
-"""How many findings are kept where history is let go of; the trace has them all."""
 
 STALLED = "nothing could happen any more"
-"""Why a run is stopped in which nobody is at work, and nothing is due."""
+"""Why a run is stopped in which no agent is at work, and nothing is due."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +20,9 @@ class Left:
     """What was left at the end, by id, each list in order of generation.
 
     Attributes:
-        undelivered: Events that were on their way to somebody.
-        unconsumed: Work that was open: somebody could still have done it.
-        orphaned: Work that nobody could reach any more, with the cause.
+        undelivered: Events that were on their way to an agent.
+        unconsumed: Work that was open: an agent could still have done it.
+        orphaned: Work that no agent could reach any more, with the cause.
         unfinished: Activations that the end cut off, with their agents.
     """
 
@@ -51,7 +45,7 @@ class RunResult:
         events: How many events there were.
         activations: How many activations there were.
         failures: How many of them failed, by agent.
-        findings: What was raised, in order; of a session that lets go of history, the latest.
+        findings: What was raised, in order; of a session that evicts history, the latest.
         heals: How many interventions there were, by action.
         left: What was left at the end.
         errors: The latest error of each agent that failed.
@@ -99,52 +93,6 @@ class RunResult:
         body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left", "earlier")}
         findings = [finding.row() for finding in self.findings]
         return {**body, "raised": self.raised(), "findings": findings, "left": asdict(self.left)}
-
-
-@dataclass
-class Tally:
-    """Counts what the effects of a run tell, for its result; keeps so many findings at `most`."""
-
-    most: int | None = None
-    findings: deque[Finding] = field(default_factory=deque)
-    earlier: Counter[str] = field(default_factory=Counter)
-    heals: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-    errors: dict[str, str] = field(default_factory=dict)
-    answer: Any = None
-    notes: tuple[str, ...] = ()
-
-    def count(self, effects: Iterable[Effect]) -> None:
-        """Take some effects into account."""
-        for effect in effects:
-            if isinstance(effect, Raised):
-                self.findings.append(effect.finding)
-                if self.most is not None and len(self.findings) > self.most:
-                    self.earlier[self.findings.popleft().pattern] += 1
-            elif isinstance(effect, Healed):
-                self.heals[effect.row.action] += 1
-            elif isinstance(effect, Answered):
-                self.answer, self.notes = effect.payload, effect.notes
-
-    def result(self, graph: InteractionGraph, reason: str) -> RunResult:
-        """The result of a run whose graph this is."""
-        finish = graph.finished or Finish(graph.t, graph.now, "error")
-        return RunResult(
-            outcome=finish.outcome,
-            reason=reason,
-            answer=self.answer,
-            seconds=graph.now / 1_000_000,
-            records=graph.t + 1,
-            events=graph.event_count,
-            activations=graph.activation_count,
-            failures=dict(self.failures),
-            findings=tuple(self.findings),
-            heals=dict(self.heals),
-            left=left(graph),
-            errors=dict(self.errors),
-            notes=self.notes,
-            earlier=dict(self.earlier),
-        )
 
 
 def left(graph: InteractionGraph) -> Left:

@@ -1,8 +1,8 @@
 """A reviewer: a member of the team that reads what has happened while all others wait.
 
-After every so many activations the run pauses for it: nobody is started until it has read.
-Activations that are in progress go on. It is present only while it reads, so nobody can send it
-anything, and it is a colleague of nobody.
+After every so many activations the run pauses for it: no other agent is started until it has read.
+Activations that are in progress go on. It is present only while it reads, so no agent can send it
+anything, or takes it for a colleague.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dig.graph.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Sta
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Who reads along, and when; its agent is in the team under the same name.
+    """The member of a team that reads along, and when; the team has its agent by the same name.
 
     Attributes:
         name: What it is called.
@@ -27,7 +27,7 @@ class Reviewer:
     every: int
 
     def is_reading(self, graph: InteractionGraph) -> bool:
-        """Whether nobody else may be started now."""
+        """Whether no other agent may be started now."""
         return self.name in graph.agents
 
     def next_step(self, graph: InteractionGraph) -> Literal["come", "start", "go"] | None:
@@ -55,7 +55,7 @@ class Reviewer:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReviewMaterial:
     """What a reviewer is shown.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reading:
     since_us: int = -1
 
 
-class Log:
+class ReviewLog:
     """Keeps what a reviewer is shown: the records, without payloads and its own doings.
 
     What was found and done about it is left out too, so that a reviewer finds by itself. The
@@ -86,9 +86,9 @@ class Log:
         self._own: set[str] = set()
         self._shown, self._since_us = 0, -1
 
-    def read(self, us: int) -> Reading:
+    def read(self, us: int) -> ReviewMaterial:
         """Everything up to now, for a reading that begins at this moment."""
-        reading = Reading(tuple(self._records), self._shown, self._since_us)
+        reading = ReviewMaterial(tuple(self._records), self._shown, self._since_us)
         self._shown, self._since_us = len(self._records), us
         return reading
 

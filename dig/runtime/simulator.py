@@ -20,10 +20,10 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
 from .agents import Policy, View
-from .checkpoint import Moment, ToEnd, ToStart, restore
+from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
-from .keyed_random import Draws
+from .keyed_random import KeyedRandom
 from .result import STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
@@ -48,7 +48,7 @@ def simulate(
     *,
     setup: Setup | None = None,
     script: Iterable[Happening] = (),
-    sink: Sink = lambda record: None,
+    sink: Sink | None = None,
     latency_s: float = 0.05,
 ) -> RunResult:
     """Run a team in virtual time.
@@ -80,16 +80,24 @@ class Simulation:
         self,
         team: Mapping[str, Policy],
         setup: Setup,
-        sink: Sink,
+        sink: Sink | None = None,
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
         host: Host | None = None,
     ) -> None:
-        """Set the stage; nothing happens before `run`.
+        """Prepare the run; nothing happens before `run`.
 
-        What is `durable` is synced before effects, as on the bus, but in their midst: where
-        time is virtual, nobody waits.
+        Args:
+            team: The agents by name.
+            setup: Everything else about the run.
+            sink: Is given every record.
+            latency_s: A ready agent starts after a random part of this many seconds.
+            durable: Is synced before effects, as on the bus, but while time stands still.
+            host: A host that has a monitor already; ``None``: a new one.
+
+        Raises:
+            SettingsError: The team is empty.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
@@ -101,45 +109,44 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
-        self._waiting: list[str] = []  # who is to be started when the reviewer has read
+        self._waiting: list[str] = []  # agents to start when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
         self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
 
     @classmethod
     def resume(
         cls,
-        moment: Moment,
+        checkpoint: Checkpoint,
         team: Mapping[str, Policy],
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
     ) -> Simulation:
-        """Go on from a moment, in virtual time.
+        """Go on from a checkpoint, in virtual time; arguments as for a new run.
 
         What comes from outside comes as it was recorded. An activation in progress ends as it
         was recorded, too, if that is known: its agent was called before the moment.
 
         Raises:
-            SettingsError: Somebody is missing in the team.
+            SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, moment)
-        simulation = cls(
-            team, moment.setup, lambda record: None, latency_s, durable=durable, host=moment.host
-        )
-        simulation._now = moment.us
-        moment.clock.source = simulation._clock
-        for outside in moment.outside:
+        restore(team, checkpoint)
+        setup, host = checkpoint.setup, checkpoint.host
+        simulation = cls(team, setup, None, latency_s, durable=durable, host=host)
+        simulation._now = checkpoint.us
+        checkpoint.clock.source = simulation._clock
+        for outside in checkpoint.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)
-        for item in sorted(moment.agenda, key=simulation._overdue):
+        for item in sorted(checkpoint.agenda, key=simulation._overdue):
             simulation._take_up(item)
-        simulation._carry_out(moment.effects)
+        simulation._carry_out(checkpoint.effects)
         simulation._review()
         return simulation
 
     def plan(self, at_s: float, happening: Callable[[Monitor], list[Effect]]) -> None:
         """Have something asked of the monitor at a time in seconds."""
-        self._at(micros(at_s), lambda: self._carry_out(self._heeded(happening)))
+        self._at(micros(at_s), lambda: self._take(happening(self.host.monitor)))
 
     def stop(self, reason: str = "it was stopped") -> None:
         """End the run, before whatever would come next, with the outcome `stopped`."""
@@ -175,24 +182,24 @@ class Simulation:
         else:
             self._now = min(moments)
             if due is not None and moments[-1] == self._now:
-                self._carry_out(self.host.heed(self.host.monitor.tick()))
+                self._take(self.host.monitor.tick())
             else:
                 heappop(self._agenda)[2]()
 
     # --- what happens ---
 
-    def _due_us(self, item: ToStart) -> int:
+    def _due_us(self, item: PendingStart) -> int:
         if item.until_us is not None:
             return item.until_us
         return item.since_us + micros(self._latency(item.agent))
 
-    def _overdue(self, item: ToStart | ToEnd) -> int:
-        """A key that puts those first who have waited for the reviewer, in the order they did."""
-        return min(self._now, self._due_us(item)) if isinstance(item, ToStart) else self._now
+    def _overdue(self, item: PendingStart | RunningActivation) -> int:
+        """A sort key: agents that have waited for the reviewer come first, in their order."""
+        return min(self._now, self._due_us(item)) if isinstance(item, PendingStart) else self._now
 
-    def _take_up(self, item: ToStart | ToEnd) -> None:
+    def _take_up(self, item: PendingStart | RunningActivation) -> None:
         """Plan what was going on at the moment from which this run goes on."""
-        if isinstance(item, ToStart):
+        if isinstance(item, PendingStart):
             self._start_at(item.agent, self._due_us(item))
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
@@ -203,6 +210,10 @@ class Simulation:
                 end.us,
                 lambda: self._ended(item.started, self.host.repeat(item.started, end, outputs)),
             )
+
+    def _take(self, effects: list[Effect]) -> None:
+        """Count what a request brought about, and carry it out."""
+        self._carry_out(self.host.count_effects(effects))
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
         if self._durable is not None and waits(self._durable.durability, effects):
@@ -238,7 +249,7 @@ class Simulation:
         if reviewer and agent != reviewer.name and reviewer.is_reading(graph):
             self._waiting.append(agent)
         else:
-            self._carry_out(self.host.heed(self.host.monitor.start(agent)))
+            self._take(self.host.monitor.start(agent))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
         """Have an agent decide; the activation ends when it has thought for long enough."""
@@ -262,7 +273,7 @@ class Simulation:
         effects, again_s = done
         if again_s is not None:
             self._start_later(started.agent, again_s)
-        self._carry_out(effects)
+        self._take(effects)
         self._review()
 
     def _review(self) -> None:
@@ -272,11 +283,11 @@ class Simulation:
             return
         step = reviewer.next_step(monitor.graph)
         if step == "come":
-            self._carry_out(self.host.heed(monitor.join(reviewer.name)))
+            self._take(monitor.join(reviewer.name))
         if step in ("come", "start"):
             self._start(reviewer.name)
         elif step == "go":
-            self._carry_out(self.host.heed(monitor.leave(reviewer.name)))
+            self._take(monitor.leave(reviewer.name))
             waiting, self._waiting = self._waiting, []
             for agent in waiting:
                 self._start_later(agent, 0.0)
@@ -307,8 +318,5 @@ class Simulation:
         return self._now / 1_000_000
 
     def _latency(self, agent: str) -> float:
-        draws = Draws(self._setup.seed or 0, agent, self.host.next_turn(agent))
+        draws = KeyedRandom(self._setup.seed or 0, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")
-
-    def _heeded(self, happening: Callable[[Monitor], list[Effect]]) -> list[Effect]:
-        return self.host.heed(happening(self.host.monitor))

@@ -22,7 +22,7 @@ from dig.adapters.base import calls, session, steps, turn
 from dig.adapters.base import holds as holding
 from dig.adapters.base import instances as seats
 from dig.adapters.plain import adapter as plain
-from dig.monitor.recorder import Ledger
+from dig.monitor import recorder
 from tests.helpers import Recorder, backends
 
 from .test_faults import Boom, Flags, Healing, Keeper, note
@@ -88,7 +88,7 @@ class Failing:
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLED:
                 patch.setattr(steps.Steps, name, self.around(name, getattr(steps.Steps, name)))
-            patch.setattr(Ledger, "write", self.around("write", Ledger.write))
+            patch.setattr(recorder.Recorder, "write", self.around("write", recorder.Recorder.write))
             yield
 
 

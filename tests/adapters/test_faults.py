@@ -16,7 +16,7 @@ from dig.adapters.plain import adapter as plain
 from dig.detectors.interventions import Inject
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import Emit
-from dig.monitor.recorder import Ledger
+from dig.monitor.holds import Holds
 from tests.helpers import Recorder
 
 from .watching import Clock, setup_of
@@ -211,14 +211,14 @@ async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An event that it was about to deliver is not waited for; the trace says what happened."""
-    deliver, count = Ledger.deliver, iter(range(99))
+    deliver, count = Holds._deliver, iter(range(99))
 
-    def fails(ledger: Ledger, event: str, agent: str) -> None:
+    def fails(holds: Holds, event: str, agent: str) -> None:
         if next(count) == 2:
             raise Boom
-        deliver(ledger, event, agent)
+        deliver(holds, event, agent)
 
-    monkeypatch.setattr(Ledger, "deliver", fails)
+    monkeypatch.setattr(Holds, "_deliver", fails)
     trace = Recorder()
     session = await with_faults({}, sink=trace)
     assert session.stopped == "monitoring stopped: Boom()"

@@ -135,10 +135,10 @@ def test_a_long_session_keeps_nothing_of_what_is_over() -> None:
 
     def kept(it: Watched) -> list[int]:
         session = it.session
-        ledger = session.monitor._ledger
+        recorder = session.monitor._recorder
         return [
             len(session._turns), len(session.seats._taken), len(session.seats._instances),
-            len(session._holding._asked), len(ledger.post._mail), len(ledger.graph.live),
+            len(session._holding._asked), len(recorder.payloads._carried), len(recorder.graph.live),
         ]  # fmt: skip
 
     with watched(team.agents, "heal", clock=clock) as it:

@@ -13,9 +13,9 @@ from typing import Any
 
 from dig import Output, Pending
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Policy, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
-Habit = Callable[[View, Draws], Decision]
+Habit = Callable[[View, KeyedRandom], Decision]
 Habits = dict[str, tuple[Habit, float]]
 """For each agent what it does, and about how many seconds it thinks."""
 
@@ -32,7 +32,7 @@ class Member:
     think_s: float
 
     def plan(self, view: View) -> Plan:
-        draws = Draws(self.seed, view.agent, view.turn)
+        draws = KeyedRandom(self.seed, view.agent, view.turn)
         return Plan(draws.lognormal(self.think_s, 0.2, "think"), self.habit(view, draws))
 
 
@@ -56,11 +56,11 @@ def scene(seed: int, habits: Habits, **more: Any) -> Scene:
 
 
 def numbers(seed: int) -> list[int]:
-    return [1 + int(9 * Draws(seed, "world", 0).uniform("number", i)) for i in range(6)]
+    return [1 + int(9 * KeyedRandom(seed, "world", 0).uniform("number", i)) for i in range(6)]
 
 
 def one_of(seed: int, *choices: str) -> str:
-    return Draws(seed, "world", 0).choice(choices, "one of")
+    return KeyedRandom(seed, "world", 0).choice(choices, "one of")
 
 
 # --- what anybody does ----------------------------------------------------------------------
@@ -93,7 +93,7 @@ def halve(view: View, *to: Sequence[str]) -> Decision:
     )
 
 
-def count(view: View, draws: Draws) -> Decision:
+def count(view: View, draws: KeyedRandom) -> Decision:
     """Add up what lies in front of it, and report to whoever asked; ann, if it was nobody."""
     outputs = [
         NewEvent(payload=sum(event.payload), to=[event.sender or "ann"], type="report")
@@ -102,7 +102,7 @@ def count(view: View, draws: Draws) -> Decision:
     return Decision.respond(view, *outputs) if outputs else Decision.wait()
 
 
-def share(view: View, draws: Draws) -> Decision:
+def share(view: View, draws: KeyedRandom) -> Decision:
     """Give bob and cyd a half each, wait for both reports, submit their sum."""
     return halve(view, ["bob"], ["cyd"]) if problems(view) else collect(view)
 
@@ -113,7 +113,7 @@ def collect(view: View) -> Decision:
     return Decision.submit(view, total(reports(view)))
 
 
-def idle(view: View, draws: Draws) -> Decision:
+def idle(view: View, draws: KeyedRandom) -> Decision:
     """Never do anything."""
     return Decision.wait()
 
@@ -130,7 +130,7 @@ def early_termination(
     until something else has come.
     """
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         if problems(view):
             return halve(view, ["bob"], ["cyd"])
         is_new = any(not event.final for event in reports(view))
@@ -154,7 +154,7 @@ def missing_termination(seed: int, heeds: bool = True, *, script: Sequence[Happe
     """
     seen: list[int] = []
 
-    def add(view: View, draws: Draws) -> Decision:
+    def add(view: View, draws: KeyedRandom) -> Decision:
         if not problems(view):
             return Decision.wait()
         *rest, last, so_far = problems(view)[0].payload
@@ -162,7 +162,7 @@ def missing_termination(seed: int, heeds: bool = True, *, script: Sequence[Happe
         who = draws.choice(["bob", "cyd"], "pass on to") if rest else "dan"
         return Decision.respond(view, NewEvent(payload=left, to=[who], type="problem"))
 
-    def dan(view: View, draws: Draws) -> Decision:
+    def dan(view: View, draws: KeyedRandom) -> Decision:
         seen.extend(event.payload[0] for event in problems(view))
         if heeds and is_told(view):
             return Decision.submit(view, seen[-1])
@@ -182,7 +182,7 @@ def sent_to_nobody(seed: int, heeds: bool = True) -> Scene:
     """
     wrong = one_of(seed, "cid", "zyd", "cyd-assistant")
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         returned = [event for event in problems(view) if event.notes]
         if returned:
             right = draws.choice(view.others, "instead")
@@ -198,7 +198,7 @@ def left_behind(seed: int, heeds: bool = True, *, then: Sequence[Happens] = ()) 
     If she does not heed notes she sends it to cyd again.
     """
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         returned = [event for event in problems(view) if event.notes]
         if returned:
             return Decision.reroute(returned, ["bob" if heeds else "cyd"])
@@ -214,7 +214,7 @@ def thrown_away(seed: int, heeds: bool = True) -> Scene:
     If she does not heed notes she throws it away too.
     """
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         returned = [event for event in problems(view) if event.notes]
         if not returned:
             return share(view, draws)
@@ -223,7 +223,7 @@ def thrown_away(seed: int, heeds: bool = True) -> Scene:
         done = NewEvent(payload=sum(returned[0].payload), to=["ann"], type="report")
         return Decision(fates=[EventFate(event=returned[0].id, fate="consume")], outputs=[done])
 
-    def cyd(view: View, draws: Draws) -> Decision:
+    def cyd(view: View, draws: KeyedRandom) -> Decision:
         return Decision.discard(problems(view))
 
     return scene(seed, {"ann": (ann, 0.5), "bob": (count, 1.0), "cyd": (cyd, 1.0)})
@@ -238,7 +238,7 @@ def deadlock(seed: int, heeds: bool = True) -> Scene:
     Told that everybody waits, they do what they hold.
     """
 
-    def modest(view: View, draws: Draws) -> Decision:
+    def modest(view: View, draws: KeyedRandom) -> Decision:
         if reports(view) or (heeds and is_told(view)):
             return count(view, draws)
         return Decision.wait()
@@ -251,7 +251,7 @@ def deadlocks(seed: int) -> Scene:
     values: list[int] = []
     known: list[int] = []
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         if not (problems(view) or reports(view)):
             return Decision.wait()
         values.extend(value for event in problems(view) for value in event.payload)
@@ -261,7 +261,7 @@ def deadlocks(seed: int) -> Scene:
         task = NewEvent(payload=[values[len(known)]], to=["bob"], type="problem")
         return Decision.respond(view, task)
 
-    def bob(view: View, draws: Draws) -> Decision:
+    def bob(view: View, draws: KeyedRandom) -> Decision:
         return count(view, draws) if is_told(view) else Decision.wait()
 
     return scene(seed, {"ann": (ann, 0.5), "bob": (bob, 1.0)}, memory=True)
@@ -276,7 +276,7 @@ def excessive_rerouting(seed: int, heeds: bool = True) -> Scene:
     Told that an event has been passed on too often, whoever has it does it.
     """
 
-    def modest(view: View, draws: Draws) -> Decision:
+    def modest(view: View, draws: KeyedRandom) -> Decision:
         task = problems(view)
         if heeds and task[0].notes:
             return Decision.submit(view, sum(task[0].payload))
@@ -302,7 +302,7 @@ def mixed_up(seed: int, heeds: bool = True, *, by: str = "ann") -> Scene:
         is_noted = heeds and any(event.notes for event in reports(view))
         return Decision.submit(view, sum(values) // len(values) if is_noted else sum(values))
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         if len(reports(view)) < 2:
             return Decision.wait()
         if by == "ann":
@@ -310,7 +310,7 @@ def mixed_up(seed: int, heeds: bool = True, *, by: str = "ann") -> Scene:
         both = [event.payload for event in reports(view)]
         return Decision.respond(view, NewEvent(payload=both, to=["dan"], type="report"))
 
-    def dan(view: View, draws: Draws) -> Decision:
+    def dan(view: View, draws: KeyedRandom) -> Decision:
         return add_up(view)
 
     again = Output(numbers(seed), ("cyd",), "problem")
@@ -339,7 +339,7 @@ def repeated_solving(
     handle leaves it alone.
     """
 
-    def ann(view: View, draws: Draws) -> Decision:
+    def ann(view: View, draws: KeyedRandom) -> Decision:
         if problems(view):
             return halve(view, asked, ["dan"])
         senders = {event.sender for event in reports(view)}
@@ -349,7 +349,7 @@ def repeated_solving(
         twice = [event for event in reports(view) if any(i in n for i in ids for n in event.notes)]
         return Decision.submit(view, total(reports(view)) - (total(twice) if heeds else 0))
 
-    def clerk(view: View, draws: Draws) -> Decision:
+    def clerk(view: View, draws: KeyedRandom) -> Decision:
         others = [e for e in problems(view) if any("leave it to `" in note for note in e.notes)]
         return Decision.discard(others) if heeds and others else count(view, draws)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from dig import Finding, InteractionGraph
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
 from dig.graph.codec import decode
-from dig.runtime.result import Tally
+from dig.runtime.host import Tally
 from tests.histories import arrive, trace, turn
 from tests.oracle import Row
 from tests.strategies import traces

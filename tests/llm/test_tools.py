@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.runtime.llm.replies import Call, Function
-from dig.runtime.llm.tools import Toolbox
+from dig.runtime.llm.agent import Toolbox
+from dig.runtime.llm.replies import Function, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ BOX = Toolbox({"add": add, "look": look, "fail": fail, "strange": strange})
 
 async def call(name: str, arguments: str) -> Any:
     return json.loads(
-        await BOX.call(Call(id="c", function=Function(name=name, arguments=arguments)))
+        await BOX.call(ToolCall(id="c", function=Function(name=name, arguments=arguments)))
     )
 
 

@@ -14,7 +14,7 @@ from dig.errors import DecisionError, RequestError
 from dig.graph.codec import decode, encode, to_row
 from dig.graph.history import Names
 from dig.graph.records import Emit, Limits
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.runtime.simulator import Simulation
 from tests.helpers import Keeper, Recorder, Sees, Stage, answer, rows
 from tests.retaining import KEPT, letting_go
@@ -51,15 +51,15 @@ class Repeats:
 
     def __init__(self) -> None:
         self.graph = InteractionGraph()
-        self.sweeps: list[Sweep] = []
+        self.evictions: list[Eviction] = []
 
     def __call__(self, record: Record) -> None:
         self.graph.apply(record)
 
-    def let_go(self, sweep: Sweep) -> None:
-        assert sweep.t == self.graph.t
-        sweep.repeat(self.graph)
-        self.sweeps.append(sweep)
+    def evicted(self, eviction: Eviction) -> None:
+        assert eviction.t == self.graph.t
+        eviction.repeat(self.graph)
+        self.evictions.append(eviction)
 
 
 def serve(stage: Stage, count: int) -> None:
@@ -80,7 +80,7 @@ def test_who_follows_a_session_lets_go_with_it() -> None:
     stage, follower = Stage(session=True, keep=5, gates=[Keeper(["e6"], seconds=1e6)]), Repeats()
     stage.monitor.follow(follower)
     serve(stage, 100)
-    assert len(follower.sweeps) > 5 and follower.sweeps[-1].pinned == {"e6"}
+    assert len(follower.evictions) > 5 and follower.evictions[-1].pinned == {"e6"}
     assert held_by(follower.graph) == held_by(stage.graph)
     assert stage.graph.event_count == 200 and stage.graph.history.rows < 40
 
@@ -97,7 +97,7 @@ def test_what_detectors_wait_for_is_given_up_when_they_do_not() -> None:
         assert held_by(follower.graph) == held_by(stage.graph)
         is_raised = any(row.pattern == "MC" for row in rows(stage.sink, "finding"))
         assert follower.graph.knows("e1") == (not is_raised)
-    assert any("e1" in sweep.given_up for sweep in follower.sweeps)
+    assert any("e1" in eviction.given_up for eviction in follower.evictions)
 
 
 @pytest.mark.parametrize("keep", KEPT)
@@ -120,26 +120,26 @@ def test_who_fails_to_let_go_is_contained() -> None:
     """It is an incident, others are told, and the run goes on."""
 
     class Stubborn(Recorder):
-        def let_go(self, sweep: Sweep) -> None:
+        def evicted(self, eviction: Eviction) -> None:
             raise OSError("never")
 
     stage, follower = Stage(session=True, keep=0, sink=Stubborn()), Repeats()
     stage.monitor.follow(follower)
     serve(stage, 50)
-    assert len(rows(stage.sink, "incident")) == len(follower.sweeps) > 5
+    assert len(rows(stage.sink, "incident")) == len(follower.evictions) > 5
     incident = rows(stage.sink, "incident")[0]
     assert incident.what == "failed" and incident.detail["who"] == "a follower"
     assert "OSError('never')" in incident.detail["what"]
 
 
 def test_nobody_is_told_twice_of_the_same() -> None:
-    """Between two sweeps there is a record, so that who puts them aside has an end of them."""
+    """Between two evictions there is a record, so that who puts them aside has an end of them."""
     stage, follower = Stage(session=True, keep=0), Repeats()
     stage.monitor.follow(follower)
     serve(stage, 5)
     for _ in range(50):
         stage.wait(1.0)
-    places = [sweep.t for sweep in follower.sweeps]
+    places = [eviction.t for eviction in follower.evictions]
     assert places == sorted(set(places))
 
 

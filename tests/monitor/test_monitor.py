@@ -655,7 +655,7 @@ def test_requests_that_cannot_be_fulfilled_change_nothing() -> None:
         refused(stage, lambda m: m.leave("nobody")),
         refused(stage, lambda m: m.redirect("e9", ("a",))),
     ]
-    assert "busy" in why[0] and "present" in why[1] and "'a9'" in why[2] and "taken" in why[5]
+    assert "busy" in why[0] and "present" in why[1] and "'a9'" in why[2] and "must be" in why[5]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from dig import Create, Fate, Hold, Inject, Reroute, Step
 from dig.errors import SettingsError
+from dig.monitor.holds import LEFT
 from dig.monitor.messages import (
     Answered,
     Asked,
@@ -22,7 +23,6 @@ from dig.monitor.messages import (
     Wake,
 )
 from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
-from dig.monitor.recorder import LEFT
 from tests.conservation import Account, Allowed, conservation
 from tests.helpers import (
     Keeper,

@@ -15,9 +15,9 @@ from dig.detectors.patterns.orphaned_event import HealOrphanedEvent, OrphanedEve
 from dig.errors import RequestError, SettingsError
 from dig.graph.records import Limits
 from dig.monitor.messages import Raised
-from dig.monitor.sweeping import KEEP
+from dig.monitor.monitor import KEEP
 from dig.runtime import Setup
-from dig.runtime.result import MOST_FINDINGS, Tally
+from dig.runtime.host import MOST_FINDINGS, Tally
 from tests.helpers import Keeper, Stage, answer, out, rows
 
 LIMITS = Limits(mc_window_s=2.0, oe_window_s=1.0, dl_window_s=2.0)
@@ -33,7 +33,7 @@ def serve(stage: Stage, count: int) -> None:
 @pytest.mark.parametrize("keep", [-1, 2.5, True, "all"])
 def test_what_is_no_number_of_records_is_refused(keep: Any) -> None:
     """With what it should be."""
-    with pytest.raises(SettingsError, match="no number of records; None keeps all"):
+    with pytest.raises(SettingsError, match="keep must be a non-negative number of records"):
         Stage(session=True, keep=keep)
 
 
@@ -64,7 +64,7 @@ def test_what_was_used_up_can_be_sent_again_while_it_is_known() -> None:
     assert list(stage.graph.event("e1").copies) == ["b"]
     stage.turn("b")
     serve(stage, 100)
-    with pytest.raises(RequestError, match="let go of"):
+    with pytest.raises(RequestError, match="evicted"):
         stage.monitor.redirect("e1", ("b",), again="?")
     serve(stage, 1)
 
@@ -82,15 +82,15 @@ def test_a_redirect_that_was_refused_leaves_nothing_behind() -> None:
 def test_what_arrived_at_its_time_is_put_off_no_more() -> None:
     """Else a session would remember every event that healing has put off, for good."""
     stage = Stage(detectors=standard(), healers={"ET": HealEarlyTermination()})
-    policies = stage.monitor._policies
+    postponed = stage.monitor._schedule.postponed
     stage.give("a")
     stage.give("b")
     stage.start("b")
     stage.turn("a", answer())
     stage.turn("a", answer())
-    assert policies._put_off == {"a": ["e4"]}
+    assert postponed == {"a": ["e4"]}
     stage.wait(1.0)
-    assert list(stage.graph.event("e4").copies) == ["a"] and policies._put_off == {}
+    assert list(stage.graph.event("e4").copies) == ["a"] and postponed == {}
 
 
 class Stumbling(OrphanedEvent):
@@ -104,7 +104,7 @@ class Stumbling(OrphanedEvent):
 
 def test_what_a_detector_will_speak_of_is_not_gone_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that begins late, since it failed once, raises what it has to, and is listened to."""
-    monkeypatch.setattr("dig.monitor.sweeping.GROWTH", 1)
+    monkeypatch.setattr("dig.monitor.monitor.GROWTH", 1)
     healers = {"OE": HealOrphanedEvent()}
     stage = Stage(session=True, keep=0, limits=LIMITS, detectors=[Stumbling()], healers=healers)
     stage.give("")
@@ -129,7 +129,7 @@ class Curious:
         return ()
 
 
-def test_gates_and_the_ledger_forget_what_is_gone() -> None:
+def test_gates_and_holds_forget_what_is_gone() -> None:
     """Whom was asked about an event, and which answers were sent elsewhere."""
     stage = Stage(session=True, keep=0, gates=[Curious()])
     for _ in range(50):
@@ -137,7 +137,7 @@ def test_gates_and_the_ledger_forget_what_is_gone() -> None:
         stage.turn("a", out("b"))
         stage.turn("b", answer())
     assert len(stage.monitor._gates._asked) < 10
-    assert len(stage.monitor._ledger.diverted) == 0
+    assert len(stage.monitor._holds.diverted) == 0
 
 
 def test_lost_events_take_their_mail_with_them() -> None:
@@ -146,7 +146,7 @@ def test_lost_events_take_their_mail_with_them() -> None:
     for _ in range(50):
         stage.give("", "a payload")
         stage.wait(5)
-    assert len(stage.monitor._ledger.post._mail) < 5 > len(stage.graph.orphans())
+    assert len(stage.monitor._holds.payloads._carried) < 5 > len(stage.graph.orphans())
     assert len(rows(stage.sink, "finding")) >= 98
 
 
@@ -215,7 +215,7 @@ def test_alarms_about_what_is_answered_are_forgotten() -> None:
         stage.give("a")
         stage.wait(1.0)
         stage.turn("a", answer())
-    parts = stage.monitor._ledger._watch._parts
+    parts = stage.monitor._recorder.watch._parts
     alarms = [one for part in parts for one in getattr(part.detector, "_alarms", ())]
     assert 0 < len(alarms) < 30 and stage.monitor.next_deadline() == 1e6
 

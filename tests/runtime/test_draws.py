@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dig.runtime import keyed_random as module
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 
 def test_a_draw_depends_on_its_arguments_only() -> None:
     """What was drawn before changes nothing."""
-    fresh, used = Draws(1, "a", 2), Draws(1, "a", 2)
+    fresh, used = KeyedRandom(1, "a", 2), KeyedRandom(1, "a", 2)
     for i in range(10):
         used.uniform("something else", i)
         used.normal("think")
@@ -24,22 +24,22 @@ def test_a_draw_depends_on_its_arguments_only() -> None:
 def test_every_argument_counts() -> None:
     """Another seed, agent, turn, purpose or index is another draw."""
     values = [
-        Draws(1, "a", 1).uniform("x", 0),
-        Draws(2, "a", 1).uniform("x", 0),
-        Draws(1, "b", 1).uniform("x", 0),
-        Draws(1, "a", 2).uniform("x", 0),
-        Draws(1, "a", 1).uniform("y", 0),
-        Draws(1, "a", 1).uniform("x", 1),
-        Draws(11, "a", 1).uniform("x", 0),
-        Draws(1, "a", 11).uniform("x", 0),
-        Draws(1, "a", 1).uniform("x", 10),
+        KeyedRandom(1, "a", 1).uniform("x", 0),
+        KeyedRandom(2, "a", 1).uniform("x", 0),
+        KeyedRandom(1, "b", 1).uniform("x", 0),
+        KeyedRandom(1, "a", 2).uniform("x", 0),
+        KeyedRandom(1, "a", 1).uniform("y", 0),
+        KeyedRandom(1, "a", 1).uniform("x", 1),
+        KeyedRandom(11, "a", 1).uniform("x", 0),
+        KeyedRandom(1, "a", 11).uniform("x", 0),
+        KeyedRandom(1, "a", 1).uniform("x", 10),
     ]
     assert len(set(values)) == len(values)
 
 
 def test_uniform_draws_are_spread_over_zero_to_one() -> None:
     """Each tenth of the range gets about a tenth of the draws."""
-    values = [Draws(7, "a", 1).uniform("x", i) for i in range(20_000)]
+    values = [KeyedRandom(7, "a", 1).uniform("x", i) for i in range(20_000)]
     assert all(0 <= value < 1 for value in values)
     for tenth in range(10):
         share = sum(tenth / 10 <= value < (tenth + 1) / 10 for value in values) / len(values)
@@ -57,27 +57,27 @@ def test_one_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
             return b"\xff" * self._size
 
     monkeypatch.setattr(module, "blake2b", Largest)
-    assert Draws(1, "a", 1).uniform("x") < 1
-    assert Draws(1, "a", 1).choice("abc", "x") == "c"  # type: ignore[arg-type]
+    assert KeyedRandom(1, "a", 1).uniform("x") < 1
+    assert KeyedRandom(1, "a", 1).choice("abc", "x") == "c"  # type: ignore[arg-type]
 
 
 def test_normal_draws_have_mean_zero_and_deviation_one() -> None:
     """Roughly, over many draws."""
-    values = [Draws(7, "a", 1).normal("x", i) for i in range(20_000)]
+    values = [KeyedRandom(7, "a", 1).normal("x", i) for i in range(20_000)]
     assert fmean(values) == pytest.approx(0, abs=0.03)
     assert pstdev(values) == pytest.approx(1, abs=0.03)
 
 
 def test_lognormal_draws_lie_around_their_median() -> None:
     """Half of them below it, none negative."""
-    values = [Draws(7, "a", 1).lognormal(3.0, 0.8, "x", i) for i in range(10_000)]
+    values = [KeyedRandom(7, "a", 1).lognormal(3.0, 0.8, "x", i) for i in range(10_000)]
     assert min(values) > 0
     assert sum(value < 3.0 for value in values) / len(values) == pytest.approx(0.5, abs=0.02)
 
 
 def test_chances_and_choices_are_fair() -> None:
     """A chance of 0.3 happens in three of ten draws, each of four items in one of four."""
-    draws = Draws(7, "a", 1)
+    draws = KeyedRandom(7, "a", 1)
     happened = sum(draws.chance(0.3, "x", i) for i in range(10_000))
     assert happened / 10_000 == pytest.approx(0.3, abs=0.02)
     chosen = [draws.choice(["a", "b", "c", "d"], "y", i) for i in range(10_000)]
@@ -88,10 +88,10 @@ def test_chances_and_choices_are_fair() -> None:
 
 def test_the_numbers_are_the_same_for_ever() -> None:
     """Stored runs name their seed; these values must never change."""
-    draws = Draws(1, "a", 3)
+    draws = KeyedRandom(1, "a", 3)
     assert draws.uniform("wait") == PINNED["uniform"]
     assert draws.uniform("wait", 1) == PINNED["uniform 1"]
-    assert Draws(0, "agent 2", 1).uniform("latency") == PINNED["latency"]
+    assert KeyedRandom(0, "agent 2", 1).uniform("latency") == PINNED["latency"]
     assert draws.normal("think") == pytest.approx(PINNED["normal"], rel=1e-12)
     assert draws.lognormal(2.0, 0.5, "think") == pytest.approx(PINNED["lognormal"], rel=1e-12)
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from dig.monitor.messages import Started
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.runtime import Bus, Decision, Setup, View
 from tests.helpers import Recorder, rows
 
@@ -57,11 +57,11 @@ class Swept(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sweeps: list[Sweep] = []
+        self.evictions: list[Eviction] = []
 
-    def let_go(self, sweep: Sweep) -> None:
-        assert sweep.t == self[-1].t
-        self.sweeps.append(sweep)
+    def evicted(self, eviction: Eviction) -> None:
+        assert eviction.t == self[-1].t
+        self.evictions.append(eviction)
 
 
 async def test_sink_and_followers_are_told_what_a_session_lets_go_of() -> None:
@@ -72,7 +72,7 @@ async def test_sink_and_followers_are_told_what_a_session_lets_go_of() -> None:
     async with bus.open():
         for _ in range(20):
             await bus.ask("?")
-    assert len(sink.sweeps) > 3 and follower.sweeps == sink.sweeps
+    assert len(sink.evictions) > 3 and follower.evictions == sink.evictions
 
 
 async def test_what_is_entered_around_an_activation_is_current_in_it() -> None:

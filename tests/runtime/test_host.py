@@ -15,8 +15,8 @@ def test_an_agent_that_fails_has_read_no_note() -> None:
     """A note from the system stays in front of it, like everything else."""
     monitor = Monitor(["ann"], clock=lambda: 0.0)
     host = Host(Setup(), monitor)
-    monitor._ledger.emit_system("do it", ("ann",))
-    host.inject(Output("problem", ("ann",), "problem"))
+    monitor._holds.emit_notice("do it", ("ann",))
+    monitor.inject(Output("problem", ("ann",), "problem"))
     started = next(e for e in monitor.start("ann") if isinstance(e, Started))
     host.failed(started, "it broke")
     assert list(monitor.graph.agents["ann"].buffer) == [event.id for event in started.events]
@@ -39,5 +39,5 @@ def test_who_joins_and_whom_an_event_goes_to_must_be_names() -> None:
     monitor.inject(Output("problem", ("ann",)))
     with pytest.raises(RequestError, match="is no list"):
         monitor.redirect("e1", "ab")
-    with pytest.raises(RequestError, match="or is none"):
+    with pytest.raises(RequestError, match="must be strings other than"):
         monitor.join(7)  # type: ignore[arg-type]  # that is the point

@@ -11,7 +11,7 @@ from dig import Output, Record
 from dig.graph import records as kinds
 from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
 from dig.runtime.agents import Thinking
-from dig.runtime.reviewer import Reading, Reviewer
+from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from tests.helpers import Recorder, rows, story
 
 NAME = "reader"
@@ -39,7 +39,7 @@ class Reads:
     """Takes two seconds to read, and says nothing."""
 
     fails: bool = False
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[ReviewMaterial] = field(default_factory=list)
 
     def plan(self, view: View) -> Plan:
         assert view.reading is not None

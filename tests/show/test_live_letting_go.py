@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from dig import Record
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.runtime import simulate
 from dig.show.terminal.live import LiveView
 from dig.show.terminal.scene import Scene
@@ -19,21 +19,21 @@ from tests.schedules import Schedule
 
 
 class Shown:
-    """Pictures of a run after every record, with its sweeps and without."""
+    """Pictures of a run after every record, with its evictions and without."""
 
     def __init__(self) -> None:
         self.scenes = Scene(), Scene()
         self.shots: list[tuple[Shot, Shot]] = []
-        self.sweeps = 0
+        self.evictions = 0
 
     def __call__(self, record: Record) -> None:
         for scene in self.scenes:
             scene.follow(record)
         self._look()
 
-    def let_go(self, sweep: Sweep) -> None:
-        self.scenes[0].let_go(sweep)
-        self.sweeps += 1
+    def evicted(self, eviction: Eviction) -> None:
+        self.scenes[0].evicted(eviction)
+        self.evictions += 1
         self._look()
 
     def _look(self) -> None:
@@ -43,8 +43,8 @@ class Shown:
 
 @pytest.mark.parametrize("keep", KEPT)
 def test_every_picture_is_the_same(keep: int) -> None:
-    """After each record and each sweep of random sessions."""
-    sweeps = 0
+    """After each record and each eviction of random sessions."""
+    evictions = 0
     for number in range(0, 40, 2):
         schedule = Schedule(number, "simulator", frozenset(), keep=keep, limit_s=6.0)
         shown = Shown()
@@ -52,8 +52,8 @@ def test_every_picture_is_the_same(keep: int) -> None:
             run = lets.run
             simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=shown)
         assert all(short == full for short, full in shown.shots)
-        sweeps += shown.sweeps
-    assert sweeps >= 10
+        evictions += shown.evictions
+    assert evictions >= 10
 
 
 def serve(stage: Stage, count: int) -> None:
@@ -97,7 +97,7 @@ def test_a_view_that_cannot_let_go_stops_itself_and_not_the_run() -> None:
     with LiveView(Console(file=file, width=80, _environ={})) as view:
         stage = Stage(session=True, keep=0)
         stage.monitor.follow(view)
-        view.let_go(Sweep(0, 0, None, frozenset()))  # type: ignore[arg-type]
+        view.evicted(Eviction(0, 0, None, frozenset()))  # type: ignore[arg-type]
         serve(stage, 20)
     assert "the live view failed, the run did not: TypeError" in file.getvalue()
     assert not rows(stage.sink, "incident")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.newsgroups import Newsgroups
 from dig.tasks.newsgroups_posts import GROUPS, Post, our_own, real, sections
 from dig.tasks.simulated.agent import SimulatedAgent
@@ -19,7 +19,7 @@ from .test_newsgroups import REAL, everything, needs_data
 from .test_simulated import reachable, run
 from .turns import PERFECT, see
 
-DRAWS = Draws(1, "a1", 1)
+DRAWS = KeyedRandom(1, "a1", 1)
 
 
 def accuracy(posts: tuple[Post, ...]) -> float:
@@ -57,7 +57,7 @@ def test_half_of_the_confused_posts_are_skipped_and_half_go_to_the_usual_topic()
     data = ["The goalie of the hockey team"] * 30 + ["An orbit around the moon"] * 20
     counts: Counter[str] = Counter()
     for turn in range(100):
-        counts += Posts().count(data, confused, Draws(1, "a1", turn), 0)
+        counts += Posts().count(data, confused, KeyedRandom(1, "a1", turn), 0)
     assert counts.keys() == {"rec.sport.hockey"}
     assert counts["rec.sport.hockey"] == pytest.approx(2500, rel=0.1)
 

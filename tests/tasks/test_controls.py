@@ -16,7 +16,7 @@ import pytest
 from dig.detectors import JUDGE
 from dig.graph.codec import to_row
 from dig.graph.records import FindingRow, HealRow, Record
-from dig.runtime.reviewer import Log
+from dig.runtime.reviewer import ReviewLog
 from dig.tasks.experiment.grid import NEWSGROUPS, PAPER_SIZES
 from dig.tasks.experiment.intervals import mean
 from dig.tasks.judge.judge import Judging
@@ -121,7 +121,7 @@ BLIND = Judging(every=4, recall=0.0, precision=0.5, latency_s=0.0)
 
 def without_judge(seen: Iterable[Record]) -> list[str]:
     """Records without the judge's doings, with activations named by their order."""
-    log = Log(JUDGE)
+    log = ReviewLog(JUDGE)
     for record in seen:
         log(record)
     text = "\n".join(bare(log.read(0).log))

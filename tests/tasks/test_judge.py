@@ -18,7 +18,7 @@ from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
 from dig.runtime import Decision, NewEvent, Plan, Policy, Setup, View, simulate
-from dig.runtime.reviewer import Reading, Reviewer
+from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from dig.tasks.judge.judge import Judging, Verdict, log_text
 from dig.tasks.judge.simulated import SimulatedJudge, look
 from dig.tasks.run.arrange import make_simulation, make_task
@@ -90,7 +90,7 @@ def test_what_is_found_in_its_trace_is_what_was_found_live_apart_from_what_it_sa
         said += len(execution.result.findings) - len(live)
         run = rows(read(execution.directory), "run")[0]
         assert run.agents == judged(seed).names
-        found = look(Reading(tuple(without_asides(execution.directory))), 0)[1]
+        found = look(ReviewMaterial(tuple(without_asides(execution.directory))), 0)[1]
         assert [(f.pattern, f.subject, f.evidence) for f in found] == [
             (f.pattern, f.subject, f.evidence) for f in live
         ]
@@ -141,7 +141,7 @@ def test_it_is_not_shown_what_the_detectors_found(monkeypatch: pytest.MonkeyPatc
 
 def test_of_a_long_log_it_is_shown_the_beginning_and_the_end() -> None:
     log = tuple(Emit(t, t, f"e{t}", None, ("a",), "problem") for t in range(1000))
-    text = log_text(Reading(log), 5000).splitlines()
+    text = log_text(ReviewMaterial(log), 5000).splitlines()
     assert ('"e0"' in text[0], '"e999"' in text[-1]) == (True, True)
     assert "records are left out here" in text[1]
     assert 4000 < sum(map(len, text)) < 5200

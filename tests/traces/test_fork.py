@@ -16,7 +16,7 @@ from dig.graph import records
 from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.bus import Resumed
-from dig.runtime.checkpoint import Past
+from dig.runtime.checkpoint import PastActivation
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
@@ -313,7 +313,7 @@ class Remembers:
 
 
 class Restores(Remembers):
-    def restore(self, past: Sequence[Past]) -> None:
+    def restore(self, past: Sequence[PastActivation]) -> None:
         self.told = [event.payload for turn in past for event in turn.view.events]
 
 
@@ -346,7 +346,7 @@ def test_an_agent_that_cannot_be_brought_back_is_refused_if_it_did_something(
 
 
 def test_everybody_who_is_there_must_be_in_the_team(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nobody called 'b', 'c'"):
+    with pytest.raises(SettingsError, match="no agent called 'b', 'c'"):
         Simulation.resume(rewind(original(tmp_path), 3), {"a": ring()["a"]})
 
 
@@ -431,4 +431,4 @@ def test_the_trace_of_a_parent_that_did_not_say_how_it_was_made(tmp_path: Path) 
     with pytest.raises(ReplayError, match="does not say what the run was made with"):
         rewind(path, 3)
     moment = rewind(path, 3, setup=Setup())
-    assert json.dumps([type(item).__name__ for item in moment.agenda]) == '["ToStart"]'
+    assert json.dumps([type(item).__name__ for item in moment.agenda]) == '["PendingStart"]'

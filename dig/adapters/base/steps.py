@@ -15,7 +15,7 @@ from dig.detectors.finding import Finding
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.monitor.messages import Asked, Effect, Healed, Raised
 from dig.monitor.monitor import Monitor
-from dig.runtime.result import Tally
+from dig.runtime.host import Tally
 
 from .entrance import Entrance
 from .holds import Bell, Holding

@@ -10,7 +10,7 @@ import anyio
 
 from dig.errors import DecisionError
 from dig.runtime.agents import Decision, NewEvent, Plan, Thinking, View, as_agent, as_decision
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 from .fault import Fault
 from .injector import Injector, Moment, Touch
@@ -52,7 +52,7 @@ class Acting:
             self._run.told(touch)
 
         purpose = f"fault {self.number} {self.fault.kind}"
-        draws = Draws(self._run.seed, self.fault.target, turn)
+        draws = KeyedRandom(self._run.seed, self.fault.target, turn)
         act = Touch(self.number, self.fault.target, turn)
         return Moment(purpose, draws, self._run.payloads, act, told)
 

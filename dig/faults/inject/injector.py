@@ -16,7 +16,7 @@ from dig.detectors.thresholds import MOST_SECONDS
 from dig.graph.records import SYSTEM
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 from .payloads import Payloads
 
@@ -101,7 +101,7 @@ class Moment:
     """
 
     def __init__(
-        self, purpose: str, draws: Draws, payloads: Payloads, act: Touch,
+        self, purpose: str, draws: KeyedRandom, payloads: Payloads, act: Touch,
         told: Callable[[Touch], None],
     ) -> None:  # fmt: skip
         """Begin.

@@ -1,18 +1,16 @@
 """Language models behind OpenAI-compatible servers, and agents that decide by them.
 
-- `model`: `Model` asks for an answer of a given shape. `settings`: which one, where, how patiently.
-- `replies`: what comes back. `strictness`: how it is asked for. `faults`: what can go wrong.
-  `spending`: budgets.
-- `exchange`: what is kept of each request.
-- `agent`: `ModelAgent` decides by a model. `wire`: the shape of its decisions. `tools`: what it may
-  call. `encoding`: text that nothing from outside can speak out of.
+- `model`: `Model` asks for an answer of a given shape, counts what it costs and keeps each
+  exchange. `settings`: which one, where, how patiently.
+- `replies`: how it is asked, and what comes back. `faults`: what can go wrong.
+- `agent`: `ModelAgent` decides by a model, with tools. `encoding`: text that nothing from outside
+  can speak out of.
 """
 
 from __future__ import annotations
 
 from .agent import ModelAgent
-from .exchange import Keep
-from .model import Model
+from .model import Keep, Model
 from .replies import Reply
 from .settings import ModelSettings
 

@@ -1,21 +1,39 @@
-"""`ModelAgent`: an agent that a language model decides for."""
+"""`ModelAgent`: an agent that a language model decides for.
+
+`WireDecision` is the shape of a decision that a model is asked for. `Decision` itself cannot be
+asked for in OpenAI's strict mode, where every value has a type and every field is required: a
+payload may be anything. Here it is a string with JSON text in it.
+
+`Toolbox` tells a model of an agent's tools, and calls them. A tool is a plain function: its name,
+its docstring's first paragraph and the types of its parameters are all that a model needs to know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
-from dig.errors import ModelError
-from dig.runtime.agents import Decision, View
+import openai
+from pydantic import BaseModel, Field, ValidationError, create_model
 
+from dig._util.json_values import plain
+from dig._util.text import one_line
+from dig.errors import DecisionError, ModelError, SettingsError
+from dig.graph.records import FateName
+from dig.monitor.sanitize import check_decision
+from dig.runtime.agents import Decision, EventFate, NewEvent, Tool, View
+
+from .encoding import AS_JSON_TEXT, JsonText, decoded, encoded
 from .model import Messages, Model
-from .tools import Toolbox
-from .wire import WireDecision, check
+from .replies import ToolCall, complaints
 
 Brief = Callable[[View], Messages]
 """Tells a model what lies in front of an agent."""
+
+_ANYTHING = (JsonText, Field(description="As JSON text."))
 
 
 @dataclass(frozen=True)
@@ -39,14 +57,14 @@ class ModelAgent:
 
         Raises:
             ModelError: No usable decision came; the events stay where they are.
-            StopRunError: None will ever come, for nobody of the team.
+            StopRunError: None will ever come, for any agent of the team.
         """
         tools, talk = Toolbox(view.tools), list(self.brief(view))
         for left in reversed(range(self.most_rounds + 1)):
             reply = await self.model.ask(
                 talk,
                 WireDecision,
-                check=partial(check, view),
+                check=partial(check_fits, view),
                 tools=tools.described,
                 may_call=left > 0,
                 usage=view.usage,
@@ -61,3 +79,126 @@ class ModelAgent:
             ]
             talk += [reply.message, *results]
         raise ModelError(f"the model kept calling tools, {self.most_rounds + 1} times in a row")
+
+
+# --- the shape of a decision ---
+
+
+class WireFate(BaseModel):
+    """What you do with one event."""
+
+    event: str = Field(description="The event's id.")
+    fate: FateName
+    to: list[str] = Field(default=[], description="For a reroute: the agents it goes to.")
+
+
+class WireEvent(BaseModel):
+    """An event that you generate."""
+
+    type: str = Field(default="message", description="problem, raw_data, solution or message.")
+    to: list[str] = Field(default=[], description="The agents it goes to.")
+    payload: JsonText = Field(description="What it carries, as JSON text.")
+    final: bool = Field(default=False, description="Whether it submits the team's answer.")
+
+
+class WireDecision(BaseModel):
+    """What you do now."""
+
+    fates: list[WireFate] = Field(default=[], description="One for each event in front of you.")
+    outputs: list[WireEvent] = Field(default=[], description="The events that you generate.")
+
+    def decision(self) -> Decision:
+        """The decision.
+
+        Raises:
+            ValueError: A payload is no JSON.
+        """
+        outputs = []
+        for i, output in enumerate(self.outputs):
+            try:
+                payload = decoded(output.payload)
+            except ValueError as error:
+                raise ValueError(f"outputs.{i}.payload: {error}") from None
+            outputs.append(
+                NewEvent(payload=payload, to=output.to, type=output.type, final=output.final)
+            )
+        fates = [EventFate(event=one.event, fate=one.fate, to=one.to) for one in self.fates]
+        return Decision(fates=fates, outputs=outputs)
+
+
+def check_fits(view: View, wire: WireDecision) -> None:
+    """Find out whether a decision fits what the agent was shown.
+
+    Recipients are not looked at: an event without recipients is a mistake that agents make, and
+    that the monitor finds.
+
+    Raises:
+        ValueError: It does not; the message says what is wrong.
+    """
+    try:
+        check_decision([event.id for event in view.events], *wire.decision().parts())
+    except DecisionError as error:
+        raise ValueError(str(error)) from None
+
+
+# --- tools ---
+
+
+class Toolbox:
+    """Some tools, described and ready to be called.
+
+    Attributes:
+        described: What a model is told of them.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        """Describe the tools.
+
+        Raises:
+            SettingsError: One takes any number of arguments, which no schema can say.
+        """
+        self._tools = tools
+        self._shapes = {name: _shape(name, tool) for name, tool in tools.items()}
+        self.described = [
+            openai.pydantic_function_tool(shape, name=name, description=_purpose(tools[name]))
+            for name, shape in self._shapes.items()
+        ]
+
+    async def call(self, call: ToolCall) -> str:
+        """Call a tool. What is wrong with a call, or goes wrong in it, is told to the model."""
+        name = call.function.name
+        if name not in self._tools:
+            known = ", ".join(self._tools) or "none"
+            return encoded({"error": f"there is no tool {name!r:.60}; there are: {known}"})
+        try:
+            given = self._shapes[name].model_validate_json(call.function.arguments or "{}")
+            made = self._tools[name](**_arguments(given))
+            return encoded(plain(await made if inspect.isawaitable(made) else made))
+        except ValidationError as error:
+            return encoded({"error": f"the arguments are wrong: {complaints(error)}"})
+        except Exception as error:  # whatever it raises; the agent may do without it
+            return encoded({"error": one_line(error) or type(error).__name__})
+
+
+def _shape(name: str, tool: Tool) -> type[BaseModel]:
+    """The tool's parameters as a model; one that may be anything is JSON text."""
+    hints = get_type_hints(tool) if inspect.isroutine(tool) else {}
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(tool).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise SettingsError(f"the tool {name!r} takes any number of arguments; name them")
+        hint = hints.get(parameter.name, Any)
+        fields[parameter.name] = _ANYTHING if hint is Any else (hint, ...)
+    return create_model(name, **fields)
+
+
+def _arguments(given: BaseModel) -> dict[str, Any]:
+    kinds = type(given).model_fields
+    return {
+        name: decoded(value) if AS_JSON_TEXT in kinds[name].metadata else value
+        for name, value in given
+    }
+
+
+def _purpose(tool: Tool) -> str:
+    return " ".join((inspect.getdoc(tool) or "").split("\n\n")[0].split())

@@ -18,7 +18,7 @@ _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_ac
 
 
 @dataclass(frozen=True)
-class Fault:
+class ModelFault:
     """One request that came to nothing.
 
     Attributes:
@@ -38,35 +38,35 @@ class Fault:
     status: int | None = None
 
 
-def fault(error: Exception, settings: ModelSettings, key: str) -> Fault:
+def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
     """What an error of the client means."""
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         what = f"{settings.where} did not answer within {settings.timeout_s:g} s"
-        return Fault(what, is_silence=True)
+        return ModelFault(what, is_silence=True)
     if isinstance(error, openai.APIConnectionError):
         why = one_line(redacted(str(error.__cause__ or error), [key]))
-        return Fault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
+        return ModelFault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
     if isinstance(error, openai.APIStatusError):
         return _refused(error, settings, key)
-    return Fault(f"{settings.where}: {one_line(redacted(repr(error), [key]))}", again=True)
+    return ModelFault(f"{settings.where}: {one_line(redacted(repr(error), [key]))}", again=True)
 
 
-def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> Fault:
+def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> ModelFault:
     status = error.status_code
     said = f"{settings.where} says {status}: {one_line(redacted(_message(error), [key]))}"
     if status in (401, 403):
         what = f"the key in {settings.api_key_env} is not accepted; {said}"
-        return Fault(what, is_end=True, status=status)
+        return ModelFault(what, is_end=True, status=status)
     if status == 404:
         what = f"there is no model {settings.model!r} at this address, or no such address; {said}"
-        return Fault(what, is_end=True, status=status)
+        return ModelFault(what, is_end=True, status=status)
     if status == 402 or error.code in _NO_MONEY:
-        return Fault(f"the account has no credit left; {said}", is_end=True, status=status)
+        return ModelFault(f"the account has no credit left; {said}", is_end=True, status=status)
     wait_s = _wait_s(error.response.headers)
     again = status in _BUSY or status >= 500
     if wait_s is not None and wait_s > settings.longest_wait_s:
         said, again = f"{said} (and asks us to wait {wait_s:g} s)", False
-    return Fault(said, again, wait_s, status=status)
+    return ModelFault(said, again, wait_s, status=status)
 
 
 def _message(error: openai.APIStatusError) -> str:

@@ -1,12 +1,17 @@
 """`Model`: asks a language model for an answer of a given shape, and survives its server.
 
+`Exchange` is one request and what came of it, as it is kept beside a run; `Spending` counts what
+the requests of a team have cost.
+
 It knows nothing of agents; a judge uses it as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from os import environ
 from types import TracebackType
 from typing import Any, Self
@@ -16,14 +21,12 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from dig._util.redaction import redacted
+from dig._util.text import counted
 from dig.errors import ModelError, StopRunError
 
-from .exchange import Exchange, Keep
-from .faults import Fault, fault
-from .replies import Completion, M, Reply, complaints, parse
+from .faults import ModelFault, as_fault
+from .replies import Completion, M, Reply, complaints, parse, strictly
 from .settings import ModelSettings
-from .spending import Spending, Usage
-from .strictness import strictly
 
 Messages = Sequence[Mapping[str, Any]]
 """A conversation, as the chat completions interface has it."""
@@ -47,6 +50,121 @@ LEAST_SECRET = 6
 
 MOST_SILENCES = 6
 """Requests in a row that nothing comes back from, after which the server is taken for dead."""
+
+Keep = Callable[[dict[str, Any]], None]
+"""Is given each exchange, when it is over, as plain JSON."""
+
+Usage = MutableMapping[str, Any]
+"""What an agent has used: `model_calls`, `input_tokens`, `output_tokens`, and `cost_usd` if the
+prices are known; the model's name is in `model`."""
+
+CUT_OFF = "cut off"
+
+
+@dataclass
+class Exchange:
+    """One request, and what came of it.
+
+    Attributes:
+        who: The agent that asked.
+        model: Which model.
+        messages: The conversation that was sent.
+        schema: The name of the shape that was asked for.
+        tools: The names of the tools that were offered.
+        status: The HTTP status of the reply, if one came.
+        reply: The body of the reply, as text.
+        error: What went wrong; `cut off`, if the caller was cancelled.
+        at: When it was sent, in seconds since 1970.
+        seconds: How long it took, in real time.
+    """
+
+    who: str
+    model: str
+    messages: Sequence[Any]
+    schema: str
+    tools: Sequence[str] = ()
+    status: int | None = None
+    reply: str | None = None
+    error: str | None = CUT_OFF
+    at: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any], who: str) -> Exchange:
+        """The exchange that begins with a request."""
+        tools = [tool["function"]["name"] for tool in request.get("tools", ())]
+        schema = request["response_format"].__name__
+        return cls(who, request["model"], request["messages"], schema, tools)
+
+    @contextmanager
+    def kept(self, keep: Keep) -> Iterator[None]:
+        """Keep it when the block is left, however that comes about."""
+        self.at, began = time.time(), time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds = round(time.monotonic() - began, 6)
+            keep(asdict(self))
+
+
+class Spending:
+    """Counts tokens and money, for the whole team."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        """Begin at nothing."""
+        self._settings = settings
+        self.calls = 0
+        self.tokens = 0
+        self.usd = 0.0
+
+    def allow(self) -> None:
+        """Say nothing if another request may be sent.
+
+        Raises:
+            StopRunError: The budget is used up.
+        """
+        settings = self._settings
+        spent = f"{counted(self.tokens, 'token')} in {counted(self.calls, 'request')}"
+        if settings.max_tokens is not None and self.tokens >= settings.max_tokens:
+            raise StopRunError(
+                f"the budget of {counted(settings.max_tokens, 'token')} is used up: {spent}"
+            )
+        if settings.max_usd is not None and self.usd >= settings.max_usd:
+            raise StopRunError(
+                f"the budget of ${settings.max_usd:g} is used up: ${self.usd:.4f} for {spent}"
+            )
+
+    def sent(self, usage: Usage, model: str) -> None:
+        """Count a request as soon as it is sent, so that one that is cut off counts too."""
+        self.calls += 1
+        usage["model"] = model
+        _add(usage, "model_calls", 1)
+
+    def received(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
+        """Count the tokens, sent and received, that the server says a request took.
+
+        Raises:
+            StopRunError: It does not say, and there is a budget to be kept.
+        """
+        settings = self._settings
+        if tokens is None:
+            if settings.max_tokens is not None or settings.max_usd is not None:
+                raise StopRunError(
+                    f"{settings.where} does not say how many tokens it took, so that no budget "
+                    "can be kept; run without --max-tokens and --max-usd"
+                )
+            return
+        self.tokens += sum(tokens)
+        _add(usage, "input_tokens", tokens[0])
+        _add(usage, "output_tokens", tokens[1])
+        if settings.price_in is not None and settings.price_out is not None:
+            usd = (tokens[0] * settings.price_in + tokens[1] * settings.price_out) / 1_000_000
+            self.usd += usd
+            _add(usage, "cost_usd", usd)
+
+
+def _add(usage: Usage, key: str, amount: float) -> None:
+    usage[key] = usage.get(key, 0) + amount
 
 
 class Model:
@@ -137,7 +255,7 @@ class Model:
             tools: What the model may call instead of answering, as a `Toolbox` describes them.
             may_call: Whether it may; else it only has to know what it has called before.
             usage: What is used is added here at once, so it is known even if nothing comes of it.
-            who: Who asks, for `keep`.
+            who: The name of the agent that asks, for `keep`.
 
         Raises:
             ModelError: No usable answer came, but one may come next time.
@@ -193,7 +311,7 @@ class Model:
 
     async def _try(
         self, exchange: Exchange, request: dict[str, Any], usage: Usage
-    ) -> Completion | Fault:
+    ) -> Completion | ModelFault:
         """Send a request once."""
         await anyio.sleep_until(self._not_before)
         async with self._places:
@@ -203,9 +321,9 @@ class Model:
             self.spending.sent(usage, self.settings.model)
             with exchange.kept(self._kept):
                 try:
-                    done: Completion | Fault = await self._post(exchange, request)
+                    done: Completion | ModelFault = await self._post(exchange, request)
                 except (TimeoutError, openai.OpenAIError) as error:
-                    done = self._judged(fault(error, self.settings, self._key))
+                    done = self._judged(as_fault(error, self.settings, self._key))
                     exchange.status, exchange.error = done.status, done.what
                     if isinstance(error, openai.APIStatusError):
                         exchange.reply = error.response.text
@@ -213,7 +331,7 @@ class Model:
                 self.spending.received(done.tokens, usage)
             return done
 
-    async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | Fault:
+    async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | ModelFault:
         """Have the client send it. What came back is read here, since the client's own reading
         gives up what was used when it finds the answer wrong.
         """
@@ -222,7 +340,7 @@ class Model:
                 api_key=self._key,
                 base_url=self.settings.base_url,
                 timeout=self.settings.timeout_s,
-                max_retries=0,  # it would wait for minutes, and nobody would see it
+                max_retries=0,  # it would wait for minutes, unseen
             )
         with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
             raw = await self._client.chat.completions.with_raw_response.parse(**request)
@@ -233,7 +351,7 @@ class Model:
         except ValidationError as error:
             what = f"{self.settings.where} sent no chat completion: {complaints(error)}"
             exchange.error = what
-            return Fault(what, again=True, status=raw.status_code)
+            return ModelFault(what, again=True, status=raw.status_code)
         exchange.error = None
         return completion
 
@@ -241,7 +359,7 @@ class Model:
         known = [self._key] if len(self._key) >= LEAST_SECRET else []
         self.keep(redacted(exchange, known))
 
-    def _judged(self, done: Fault) -> Fault:
+    def _judged(self, done: ModelFault) -> ModelFault:
         """A fault, with what it means after those before it: a silent server may be dead."""
         self._silences = self._silences + 1 if done.is_silence else 0
         most = MOST_SILENCES if self._has_answered else self.settings.retries + 1

@@ -1,7 +1,7 @@
-"""What a model's server answers, read as strictly as needed and not more.
+"""What a model's server is asked for, and what it answers.
 
-Servers that speak the protocol differ in what they leave out, so only what is used here is asked
-for. Everything in a reply is untrusted.
+An answer is read as strictly as needed and not more: servers that speak the protocol differ in
+what they leave out, so only what is used here is asked for. Everything in a reply is untrusted.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import WithDefaultSchema
 
 from dig._util.text import one_line
 from dig.errors import ModelError
@@ -29,19 +32,19 @@ class Function(BaseModel):
     arguments: str = ""
 
 
-class Call(BaseModel):
+class ToolCall(BaseModel):
     """A tool call."""
 
     id: str
     function: Function
 
 
-class Message(BaseModel):
+class ModelMessage(BaseModel):
     """What the model said."""
 
     content: str | None = None
     refusal: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[ToolCall] | None = None
 
     def echo(self) -> dict[str, Any]:
         """The message as it is sent back, when the conversation goes on."""
@@ -55,7 +58,7 @@ class Message(BaseModel):
 class Choice(BaseModel):
     """One of the answers; only the first is looked at."""
 
-    message: Message
+    message: ModelMessage
     finish_reason: str | None = None
 
 
@@ -77,7 +80,7 @@ class Completion(BaseModel):
         """Tokens sent and received, if the server says so."""
         return (self.usage.prompt_tokens, self.usage.completion_tokens) if self.usage else None
 
-    def said(self) -> Message:
+    def said(self) -> ModelMessage:
         """What the model said.
 
         Raises:
@@ -105,7 +108,7 @@ class Reply(Generic[M]):
     """
 
     parsed: M | None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     message: dict[str, Any] = field(default_factory=dict)
     usage: Mapping[str, Any] = field(default_factory=dict)
 
@@ -132,3 +135,33 @@ def complaints(error: ValidationError) -> str:
         for one in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     return one_line("; ".join(told[:MOST_COMPLAINTS]))
+
+
+class _WithoutDefaults(GenerateJsonSchema):
+    """Schemas that tell of no defaults."""
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+@cache
+def strictly(schema: type[M]) -> type[M]:
+    """The same shape as OpenAI's strict mode takes it: its JSON schema tells of no defaults.
+
+    Strict mode requires every field and refuses the word `default`; the client's own helpers leave
+    it in. A field with a default may still be missing when a reply is read with `schema` itself:
+    not every server is strict.
+    """
+
+    class Strict(schema):  # type: ignore[valid-type, misc]
+        __doc__ = schema.__doc__
+
+        @classmethod
+        def model_json_schema(cls, *args: Any, **more: Any) -> dict[str, Any]:
+            made: dict[str, Any] = super().model_json_schema(
+                *args, **more | {"schema_generator": _WithoutDefaults}
+            )
+            return made
+
+    Strict.__name__ = schema.__name__
+    return Strict

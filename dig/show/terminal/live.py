@@ -25,7 +25,7 @@ from rich.text import Text
 from dig._util.text import one_line
 from dig.detectors import describe
 from dig.graph.records import Record
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.show import summary_text as words
 
 from .picture import STYLES, ascii_only, draw
@@ -124,13 +124,13 @@ class LiveView:
         except Exception as error:  # a picture must never be able to stop a team
             self._fault = one_line(repr(error))
 
-    def let_go(self, sweep: Sweep) -> None:
+    def evicted(self, eviction: Eviction) -> None:
         """Let go of what the session has let go of."""
         if self._fault:
             return
         try:
             with self._lock:
-                self._scene.let_go(sweep)
+                self._scene.evicted(eviction)
         except Exception as error:
             self._fault = one_line(repr(error))
 

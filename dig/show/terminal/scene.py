@@ -29,7 +29,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 
 from .shot import (
     ABSENT,
@@ -87,9 +87,9 @@ class Scene:
         self._news += told
         return told
 
-    def let_go(self, sweep: Sweep) -> None:
+    def evicted(self, eviction: Eviction) -> None:
         """Let go of what the session has let go of."""
-        sweep.repeat(self._graph)
+        eviction.repeat(self._graph)
         self._moving = {event: None for event in self._moving if self._graph.knows(event)}
 
     # --- what each kind of record changes ---

@@ -19,7 +19,7 @@ from dig.errors import SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import NOTICE
 from dig.runtime.agents import Decision, NewEvent
-from dig.runtime.reviewer import Reading
+from dig.runtime.reviewer import ReviewMaterial
 
 SIMULATED, LIKE_TEAM = "simulated", "team"
 
@@ -131,7 +131,7 @@ class Judging:
             )
 
 
-def log_text(reading: Reading, most: int = MOST_LOG) -> str:
+def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:
     """A log as a judge reads it: one record a line, as in a trace.
 
     Args:

@@ -19,8 +19,8 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
-from dig.runtime.keyed_random import Draws
-from dig.runtime.reviewer import Reading
+from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.reviewer import ReviewMaterial
 
 from .judge import JudgeReport, Judging, Remedy, Verdict
 
@@ -43,14 +43,14 @@ class SimulatedJudge:
         """Read the log, and report."""
         if view.reading is None:
             raise SettingsError("a judge that is no reviewer is shown nothing to judge")
-        how, draws = self.judging, Draws(self.seed, view.agent, view.turn)
+        how, draws = self.judging, KeyedRandom(self.seed, view.agent, view.turn)
         graph, new = look(view.reading, micros(view.time_s))
         reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
         think_s = draws.lognormal(how.latency_s, how.spread, "think")
         return Plan(think_s, Verdict(reports=reports).decision())
 
     def _reports(
-        self, graph: InteractionGraph, new: Iterable[Finding], draws: Draws
+        self, graph: InteractionGraph, new: Iterable[Finding], draws: KeyedRandom
     ) -> Iterator[JudgeReport]:
         """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
         wrong = 0
@@ -64,7 +64,7 @@ class SimulatedJudge:
             wrong += 1
 
 
-def look(reading: Reading, now_us: int) -> tuple[InteractionGraph, list[Finding]]:
+def look(reading: ReviewMaterial, now_us: int) -> tuple[InteractionGraph, list[Finding]]:
     """The graph of a log, and all failures since the last reading: what a perfect judge reports."""
     watch, found = Watch(standard()), list[Finding]()
     for record in reading.log:
@@ -110,7 +110,7 @@ def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
     return Remedy(do="none")
 
 
-def _false(graph: InteractionGraph, draws: Draws, index: int) -> JudgeReport:
+def _false(graph: InteractionGraph, draws: KeyedRandom, index: int) -> JudgeReport:
     """A wrong report: a random pattern, about random work, with a random action."""
     work = [event.id for event in graph.open_events()]
     agents, event = list(graph.agents), ""

@@ -17,9 +17,9 @@ from dig.errors import JournalError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Followers, Sink
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.bus import Bus, Resumed
-from dig.runtime.checkpoint import Moment
+from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
 from dig.runtime.simulator import Happening, Simulation
 from dig.tasks.task import Score, Task
@@ -184,7 +184,7 @@ def execute(
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
     began, counts = time.monotonic(), Counts()
     with closing(directory.journal) as journal:
-        sink = Followers(journal, counts, disturbance.follow, follow)
+        sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
@@ -257,12 +257,16 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resumed_in_virtual_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+def resumed_in_virtual_time(
+    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
+) -> RunResult:
     """Go on from a checkpoint with a team whose agents all have a `plan`."""
     return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
 
 
-def resumed_in_real_time(moment: Moment, team: Mapping[str, Any], journal: Journal) -> RunResult:
+def resumed_in_real_time(
+    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
+) -> RunResult:
     """Go on from a checkpoint with a team of agents."""
     resumed = Resumed(moment, team, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import ReplayError, SettingsError, TraceError
-from dig.monitor.sinks import Followers
+from dig.monitor.sinks import FanOut
 from dig.runtime.group_commit import Durability
 from dig.runtime.host import Setup
 from dig.tasks.task import Score
@@ -81,7 +81,7 @@ def fork(
     side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
     directory, counts = _directory(header, runs, side, durability), Counts()
     with closing(directory.journal) as journal:
-        sink = Followers(journal, counts)
+        sink = FanOut(journal, counts)
         try:
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
         except BaseException:  # Ctrl-C, too

@@ -22,7 +22,7 @@ from typing import Any
 from dig.graph.records import SYSTEM, FateName
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 
 from .parts import Job, Partial, RawData, disjoint, join, missing
 from .profile import Profile
@@ -45,7 +45,7 @@ class SimulatedAgent:
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
-        draws = Draws(self.seed, view.agent, view.turn)
+        draws = KeyedRandom(self.seed, view.agent, view.turn)
         think_s = draws.lognormal(self.profile.think_s, self.profile.think_spread, "think")
         if draws.chance(self.profile.fail, "fail"):
             return Plan(think_s, "the agent's answer could not be read")
@@ -64,7 +64,7 @@ _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = 
 class _Turn:
     """One activation: takes the events one kind after the other, and collects the decision."""
 
-    def __init__(self, view: View, profile: Profile, reading: Reading, draws: Draws) -> None:
+    def __init__(self, view: View, profile: Profile, reading: Reading, draws: KeyedRandom) -> None:
         self.elements_read = 0
         self._view, self._profile, self._reading, self._draws = view, profile, reading, draws
         self._fates: dict[str, EventFate] = {}

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.newsgroups import TASK
 from dig.tasks.newsgroups_posts import GROUPS, sections
 
@@ -77,7 +77,7 @@ class Posts:
         return elements * profile.read_post_s
 
     def count(
-        self, data: Sequence[str], profile: Profile, draws: Draws, index: int
+        self, data: Sequence[str], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
         """The counts that it gets for a chunk; a post whose words say nothing is skipped."""
         seen = [found for found in map(topic, data) if found is not None]

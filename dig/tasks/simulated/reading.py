@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.count_frequency import TASK, VALUES
 
 from .profile import Profile
@@ -44,7 +44,7 @@ class Reading(Protocol):
         ...
 
     def count(
-        self, data: Sequence[Any], profile: Profile, draws: Draws, index: int
+        self, data: Sequence[Any], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
         """The counts that it gets for a chunk that it reads in one go, by the values' texts.
 
@@ -58,7 +58,7 @@ class Reading(Protocol):
 
 
 def miscounted(
-    seen: Sequence[_T], wrong: float, draws: Draws, index: int,
+    seen: Sequence[_T], wrong: float, draws: KeyedRandom, index: int,
     mistaken: Callable[[random.Random], _T],
 ) -> Counter[_T]:  # fmt: skip
     """Counts with mistakes: half of the wrong elements are skipped, half are taken for others.
@@ -68,7 +68,7 @@ def miscounted(
         wrong: The probability of a mistake about each.
         draws: The random numbers of the activation.
         index: Which of the activation's chunks this is.
-        mistaken: Draws what an element is taken for.
+        mistaken: KeyedRandom what an element is taken for.
     """
     if wrong == 0:
         return Counter(seen)
@@ -109,7 +109,7 @@ class Numbers:
         return elements * profile.read_s
 
     def count(
-        self, data: Sequence[int], profile: Profile, draws: Draws, index: int
+        self, data: Sequence[int], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
         """The counts that it gets for a chunk; see `Reading`."""
         values = sorted(set(data))

@@ -105,7 +105,7 @@ class Activations:
         self._messages.pop(event, None)
         self._held.pop(event, None)
 
-    def let_go(self) -> None:
+    def evicted(self) -> None:
         """The graph has let go of history: forget the events that nobody can send on any more."""
         knows = self._graph.knows
         self._messages = {event: it for event, it in self._messages.items() if knows(event)}

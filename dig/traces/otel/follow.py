@@ -24,7 +24,7 @@ from opentelemetry.metrics import MeterProvider
 from dig.graph.records import Finish, Record
 from dig.monitor.messages import Started
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 
 from .content import Content
 from .ids import Origin, segment
@@ -91,7 +91,7 @@ class Follower:
         self._free = 0  # room as far as the hot path is concerned: none before the first record
         self._late = self._dropped = 0
         self._queue: deque[Record] = deque()
-        self._sweeps: deque[Sweep] = deque()  # to be repeated before the next record
+        self._evictions: deque[Eviction] = deque()  # to be repeated before the next record
         self._mapping: Mapping | None = None
         self._monitor: Callable[[], Monitor | None] = lambda: None
         self._wake = Event()
@@ -124,10 +124,10 @@ class Follower:
         else:
             self._make_room(record)
 
-    def let_go(self, sweep: Sweep) -> None:
+    def evicted(self, eviction: Eviction) -> None:
         """The session has let go of history; between two such there are records."""
         if self._free:  # else no record comes any more that it could stand before
-            self._sweeps.append(sweep)
+            self._evictions.append(eviction)
 
     def detector_seconds(self) -> dict[str, float]:
         """How long each detector of the run has looked."""
@@ -231,8 +231,8 @@ class Follower:
     def _made_of(self, records: Sequence[Record], mapping: Mapping) -> Iterator[Item]:
         """What the next records add; the mapping stays as short as the session."""
         for record in records:
-            while self._sweeps and self._sweeps[0].t < record.t:
-                mapping.let_go(self._sweeps.popleft())
+            while self._evictions and self._evictions[0].t < record.t:
+                mapping.evicted(self._evictions.popleft())
             yield from mapping.feed(record)
 
 

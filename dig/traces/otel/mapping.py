@@ -25,7 +25,7 @@ from dig.graph.records import (
     Start,
 )
 from dig.graph.state import EventState
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 
 from .activations import MOST_LISTED, Activations
 from .content import Content, label
@@ -78,13 +78,13 @@ class Mapping:
                 self._tree.forget(event.id)
         return items
 
-    def let_go(self, sweep: Sweep) -> None:
+    def evicted(self, eviction: Eviction) -> None:
         """Let go of what the session has let go of; what is exported stays the same."""
         history = self._graph.history
         before = history.activation_ids
-        sweep.repeat(self._graph)
-        self._tree.let_go([history.activation(name) is not None for name in before])
-        self._work.let_go()
+        eviction.repeat(self._graph)
+        self._tree.evicted([history.activation(name) is not None for name in before])
+        self._work.evicted()
 
     def close(self) -> list[Item]:
         """What is left if the records stop before the end of the run: what is in progress."""

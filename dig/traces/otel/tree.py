@@ -112,7 +112,7 @@ class Tree:
         """An event cannot be shown to anybody any more."""
         self._made.pop(event, None)
 
-    def let_go(self, stays: Sequence[bool]) -> None:
+    def evicted(self, stays: Sequence[bool]) -> None:
         """The graph has let go of history: for each activation, whether it knows it still."""
         self._segments = array("q", compress(self._segments, stays))
         self._depths = array("H", compress(self._depths, stays))

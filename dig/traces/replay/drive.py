@@ -158,7 +158,7 @@ class Driver:
         match record:
             case Emit(by=None):
                 output = self._edit.event(record, as_output(record))
-                return Done(record, host.inject(output))
+                effects = monitor.inject(output)
             case Start():
                 return Done(record, self._start(record))
             case End():
@@ -180,10 +180,10 @@ class Driver:
                     finish = None
                 # What else may come by itself is what time has made due.
                 effects = _finish(monitor, finish) if finish else monitor.tick()
-        return Done(record, host.heed(effects))
+        return Done(record, host.count_effects(effects))
 
     def _start(self, record: Start) -> list[Effect]:
-        effects = self.host.heed(self.host.monitor.start(record.agent))
+        effects = self.host.count_effects(self.host.monitor.start(record.agent))
         for effect in effects:
             if isinstance(effect, Started):
                 self.started[effect.activation] = effect
@@ -196,7 +196,7 @@ class Driver:
         end, outputs = self._edit.decision(record, tuple(self._outputs(record)))
         effects, again_s = self.host.repeat(started, end, outputs)
         del self.started[record.activation]
-        return Done(end, effects, again_s, outputs)
+        return Done(end, self.host.count_effects(effects), again_s, outputs)
 
     def _outputs(self, record: End) -> Iterator[Output]:
         """What an activation generated: the emits that follow its end."""

@@ -16,7 +16,8 @@ from dig.detectors.protocols import Healer
 from dig.errors import ReplayError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, End, FindingRow, HealRow, Record, Redirect
-from dig.monitor.messages import Output, are_names
+from dig.monitor.messages import Output
+from dig.monitor.sanitize import are_names
 from dig.runtime.agents import Decision
 from dig.runtime.host import Setup
 

@@ -33,7 +33,13 @@ from dig.graph.records import (
 from dig.monitor.messages import Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
-from dig.runtime.checkpoint import Moment, Outside, Past, ToEnd, ToStart
+from dig.runtime.checkpoint import (
+    Checkpoint,
+    ExternalInput,
+    PastActivation,
+    PendingStart,
+    RunningActivation,
+)
 from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 from dig.traces.journal.reader import read_records, trace_path
@@ -51,7 +57,7 @@ def rewind(
     edit: Mapping[str, Any] | None = None,
     setup: Setup | None = None,
     sink: Sink = lambda record: None,
-) -> Moment:
+) -> Checkpoint:
     """Bring a recorded run to logical time `at`.
 
     Args:
@@ -127,8 +133,8 @@ class _Way:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self._agenda: dict[tuple[str, str], ToStart | ToEnd] = {}
-        self._past: dict[str, list[Past]] = {}
+        self._agenda: dict[tuple[str, str], PendingStart | RunningActivation] = {}
+        self._past: dict[str, list[PastActivation]] = {}
         self._places: dict[str, tuple[str, int]] = {}  # activation -> its place in the past
         self._left_over: list[Effect] = []
 
@@ -146,7 +152,7 @@ class _Way:
             self._agenda.pop(("start", record.agent), None)
         for effect in done.effects:
             if isinstance(effect, Wake):
-                self._plan(ToStart(effect.agent, self.driver.us))
+                self._plan(PendingStart(effect.agent, self.driver.us))
             elif isinstance(effect, Started):
                 self._start(effect)
             elif isinstance(effect, Over):
@@ -154,22 +160,22 @@ class _Way:
 
     def _end(self, end: End, done: Done) -> None:
         item = self._agenda.pop(("end", end.activation))
-        assert isinstance(item, ToEnd)
+        assert isinstance(item, RunningActivation)
         self._decided(end, done.outputs)
         if done.again_s is not None:
             until = self.driver.us + micros(done.again_s)
-            self._plan(ToStart(item.started.agent, self.driver.us, until))
+            self._plan(PendingStart(item.started.agent, self.driver.us, until))
 
     def _start(self, started: Started) -> None:
         view = self.driver.host.view(started)
-        self._plan(ToEnd(started, view, self.driver.us))
+        self._plan(RunningActivation(started, view, self.driver.us))
         past = self._past.setdefault(started.agent, [])
         self._places[started.activation] = (started.agent, len(past))
-        past.append(Past(view, None))
+        past.append(PastActivation(view, None))
 
-    def _plan(self, item: ToStart | ToEnd) -> None:
+    def _plan(self, item: PendingStart | RunningActivation) -> None:
         """Remember what is to come, in the order in which it was begun."""
-        if isinstance(item, ToStart):
+        if isinstance(item, PendingStart):
             key = ("start", item.agent)
         else:
             key = ("end", item.started.activation)
@@ -178,23 +184,23 @@ class _Way:
 
     def _decided(self, end: End, outputs: tuple[Output, ...]) -> None:
         agent, place = self._places[end.activation]
-        self._past[agent][place] = Past(self._past[agent][place].view, end, outputs)
+        self._past[agent][place] = PastActivation(self._past[agent][place].view, end, outputs)
 
     # --- what comes after the moment ---
 
-    def moment(self, setup: Setup, tape: Tape) -> Moment:
+    def moment(self, setup: Setup, tape: Tape) -> Checkpoint:
         """The run as it stands, with what the rest of the recording says about what is to come."""
         driver = self.driver
         running = {name for kind, name in self._agenda if kind == "end"}
         ends, emits, outside = _rest(tape, running, setup.reviewer)
-        agenda: list[ToStart | ToEnd] = []
+        agenda: list[PendingStart | RunningActivation] = []
         for item in self._agenda.values():
-            if isinstance(item, ToEnd) and (end := ends.get(item.started.activation)):
+            if isinstance(item, RunningActivation) and (end := ends.get(item.started.activation)):
                 outputs = tuple(as_output(emits[name]) for name in end.outputs)
-                item = ToEnd(item.started, item.view, item.since_us, end, outputs)
+                item = RunningActivation(item.started, item.view, item.since_us, end, outputs)
                 self._decided(end, outputs)
             agenda.append(item)
-        return Moment(
+        return Checkpoint(
             setup, driver.host, driver.clock, driver.us, agenda, outside, self._past,
             self._left_over,
         )  # fmt: skip
@@ -202,14 +208,14 @@ class _Way:
 
 def _rest(
     tape: Tape, running: set[str], reviewer: Reviewer | None
-) -> tuple[dict[str, End], dict[str, Emit], list[Outside]]:
+) -> tuple[dict[str, End], dict[str, Emit], list[ExternalInput]]:
     """Of what was recorded later: how activations in progress end, and what comes from outside.
 
     A reviewer comes and goes by itself.
     """
     ends: dict[str, End] = {}
     emits: dict[str, Emit] = {}
-    outside: list[Outside] = []
+    outside: list[ExternalInput] = []
     before = tape.behind
     for record in tape.rest():
         if isinstance(record, End) and record.activation in running:
@@ -219,7 +225,7 @@ def _rest(
         elif not (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name):
             request = _from_outside(record, before, tape)
             if request is not None:
-                outside.append(Outside(record.us, _repeatable(record, request)))
+                outside.append(ExternalInput(record.us, _repeatable(record, request)))
         before = record
     whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
     return whole, emits, outside

@@ -13,7 +13,7 @@ from dig.detectors.protocols import Detector
 from dig.graph import records as kinds
 from dig.graph.records import Limits
 from dig.runtime import NewEvent, Setup, View, simulate
-from dig.runtime.keyed_random import Draws
+from dig.runtime.keyed_random import KeyedRandom
 from tests.chaos import Chaos
 from tests.helpers import Recorder
 
@@ -102,7 +102,7 @@ def _detectors() -> list[Detector]:
 class Lively(Chaos):
     """Does anything too, but keeps the talk going."""
 
-    def _outputs(self, draws: Draws, view: View) -> list[NewEvent]:
+    def _outputs(self, draws: KeyedRandom, view: View) -> list[NewEvent]:
         if draws.chance(0.05, "submit"):
             return [NewEvent(payload="answer", final=True)]
         to = [[name for name in view.team if draws.chance(0.3, name, i)] for i in range(2)]

@@ -9,7 +9,7 @@ import pytest
 
 import dig
 from dig import Finding, InteractionGraph, Output, Record
-from dig.monitor.sinks import Sweep
+from dig.monitor.sinks import Eviction
 from dig.runtime import simulate
 from dig.traces.otel import instrument
 from dig.traces.otel.content import Content
@@ -25,20 +25,20 @@ from .test_mapping import FAR
 
 
 class Exported:
-    """What is exported of a run, once with its sweeps and once without."""
+    """What is exported of a run, once with its evictions and once without."""
 
     def __init__(self) -> None:
         self.mappings = [Mapping(ORIGIN, Content(payloads=True)) for _ in range(2)]
         self.items: list[list[Item]] = [[], []]
-        self.sweeps = 0
+        self.evictions = 0
 
     def __call__(self, record: Record) -> None:
         for mapping, items in zip(self.mappings, self.items, strict=True):
             items += mapping.feed(record)
 
-    def let_go(self, sweep: Sweep) -> None:
-        self.mappings[0].let_go(sweep)
-        self.sweeps += 1
+    def evicted(self, eviction: Eviction) -> None:
+        self.mappings[0].evicted(eviction)
+        self.evictions += 1
 
 
 def serve(stage: Stage, count: int) -> None:
@@ -51,7 +51,7 @@ def serve(stage: Stage, count: int) -> None:
 @pytest.mark.parametrize("keep", KEPT)
 def test_what_is_exported_is_the_same(keep: int) -> None:
     """Every span, log record and measurement of random sessions, with all their content."""
-    sweeps = 0
+    evictions = 0
     for number in range(0, 40, 2):
         schedule = Schedule(number, "simulator", frozenset(), keep=keep, limit_s=6.0)
         exported = Exported()
@@ -60,8 +60,8 @@ def test_what_is_exported_is_the_same(keep: int) -> None:
             simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=exported)
         assert exported.items[0] == exported.items[1]
         assert exported.mappings[0].levels() == exported.mappings[1].levels()
-        sweeps += exported.sweeps
-    assert sweeps >= 10
+        evictions += exported.evictions
+    assert evictions >= 10
 
 
 def test_what_is_kept_follows_what_is_open() -> None:
@@ -165,7 +165,7 @@ def test_the_sink_of_a_wrapped_team_is_told() -> None:
     team = dig.wrap({"ann": ann}, keep=5, sink=exported)
     anyio.run(ask, team)
     dig.unwrap(team)
-    assert exported.sweeps > 3 and exported.items[0] == exported.items[1]
+    assert exported.evictions > 3 and exported.items[0] == exported.items[1]
     short, full = (mapping._graph.history.rows for mapping in exported.mappings)
     assert short < 60 and full == 300
 
@@ -195,7 +195,7 @@ def test_sweeps_do_not_pile_up_where_no_records_are_taken() -> None:
     follower = Follower(lambda seconds: writer, ORIGIN, room=5)
     follower.attach(stage.monitor)
     serve(stage, 100)
-    assert follower._late > 500 and len(follower._sweeps) <= 5
+    assert follower._late > 500 and len(follower._evictions) <= 5
     writer.gate.set()
     follower.close()
     assert len(stage.sink) - 10 <= follower.missed <= len(stage.sink) - 5
@@ -207,7 +207,7 @@ def test_a_sweep_that_fails_stops_the_export_and_not_the_run() -> None:
     kept, stage = Kept(), Stage(session=True, keep=0)
     follower = Follower(kept.writer, ORIGIN)
     follower.attach(stage.monitor)
-    follower.let_go(Sweep(0, 0, None, frozenset()))  # type: ignore[arg-type]
+    follower.evicted(Eviction(0, 0, None, frozenset()))  # type: ignore[arg-type]
     serve(stage, 20)
     follower.close()
     assert "TypeError" in follower.fault

@@ -1,0 +1,209 @@
+"""Holds: what is held between an event's generation and its delivery.
+
+`Holds` alone knows which events are held, which wait behind an event that a gate keeps, and which
+answers were sent elsewhere. What a call holds is released at its end, in the order in which it
+was held. A gate may keep an event longer; later events for the same recipient then wait behind it,
+so that each recipient gets them in the order in which they were held, and no other agent waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from dig.graph.records import SYSTEM, Deliver, Emit, Expire, Redirect
+
+from .messages import Answered, Delivered, Output, Over, Pending, Wake
+from .recorder import Recorder
+
+LEFT = "The agent that was to get this back has left: it is taken as it is."
+
+
+class Holds:
+    """Everything that is generated and not yet delivered, and the agents that have mail.
+
+    Attributes:
+        held: The events that the call in progress is to release, in order.
+        waiting: By agent: what waits behind a gate, oldest first: events, and their numbers in
+            `flight`.
+        diverted: The answers that were sent elsewhere, so that they cannot be accepted.
+        ready: The agents that wait to be started.
+        payloads: What the events carry.
+        new_id: Makes an id from the prefix `e` (event) or `a` (activation).
+    """
+
+    def __init__(self, recorder: Recorder, new_id: Callable[[str], str]) -> None:
+        """Begin with nothing held."""
+        self.held: dict[str, None] = {}
+        self.waiting: dict[str, deque[tuple[str, int]]] = {}
+        self.diverted: set[str] = set()
+        self.ready: dict[str, None] = {}
+        self.payloads = recorder.payloads
+        self.new_id = new_id
+        self._recorder = recorder
+        self._graph = recorder.graph
+        self._arrived: dict[str, None] = {}  # agents with a new event since their latest start
+
+    # --- from generation to the hold ---
+
+    def emit(
+        self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...],
+        *, hold: bool = True,
+    ) -> None:  # fmt: skip
+        """Generate an event, and hold it.
+
+        Args:
+            name: Its id.
+            by: The activation that generates it, ``None`` (from outside) or ``"system"``.
+            sender: The agent that generates it, ``None`` or ``"system"``.
+            output: What it carries; the payload is a copy of the monitor's own.
+            to: Its recipients.
+            hold: Whether it is to arrive now; if not, it is on its way.
+        """
+        self.payloads.put(name, sender, output)
+        decides = output.policy is not None and not output.final
+        policy = type(output.policy).__name__ if decides else None
+        self._recorder.write(
+            Emit, name, by, to, output.type, output.final, output.payload, policy,
+            output.traceparent,
+        )  # fmt: skip
+        if hold:
+            self.held[name] = None
+
+    def emit_notice(self, note: str, to: tuple[str, ...], name: str | None = None) -> None:
+        """Make a system event with a note, and hold it."""
+        self.emit(name or self.new_id("e"), SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)
+
+    def redirect(self, event: str, to: tuple[str, ...], *, hold: bool = True) -> None:
+        """Replace the recipients of an event, and hold it, unless it is to arrive later."""
+        if self._graph.event(event).final:
+            self.diverted.add(event)
+        self._recorder.write(Redirect, event, to)
+        if hold:
+            self.held[event] = None
+        else:
+            self.held.pop(event, None)
+
+    def hold(self, *events: str) -> None:
+        """Hold some events, in order, to be released by the call in progress."""
+        self.held.update(dict.fromkeys(events))
+
+    def expire(self, event: str) -> None:
+        """Call an event back for good."""
+        self._recorder.write(Expire, event)
+
+    def take_as_it_is(self, event: str) -> None:
+        """Hold an answer whose submitter left while it was on its way back: it counts after all."""
+        if event in self.payloads and not self._graph.event(event).flight:
+            self.diverted.discard(event)
+            self.payloads.add_note(event, LEFT, None)
+            self.held[event] = None
+
+    # --- from the hold to delivery ---
+
+    def take(self) -> list[str]:
+        """The events to release now, in order; what is held from now on is for the next round."""
+        held, self.held = self.held, {}
+        return list(held)
+
+    def wait_behind(self, event: str) -> None:
+        """Let what comes later for the recipients of a kept event wait behind it."""
+        for agent, number in self._graph.event(event).flight.items():
+            line = self.waiting.setdefault(agent, deque())
+            if (event, number) not in line:
+                line.append((event, number))
+
+    def deliver(self, event: str, flight: Mapping[str, int]) -> list[str]:
+        """Deliver a released event; where others wait before it, it waits too.
+
+        Args:
+            event: Its id.
+            flight: Its recipients, each with the event's number in `flight`.
+
+        Returns:
+            The agents that it was delivered to.
+        """
+        reached = []
+        for agent, number in tuple(flight.items()):
+            line = self.waiting.get(agent)
+            if not line:
+                self._deliver(event, agent)
+                reached.append(agent)
+            elif (event, number) not in line:  # else it keeps its place
+                line.append((event, number))
+        return reached
+
+    def deliver_waiting(self, kept: Collection[str]) -> None:
+        """Deliver what waited behind events that no gate keeps any more (`kept`: the others)."""
+        for agent, line in tuple(self.waiting.items()):
+            while line and line[0][0] not in kept:
+                event, number = line.popleft()
+                if event not in self.payloads:
+                    continue
+                if self._graph.event(event).flight.get(agent) == number:
+                    self._deliver(event, agent)
+            if not line:
+                self.waiting.pop(agent, None)
+
+    def accept(self, event: str) -> bool:
+        """Hand an answer to the environment, unless that was done, or it was sent elsewhere.
+
+        Returns:
+            Whether it was accepted.
+        """
+        if self._graph.is_accepted(event) or event in self.diverted:
+            return False
+        recorder, shown = self._recorder, self.payloads.pending(event)
+        answered = Answered(event, shown.payload, self._graph.asked(event), shown.notes)
+        recorder.write(Deliver, event, None)
+        recorder.effects.append(answered)
+        if self._graph.is_over:
+            recorder.effects.append(Over("submitted"))
+        return True
+
+    def _deliver(self, event: str, agent: str) -> None:
+        """Put an event into an agent's buffer, and have the agent started."""
+        self._recorder.write(Deliver, event, agent)
+        self._recorder.effects.append(Delivered(agent, event))
+        if self._graph.present[agent].activation is None:
+            self._wake(agent)
+        else:
+            self._arrived[agent] = None
+
+    # --- the agents that have mail ---
+
+    def started(self, agent: str, buffer: Sequence[str]) -> tuple[Pending, ...]:
+        """An agent is started in front of its buffer: what it is shown of it."""
+        self.ready.pop(agent, None)
+        self._arrived.pop(agent, None)
+        return tuple(self.payloads.pending(event, agent) for event in buffer)
+
+    def ended(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
+        """An agent's activation has ended: have the agent started again if it has reason to work.
+
+        Args:
+            agent: Its name.
+            inputs: The events that the activation saw.
+            retry: The host starts the agent again by itself.
+        """
+        if retry:
+            self.ready[agent] = None
+            return
+        buffer = self._graph.present[agent].buffer
+        kept = sum(event in buffer for event in inputs)
+        if buffer and (agent in self._arrived or 0 < kept < len(inputs)):
+            self._wake(agent)
+
+    def agent_left(self, agent: str) -> None:
+        """An agent has left: nothing waits for it any more, and nothing starts it."""
+        self.ready.pop(agent, None)
+        self.waiting.pop(agent, None)
+
+    def forget(self) -> None:
+        """History was evicted: forget which answers in it were sent elsewhere."""
+        self.diverted = {event for event in self.diverted if event in self.payloads}
+
+    def _wake(self, agent: str) -> None:
+        if agent not in self.ready:
+            self.ready[agent] = None
+            self._recorder.effects.append(Wake(agent))
