@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import thread_time_ns
 from typing import Any
 
-from dig.detectors import CrossLineageAggregation
+from dig.detectors.patterns.cross_lineage import CrossLineageAggregation
 from dig.detectors.watch import Watch
 from dig.graph.records import Deliver, Emit, End, Record, Redirect, Start
 

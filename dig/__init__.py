@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import typing
 
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Inject, Reroute
 from dig.detectors.protocols import Detector, Healer

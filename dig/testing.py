@@ -16,7 +16,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dig.graph.behaviour import Behaviour, Run, same_behaviour, signature
+from dig.graph.behaviour import Behaviour, Comparable, same_behaviour, signature
 
 from .errors import TraceError
 
@@ -31,7 +31,7 @@ _written: list[Path] = []
 
 
 def assert_same_behaviour(
-    run: Run | str | os.PathLike[str],
+    run: Comparable | str | os.PathLike[str],
     golden: str | os.PathLike[str],
     *,
     strict: bool = False,

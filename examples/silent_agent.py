@@ -12,13 +12,13 @@ from typing import Any
 
 import anyio
 
-from dig import Create, Finding, InteractionGraph, Watch, explain
+from dig import Create, Detector, Finding, Healer, InteractionGraph, Watch, explain
 from dig.detectors import standard, standard_healers
 from dig.graph.records import End, Record
 from dig.runtime import Bus, Decision, NewEvent, Plan, Setup, View, simulate
 
 
-class Silent:
+class Silent(Detector):
     """Raises SILENT for an agent when the others have ended k activations since its last one."""
 
     pattern = "SILENT"
@@ -36,7 +36,7 @@ class Silent:
                 yield Finding(self.pattern, record.t, record.us, subject, evidence)
 
 
-class Nudge:
+class Nudge(Healer):
     """Heals it: says to the agent that it may speak."""
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Create]:

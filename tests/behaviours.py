@@ -16,11 +16,11 @@ from networkx.algorithms.isomorphism import DiGraphMatcher
 
 from dig.errors import RuleError
 from dig.graph.behaviour import (
-    Beginning,
+    ActivationEnd,
+    ActivationStart,
     Behaviour,
-    Ending,
+    BehaviourStep,
     Generation,
-    Step,
     same_behaviour,
     signature,
 )
@@ -131,9 +131,9 @@ def relabelled(behaviour: Behaviour, rng: random.Random) -> Behaviour | None:
 
 
 def _with_fates(behaviour: Behaviour, new: dict[tuple[int, int], FateName]) -> Behaviour:
-    steps: list[Step] = []
+    steps: list[BehaviourStep] = []
     for step in behaviour.steps:
-        if isinstance(step, Ending):
+        if isinstance(step, ActivationEnd):
             fates = [new.get((step.activation, i), fate) for i, fate in enumerate(step.fates)]
             step = step._replace(fates=tuple(fates))
         steps.append(step)
@@ -145,7 +145,7 @@ def moved(behaviour: Behaviour, rng: random.Random) -> Behaviour | None:
     choices = []
     events = activations = 0
     for number, step in enumerate(behaviour.steps):
-        if isinstance(step, Beginning):
+        if isinstance(step, ActivationStart):
             others = [e for e in range(events) if e not in step.events]
             choices += [(number, activations, e, other) for e in step.events for other in others]
             activations += 1
@@ -155,12 +155,12 @@ def moved(behaviour: Behaviour, rng: random.Random) -> Behaviour | None:
     number, v, old, new = rng.choice(choices)
     steps = list(behaviour.steps)
     beginning = steps[number]
-    assert isinstance(beginning, Beginning)
+    assert isinstance(beginning, ActivationStart)
     seen = [new if event == old else event for event in beginning.events]
     order = sorted(range(len(seen)), key=seen.__getitem__)
     steps[number] = beginning._replace(events=tuple(seen[i] for i in order))
     for i, step in enumerate(steps):
-        if isinstance(step, Ending) and step.activation == v:
+        if isinstance(step, ActivationEnd) and step.activation == v:
             steps[i] = step._replace(fates=tuple(step.fates[k] for k in order))
     return Behaviour(steps)
 
@@ -179,7 +179,7 @@ def networkx_graph(behaviour: Behaviour) -> nx.DiGraph[str]:
             if step.by is not None:
                 graph.add_edge(f"v{step.by}", f"e{events}", looks="generation")
             events += 1
-        elif isinstance(step, Beginning):
+        elif isinstance(step, ActivationStart):
             v = f"v{sum(map(len, turns.values()))}"
             graph.add_node(v, looks="activation")
             graph.add_node(f"a{step.agent}", looks="agent")

@@ -24,7 +24,7 @@ from typing import Any
 from dig import InteractionGraph, Pending, Record
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
-from dig.detectors.protocols import ClockDetector, Detector, Healer
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import micros
 from dig.monitor.messages import DeliveryPolicy, Situation, Started
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
@@ -102,10 +102,7 @@ class Faults:
         return {name: _Agent(agent, self) for name, agent in team.items()}
 
     def _detectors(self) -> list[Detector]:
-        return [
-            (_Clocked if isinstance(inner, ClockDetector) else _Detector)(inner, self)
-            for inner in standard()
-        ]
+        return [_Detector(inner, self) for inner in standard()]
 
     def _healers(self) -> dict[str, Healer]:
         return {pattern: _Healer(inner, self) for pattern, inner in standard_healers().items()}
@@ -119,8 +116,15 @@ class _Wrapped:
         return getattr(self.inner, name)
 
 
-class _Detector(_Wrapped):
-    pattern: str
+class _Detector(_Wrapped, Detector):
+    def __init__(self, inner: Detector, faults: Faults) -> None:
+        super().__init__(inner, faults)
+        self.pattern, self.kinds = inner.pattern, inner.kinds
+
+    @property
+    def due(self) -> int | None:  # type: ignore[override]
+        due: int | None = self.inner.due
+        return due
 
     def _half(self, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
         """What a detector says before it fails, which must not count."""
@@ -137,13 +141,14 @@ class _Detector(_Wrapped):
     def detect(self, graph: InteractionGraph, record: Record) -> Any:
         return self._look(0.02, lambda: self.inner.detect(graph, record))
 
-
-class _Clocked(_Detector):
-    def deadline(self, graph: InteractionGraph) -> Any:
-        return self.inner.deadline(graph)
-
     def expire(self, graph: InteractionGraph, us: int) -> Any:
         return self._look(0.2, lambda: self.inner.expire(graph, us))
+
+    def awaited(self) -> Any:
+        return self.inner.awaited()
+
+    def forget(self, graph: InteractionGraph) -> None:
+        self.inner.forget(graph)
 
 
 class _Gate(_Wrapped):
@@ -160,7 +165,17 @@ class _Gate(_Wrapped):
         return hold
 
 
-class _Healer(_Wrapped):
+class _Healer(_Wrapped, Healer):
+    def __init__(self, inner: Healer, faults: Faults) -> None:
+        super().__init__(inner, faults)
+        self.cooldown_s = inner.cooldown_s
+
+    def about(self, finding: Finding) -> Any:
+        return self.inner.about(finding)
+
+    def forget(self, graph: InteractionGraph) -> None:
+        self.inner.forget(graph)
+
     def heal(self, graph: InteractionGraph, finding: Finding) -> Any:
         return self.faults.returned("healer.run", 0.2, lambda: self.inner.heal(graph, finding))
 

@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 
 from dig import Fate, Finding, Hold, InteractionGraph, Limits, Monitor, Output, Pending, Record
-from dig.detectors import Deadlock, EarlyTermination, HealDeadlock, HealEarlyTermination
 from dig.detectors.interventions import Intervention
+from dig.detectors.patterns.deadlock import Deadlock, HealDeadlock
+from dig.detectors.patterns.early_termination import EarlyTermination, HealEarlyTermination
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.watch import Watch
 from dig.graph import records as kinds
@@ -159,7 +160,7 @@ def two_healers() -> dict[str, Healer]:
 # --- what is handed to a monitor ------------------------------------------------------------
 
 
-class Sees:
+class Sees(Detector):
     """A detector made of a function of (graph, record)."""
 
     def __init__(
@@ -183,11 +184,14 @@ def on_emit(graph: InteractionGraph, record: Record) -> list[Finding]:
     return [flag(record, event=record.event)] if isinstance(record, kinds.Emit) else []
 
 
-class Heals:
+class Heals(Healer):
     """A healer made of a function of (graph, finding)."""
 
     def __init__(self, heal: Callable[[InteractionGraph, Finding], Any]) -> None:
-        self.heal = heal
+        self._heal = heal
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Any:
+        return self._heal(graph, finding)
 
 
 @dataclass

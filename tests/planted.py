@@ -145,7 +145,7 @@ MUTANTS = [
     ),
     Mutant(
         "idle-answered", IDLE,
-        "if problem.is_over or not self._condition(problem):", "if not self._condition(problem):",
+        "if problem.is_over or not self._holds(problem):", "if not self._holds(problem):",
         "a problem that was answered is still looked at",
     ),
     Mutant(
@@ -548,8 +548,8 @@ MUTANTS = [
     # -- watch ---
     Mutant(
         "watch-deadline", "detectors/watch.py",
-        "while self._due is not None and self._due <= us:",
-        "while self._due is not None and self._due < us:",
+        "while self.due is not None and self.due <= us:",
+        "while self.due is not None and self.due < us:",
         "a record that stands exactly at a deadline comes before it",
     ),
     Mutant(
@@ -559,8 +559,8 @@ MUTANTS = [
     ),
     Mutant(
         "watch-latest", "detectors/watch.py",
-        "if due is not None and (earliest is None or due < earliest):",
-        "if due is not None and (earliest is None or due > earliest):",
+        "if self.due is None or due < self.due:",
+        "if self.due is None or due > self.due:",
         "the latest deadline is waited for instead of the earliest",
     ),
     Mutant(
@@ -592,7 +592,7 @@ MUTANTS = [
     ),
     Mutant(
         "retention-still-known", "graph/retention.py",
-        "        state.history.flags[n] |= LET_GO", "        pass",
+        "        state.history.flags[n] |= EVICTED", "        pass",
         "what a session has let go of can be named for as long as it is shown",
     ),
     Mutant(

@@ -54,7 +54,7 @@ def found_letting_go(
     for row in rows:
         if watch.graph.t >= 0 and not watch.graph.awaited and rng.random() < often:
             watch.graph.evict(keep, {event for t, event in named if t >= row["t"]})
-            watch.let_go()
+            watch.forget()
         found += watch.feed(decode(row))
     return [finding.row() for finding in found], watch
 

@@ -64,7 +64,9 @@ def detectors(one: Mutant) -> list[Detector]:
     own: dict[str, type[Detector]] = {
         vars(value)["pattern"]: value
         for value in vars(module).values()
-        if isinstance(value, type) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, Detector)
+        and value.__module__ == module.__name__
     }
     assert len(own) == 1
     return [own[d.pattern]() if d.pattern in own else d for d in standard()]

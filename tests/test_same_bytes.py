@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.detectors import Deadlock
+from dig.detectors.patterns.deadlock import Deadlock
 
 from . import same_bytes
 from .same_bytes import FIXTURE, main

@@ -1,23 +1,21 @@
 """Findings, healing and incidents in words: plain ASCII of ours around safe text from outside.
 
-Traces can hold anything where detectors and healers of a user's own wrote, so nothing here
-expects a shape: what is not known is shown as it is, on one line and cut.
+A trace may hold anything where a user's detectors and healers wrote, so no function here relies on
+the shape of a record: an unknown part is shown as it is, on one line and cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dig._util.text import anything, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow, IncidentRow
 
-from . import TELLERS
-from .explain import explain
-from .finding import Finding
-
-ERRORS = ("ET", "MC", "OE", "DL")
-"""The patterns that are errors; the others are warnings."""
+from .finding import Explanation, Finding
+from .paths import PathFinder
+from .patterns import BY_NAME
 
 
 def seconds(us: int) -> str:
@@ -27,19 +25,51 @@ def seconds(us: int) -> str:
 
 def sentence(finding: Finding) -> str:
     """A finding as one line: what, when, and what proves it."""
-    return f"{_head(finding)}: {told(finding)}"
+    return f"{_head(finding)}: {finding_text(finding)}"
 
 
 def explained(finding: Finding, graph: InteractionGraph) -> str:
     """A finding with its explanation: what, when, why, and the paths that prove it.
 
-    A finding that cannot be explained, because its detector's explanation fails, is just told.
+    A finding whose explanation fails is only described.
     """
     try:
         why = str(explain(graph, finding))
-    except Exception as error:  # a user's own code: nothing may be lost by it
-        why = f"{told(finding)} (its explanation raised {one_line(repr(error))})"
+    except Exception as error:  # a user's own code
+        why = f"{finding_text(finding)} (its explanation raised {one_line(repr(error))})"
     return f"{_head(finding)}: {safe_text(why)}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What a finding means in one or two sentences, with the paths that prove it.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding. One of a user's detector that has no `why` is explained by the paths
+            to the events and activations that it names.
+    """
+    if finding.why is not None:
+        return finding.why(graph, finding)
+    pattern = BY_NAME.get(finding.pattern)
+    if pattern is not None:
+        try:
+            return pattern.explain(graph, finding)
+        except (AttributeError, IndexError, KeyError, TypeError):
+            pass  # a user's detector gave its own pattern the name of one of these
+    named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
+    known = [one for one in named if graph.history.is_taken(one)]
+    paths = PathFinder(graph, finding).to_all(known)
+    return Explanation(anything(finding.subject, finding.evidence), paths)
+
+
+def _ids(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [one for part in value.values() for one in _ids(part)]
+    if isinstance(value, list | tuple):
+        return [one for part in value for one in _ids(part)]
+    return []
 
 
 def _head(finding: Finding) -> str:
@@ -52,29 +82,29 @@ def tag(finding: Finding | FindingRow) -> str:
     return name(finding.pattern) + stage
 
 
-def told(finding: Finding | FindingRow) -> str:
+def finding_text(finding: Finding | FindingRow) -> str:
     """What a finding says, without its pattern and its time."""
-    teller = TELLERS.get(str(finding.pattern))
+    pattern = BY_NAME.get(str(finding.pattern))
     try:
-        text = teller(finding.subject, finding.evidence) if teller else None
-    except (AttributeError, KeyError, TypeError):  # somebody else's finding of the same name
+        text = pattern.describe(finding.subject, finding.evidence) if pattern else None
+    except (AttributeError, KeyError, TypeError):  # of a user's detector of the same name
         text = None
     return one_line(text or anything(finding.subject, finding.evidence))
 
 
-def healed(row: HealRow) -> str:
+def healing_text(row: HealRow) -> str:
     """What healing did."""
     event, to = name(row.event), names(row.to or ())
-    tellers = {
+    texts = {
         "inject": f"put a note beside {event}" + (f", for {to}" if to else ""),
         "reroute": f"sent {event} to {to or 'nobody'} instead, with a note",
         "create": f"sent note {event} to {to or 'nobody'}",
         "refused": f"did nothing: {one_line(row.reason)}",
     }
-    return tellers.get(str(row.action)) or f"{name(row.action)} {event}"
+    return texts.get(str(row.action)) or f"{name(row.action)} {event}"
 
 
-def incident(row: IncidentRow) -> str:
+def incident_text(row: IncidentRow) -> str:
     """What happened that changes no graph."""
     detail = row.detail
     if isinstance(detail, Mapping) and detail.keys() == {"who", "what"}:

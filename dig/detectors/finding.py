@@ -54,8 +54,8 @@ class Finding:
         us: Its moment, in microseconds since the run began.
         subject: What it is about, by id.
         evidence: What proves it, by id.
-        why: Explains it, for `dig.detectors.explain`; ``None``: the paths to what it names explain
-            it.
+        why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
+            the paths to the events and activations that it names.
     """
 
     pattern: str

@@ -8,6 +8,9 @@ from typing import Literal, get_args
 
 from dig.graph.graph import InteractionGraph
 
+COOLDOWN_S = 1.0
+"""Seconds before a healer says the same again where it could be said at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inject:

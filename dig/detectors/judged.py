@@ -20,14 +20,15 @@ from typing import Any
 from dig._util.text import safe_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NOTICE, Emit, Record
-from dig.graph.state import Event
+from dig.graph.state import EventState
 
 from .finding import Finding
 from .interventions import Create, Inject, Intervention, Refuse, Reroute
+from .patterns import NAMES
+from .protocols import Detector, Healer
 
 JUDGE = "judge"
 PREFIX = f"{JUDGE}:"
-KNOWN = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
 UNKNOWN = "?"
 
 MOST_REPORTS = 20
@@ -37,10 +38,11 @@ MOST_CHARACTERS = 1000
 MOST_NAMES = 100
 
 
-class Judged:
+class Judged(Detector):
     """Turns a judge's words into findings; whether they are true is not asked."""
 
     pattern = JUDGE
+    recorded_as = "dig.detectors.judged.Judged"
     kinds = (Emit,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
@@ -57,7 +59,7 @@ class Judged:
 
 def _finding(graph: InteractionGraph, record: Emit, report: Mapping[str, Any]) -> Finding:
     said = report.get("pattern")
-    pattern = said if said in KNOWN else UNKNOWN
+    pattern = said if said in NAMES else UNKNOWN
     evidence = {"reason": _text(report.get("reason")), "action": _action(report.get("action"))}
     if pattern == UNKNOWN:
         evidence["pattern"] = _text(said)
@@ -89,8 +91,10 @@ def _text(value: object) -> str:
     return "" if value is None else safe_text(value, MOST_CHARACTERS)
 
 
-class HealAsJudged:
+class HealAsJudged(Healer):
     """Does what a judge asks for, if it is one of its actions and possible."""
+
+    recorded_as = "dig.detectors.judged.HealAsJudged"
 
     def about(self, finding: Finding) -> object:
         """What it asks for: to ask for something else is another matter."""
@@ -130,7 +134,7 @@ def _unmovable(graph: InteractionGraph, name: str) -> Refuse | None:
     """Why nobody can be shown an event any more; ``None`` if somebody can."""
     if graph.history.event(name) is None:
         return Refuse(f"there is no event {name!r}")
-    event: Event = graph.event(name)
+    event: EventState = graph.event(name)
     is_lost = event.cause is not None and not event.consumed
     if event.copies or event.flight or is_lost:
         return None
@@ -150,4 +154,4 @@ _ACTIONS = {"inject": _inject, "reroute": _reroute, "create": _create}
 
 def judged_healers() -> dict[str, HealAsJudged]:
     """A fresh healer for each kind of finding that a judge has."""
-    return {f"{PREFIX}{pattern}": HealAsJudged() for pattern in (*KNOWN, UNKNOWN)}
+    return {f"{PREFIX}{pattern}": HealAsJudged() for pattern in (*NAMES, UNKNOWN)}

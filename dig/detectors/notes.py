@@ -1,18 +1,21 @@
-"""How notes speak: of ids and names, quoted and cut, and of what the graph knows about them.
+"""The parts of a note to agents: ids and names, quoted and cut, with what the graph knows of them.
 
-A note never quotes what an agent wrote: what stands in a payload can be anything. So can a name,
-and the type of an event is an agent's to choose: each stays on its line and in its quotation marks.
-What some servers would take for the beginning of a role (`<|im_start|>`, `[INST]`) is written with
-round brackets, since a framework puts notes into prompts as they are.
+A note never quotes a payload, which can be anything. So can a name and the type of an event: each
+stays on its line and inside its quotation marks. Text that some servers take for the beginning of a
+role (`<|im_start|>`, `[INST]`) is written with round brackets, since a framework puts notes into
+prompts as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from dig._util.text import one_line
 from dig.graph.graph import InteractionGraph
+
+from .finding import Finding
+from .interventions import Inject
 
 MOST_LISTED = 12
 MOST_QUOTED = 3
@@ -57,7 +60,7 @@ def _described(graph: InteractionGraph, name: str) -> str:
 
 
 def made(graph: InteractionGraph, activations: Sequence[str]) -> str:
-    """Who made what, in some activations."""
+    """The agent and the outputs of each of some activations."""
     h = graph.history
     known = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
     made = [(h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in known if v is not None]
@@ -75,7 +78,16 @@ def ancestry(graph: InteractionGraph, event: str) -> str:
 
 
 def ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
-    """Where some events come from."""
+    """The root activations of some events."""
     shown = "; ".join(f"{quoted(e)} from {ancestry(graph, e)}" for e in events[:MOST_QUOTED])
     more = f"; and {len(events) - MOST_QUOTED} more" if len(events) > MOST_QUOTED else ""
     return shown + more
+
+
+def into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Inject]:
+    """The note beside each output, not delivered yet, of the activation that a finding is about."""
+    v = graph.history.activation(finding.subject["activation"])
+    for n in graph.history.outputs(v) if v is not None else ():
+        event = graph.event(graph.history.event_ids[n])
+        if event.flight or event.final or event.cause:
+            yield Inject(event.id, note)

@@ -17,7 +17,7 @@ from typing import Any
 
 from dig.errors import SettingsError
 
-from .protocols import Detector, Healer
+from .protocols import Component, Detector, Healer, check
 
 DETECTORS = "dig.detectors"
 HEALERS = "dig.healers"
@@ -34,7 +34,7 @@ def detectors(named: Iterable[str]) -> list[Detector]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return [_made(EntryPoint(one, one, DETECTORS), "detect") for one in named]
+    return [_made(EntryPoint(one, one, DETECTORS), Detector) for one in named]
 
 
 def healers() -> dict[str, Healer]:
@@ -43,10 +43,10 @@ def healers() -> dict[str, Healer]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return {one.name: _made(one, "heal") for one in sorted(entry_points(group=HEALERS))}
+    return {one.name: _made(one, Healer) for one in sorted(entry_points(group=HEALERS))}
 
 
-def _made(entry: EntryPoint, method: str) -> Any:
+def _made(entry: EntryPoint, base: type[Component]) -> Any:
     try:
         make: Callable[[], Any] = entry.load()
         made = make()
@@ -55,6 +55,5 @@ def _made(entry: EntryPoint, method: str) -> Any:
             f"{entry.value!r} cannot be had: {error!r}; name it as module:object, "
             "something that makes a fresh one without arguments"
         ) from None
-    if not callable(getattr(made, method, None)):
-        raise SettingsError(f"{entry.value!r} makes {made!r}, which has no method `{method}`")
+    check(made, base)
     return made

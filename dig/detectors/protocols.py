@@ -1,13 +1,16 @@
-"""What a detector and a healer are: all that the monitor knows of detection and healing.
+"""The base classes of detectors and healers: all that the monitor knows of detection and healing.
 
-The seven patterns and their healing are in `dig.detectors`, and a user's own fit beside them.
+A hook that a class does not need has a default here. A method whose name is close to that of a
+hook is taken for a slip of the pen and refused when the class is made.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import ClassVar
 
+from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 
@@ -15,68 +18,111 @@ from .finding import Finding
 from .interventions import Inject, Intervention
 
 
-def nothing(graph: InteractionGraph) -> None:
-    """Do nothing: the default `let_go` of a detector or healer."""
+class Component:
+    """What detectors and healers have in common.
 
-
-class Detector(Protocol):
-    """Looks for one pattern after every record. It changes nothing and never waits.
-
-    A detector that has an attribute `kinds`, a tuple of record types, is shown only those. One that
-    remembers events or activations does so by their ids (numbers change, see
-    `dig.graph.retention`), and with a method `let_go(graph)` forgets those that the graph of a long
-    session knows no more.
+    Attributes:
+        recorded_as: The name of a class of dig in the first line of a trace. Runs that were
+            recorded under a name are replayed by it, so the name stays when the class moves.
     """
 
-    pattern: str
+    recorded_as: ClassVar[str] = ""
 
+    def __init_subclass__(cls) -> None:
+        """Refuse a name that looks like that of a hook.
+
+        Raises:
+            TypeError: There is one.
+        """
+        super().__init_subclass__()
+        bases = [base for base in cls.__mro__ if base.__module__ == __name__]
+        hooks = {hook for base in bases for hook in vars(base) if not hook.startswith("_")}
+        own = [name for name in vars(cls) if not name.startswith("_") and name not in hooks]
+        if not own:
+            return
+        from difflib import get_close_matches  # only for a class that has public names of its own
+
+        for name in own:
+            for hook in get_close_matches(name, hooks, 1, 0.85):
+                raise TypeError(
+                    f"{cls.__qualname__}.{name} looks like the hook `{hook}`: rename it; "
+                    "a name that begins with an underscore is never taken for a hook"
+                )
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget events and activations that the graph of a long session knows no more.
+
+        A component remembers them by id, since their numbers change (see `dig.graph.retention`),
+        and asks `graph.knows`.
+        """
+
+
+class Detector(Component, ABC):
+    """Looks for one pattern after every record. It changes nothing and never waits.
+
+    Attributes:
+        pattern: The short name of the pattern, `ET` for instance.
+        kinds: The types of records that it is shown; ``None``: all.
+        due: The moment, in microseconds since the run began, at which it will have something to
+            raise if nothing happens before; ``None``: no such moment. It may change in `detect`
+            and `expire` only.
+    """
+
+    pattern: str = ""
+    kinds: tuple[type, ...] | None = None
+    due: int | None = None
+
+    @abstractmethod
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """What the record that was just applied to the graph raises.
 
         Do work in proportion to what the record changed: `graph.touched` and
         `graph.problems.touched` say what that is.
         """
-        ...
-
-
-@runtime_checkable
-class ClockDetector(Detector, Protocol):
-    """A detector that also raises findings when nothing happens for a while.
-
-    With a method `awaited()`, it names the events about which it will: a long session does not let
-    go of them before.
-    """
-
-    def deadline(self, graph: InteractionGraph) -> int | None:
-        """The moment, in microseconds, at which it will have something to say if nothing comes.
-
-        It is asked after every record that the detector is shown, and must not change between.
-        """
-        ...
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
-        """What is raised at moment `us`, its deadline, which has come."""
-        ...
+        """What is raised at moment `us`, which is `due` and has come; it sets `due` anew."""
+        return ()
+
+    def awaited(self) -> Iterable[str]:
+        """The events of which `expire` will raise something; a session keeps them until then."""
+        return ()
 
 
-class Healer(Protocol):
+class Healer(Component, ABC):
     """Turns a finding into interventions; none, if there is nothing sensible to do.
 
-    A healer that has an attribute `cooldown_s` is not asked again about the same subject for so
-    many seconds: what it has said has not had time to work. One with a method `about(finding)`
-    says by it what counts as the same for the budget, where a subject does not say enough. One
-    that has a method `prevent` is a `Preventer` too. It may have `let_go(graph)`, too.
+    Attributes:
+        cooldown_s: For how many seconds it is not asked again about the same subject, so that
+            what it has said has time to work.
     """
 
+    cooldown_s: float = 0.0
+
+    @abstractmethod
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """What should be done about a finding, with the graph as it stands now."""
-        ...
 
-
-@runtime_checkable
-class Preventer(Protocol):
-    """Says something beforehand about an event that several agents are about to be given."""
+    def about(self, finding: Finding) -> object:
+        """What tells findings with equal subjects apart for the budget; by default nothing."""
+        return None
 
     def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
-        """The notes that should go with an event; there is no finding yet, and may never be."""
-        ...
+        """Notes for an event that is about to be delivered to several agents.
+
+        There is no finding yet, and there may never be one.
+        """
+        return ()
+
+
+def check(component: object, base: type[Component]) -> None:
+    """Refuse a detector or healer whose class does not inherit from its base class.
+
+    Raises:
+        SettingsError: The message says what to do.
+    """
+    if not isinstance(component, base):
+        what = base.__name__
+        raise SettingsError(
+            f"{component!r} is no {what.lower()}: its class must inherit from dig.{what}"
+        )

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dig.errors import SettingsError
 from dig.graph.records import Limits
 
-from .interventions import Budget
+from .interventions import COOLDOWN_S, Budget
 
 PREFIX = "DIG_"
 TABLE = "thresholds"
@@ -68,7 +68,7 @@ class Thresholds(BaseModel):
     """How many of one pattern about one subject. What three notes about the same thing have not
     mended, a fourth will not."""
 
-    cooldown_s: float = Field(default=1.0, ge=0, le=MOST_SECONDS)
+    cooldown_s: float = Field(default=COOLDOWN_S, ge=0, le=MOST_SECONDS)
     """Seconds before the same is said again to an agent that could go on at once. Longer than a
     loop of an agent that does not listen, shorter than a model call; each repeated bounce of an
     early answer waits twice as long as the one before."""

@@ -1,7 +1,7 @@
 """The watch: a graph with detectors around it, fed record by record.
 
-Live and after the fact it is the same object, so what is found in a run is what is found again
-in its trace.
+A live run and a stored trace use the same class, so the findings of a run are found again in its
+trace.
 """
 
 from __future__ import annotations
@@ -14,40 +14,38 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import ASIDE, Finish, Record
 
 from .finding import Finding
-from .protocols import ClockDetector, Detector, nothing
+from .protocols import Detector, check
 
 MOST_FAULTS = 3
 
 _UNSEEN = {*ASIDE, Finish}
 
 Fault = Callable[[str, str], None]
-"""Told of a detector's failure: which detector, and what happened."""
+"""Is called with the name of a detector that has failed, and what happened."""
 
 
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("awaited", "clock", "detect", "due", "faults", "kinds", "let_go", "name")
+    __slots__ = ("detector", "due", "faults", "name")
 
     def __init__(self, detector: Detector) -> None:
-        self.detect = detector.detect
-        self.clock = detector if isinstance(detector, ClockDetector) else None
-        self.awaited: Callable[[], Iterable[str]] = getattr(detector, "awaited", tuple)
-        self.let_go: Callable[[InteractionGraph], object] = getattr(detector, "let_go", nothing)
-        self.kinds: tuple[type, ...] | None = getattr(detector, "kinds", None)
-        self.name = str(getattr(detector, "pattern", type(detector).__name__))
-        self.due: int | None = None
+        check(detector, Detector)
+        self.detector = detector
+        self.name = str(detector.pattern or type(detector).__name__)
+        self.due: int | None = None  # as the detector said after the latest look
         self.faults = 0
 
 
 class Watch:
     """A graph, and the detectors that look at it after every record.
 
-    A detector that raises, returns what is no finding, or takes too long has failed. After three
-    failures (one, if it was late or its clock stands still) it is disabled; the others go on.
+    A detector fails if it raises, returns anything but findings, or takes too long. After three
+    failures (one, if it was late or its `due` stands still) it is disabled; the others go on.
 
     Attributes:
         graph: The graph.
+        due: The next moment, in microseconds, at which something is raised if nothing comes before.
         seconds: How long each detector has looked, by pattern, if there is a stopwatch.
     """
 
@@ -59,19 +57,21 @@ class Watch:
         stopwatch: Callable[[], float] | None = None,
         limit_s: float = 5.0,
     ) -> None:
-        """Set up a watch.
+        """Begin with an empty graph.
 
         Args:
             detectors: In the order in which simultaneous findings are listed.
-            on_fault: Told of each failure of a detector.
+            on_fault: Is called at each failure of a detector.
             stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
             limit_s: A detector that takes longer for one look is disabled after it returns.
+
+        Raises:
+            SettingsError: One of the detectors is none.
         """
         self.graph = InteractionGraph()
         self._parts = [_Part(detector) for detector in detectors]
-        self._clocks = [part for part in self._parts if part.clock is not None]
         self._interested: dict[type, list[_Part]] = {}  # by kind of record, on demand
-        self._due: int | None = None  # the earliest of all clocks
+        self.due: int | None = None
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
@@ -98,77 +98,72 @@ class Watch:
     def look(self, record: Record) -> list[Finding]:
         """What the record that was just applied raises."""
         found: list[Finding] = []
-        # ASIDE changes no graph, and nothing may be raised by a raised finding; after the last
+        # The kinds in ASIDE change no graph, and a finding must not raise another; after the last
         # record nothing can be written down any more.
         kind = type(record)
         if kind in _UNSEEN:
             return found
         parts = self._interested.get(kind)
         if parts is None:
-            parts = [part for part in self._parts if part.kinds is None or kind in part.kinds]
-            self._interested[kind] = parts
+            parts = self._interested[kind] = [
+                part
+                for part in self._parts
+                if part.detector.kinds is None or kind in part.detector.kinds
+            ]
         for part in parts:
-            self._ask(part, part.detect, record, found)
-            if part.clock is not None:
-                part.due = self._deadline_of(part, part.clock)
-        self._due = self._next_due()
+            self._ask(part, part.detector.detect, record, found)
+        self._set_due()
         return found
 
     def advance(self, us: int) -> list[Finding]:
-        """What clocks raise up to the moment `us` (included), in order."""
+        """What comes due up to the moment `us` (included), in order."""
         found: list[Finding] = []
-        while self._due is not None and self._due <= us:
-            due = self._due
-            for part in self._clocks:
-                if part.due == due and part.clock is not None:
-                    self._ask(part, part.clock.expire, due, found)
-                    part.due = self._deadline_of(part, part.clock)
-                    if part.due is not None and part.due <= due:
-                        self._fail(part, "its deadline does not move on", at_once=True)
-            self._due = self._next_due()
+        while self.due is not None and self.due <= us:
+            due = self.due
+            expired = [part for part in self._parts if part.due == due]
+            for part in expired:
+                self._ask(part, part.detector.expire, due, found)
+            self._set_due()
+            for part in expired:
+                if part.due is not None and part.due <= due:
+                    self._fail(part, "its deadline does not move on", at_once=True)
+                    self._set_due()
         return found
 
     def awaited(self) -> set[str]:
-        """The events of which a detector will say something when time has passed."""
+        """The events of which a detector will raise something when time has passed."""
         events = set[str]()
         for part in self._parts:
             try:
-                events.update(part.awaited())
+                events.update(part.detector.awaited())
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
         return events
 
-    def let_go(self) -> None:
-        """The graph has let go of history: detectors forget what they know about that."""
+    def forget(self) -> None:
+        """Have detectors forget what they know about history that the graph has evicted."""
         for part in self._parts:
             try:
-                part.let_go(self.graph)
+                part.detector.forget(self.graph)
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
-    def deadline(self) -> int | None:
-        """The next moment at which something is raised if nothing comes before."""
-        return self._due
-
-    def _next_due(self) -> int | None:
+    def _set_due(self) -> None:
+        self.due = None
         if self.graph.is_over:
-            return None
-        earliest: int | None = None
-        for part in self._clocks:
-            due = part.due
-            if due is not None and (earliest is None or due < earliest):
-                earliest = due
-        return earliest
-
-    def _deadline_of(self, part: _Part, clock: ClockDetector) -> int | None:
-        try:
-            due = clock.deadline(self.graph)
-            if due is None or type(due) is int:
-                return due if part in self._parts else None
-            raise TypeError(f"{due!r} is no whole number of microseconds")
-        except Exception as error:
-            self._fail(part, f"its deadline raised {error!r}", at_once=True)
-            return None
+            return
+        for part in self._parts:
+            try:
+                due = part.due = part.detector.due
+                if due is None:
+                    continue
+                if type(due) is not int:
+                    raise TypeError(f"{due!r} is no whole number of microseconds")
+            except Exception as error:  # `due` may be a property
+                self._fail(part, f"its deadline raised {error!r}", at_once=True)
+                continue
+            if self.due is None or due < self.due:
+                self.due = due
 
     def _ask(
         self, part: _Part, look: Callable[..., Iterable[Finding]], at: Any, found: list[Finding]
@@ -195,7 +190,6 @@ class Watch:
         if (at_once or part.faults >= MOST_FAULTS) and part in self._parts:
             # New lists: this may be in the middle of a walk through the old ones.
             self._parts = [other for other in self._parts if other is not part]
-            self._clocks = [other for other in self._clocks if other is not part]
             self._interested = {}
             part.due = None
             what += "; it is disabled for the rest of the run"

@@ -45,27 +45,27 @@ class Generation(NamedTuple):
     marks: tuple[Mark, ...]
 
 
-class Beginning(NamedTuple):
+class ActivationStart(NamedTuple):
     """An activation starts: the numbers of its agent and of the events in front of it."""
 
     agent: int
     events: tuple[int, ...]
 
 
-class Ending(NamedTuple):
+class ActivationEnd(NamedTuple):
     """An activation ends, with a fate for each of its events in their order."""
 
     activation: int
     fates: tuple[FateName, ...]
 
 
-Step = Generation | Beginning | Ending
+BehaviourStep = Generation | ActivationStart | ActivationEnd
 
 # Labels of the edges of a causal diagram.
 _GENERATED, _UNFATED, _NEXT = -1, -2, -3
 
 
-class Node(NamedTuple):
+class BehaviourNode(NamedTuple):
     """A node of the graph: what it is, and the step in which it came into being."""
 
     kind: Literal["event", "activation"]
@@ -73,7 +73,7 @@ class Node(NamedTuple):
     step: int
 
 
-class Names(NamedTuple):
+class NodeNames(NamedTuple):
     """What things were called in the run, to tell of it."""
 
     events: tuple[str, ...]
@@ -91,13 +91,13 @@ class Behaviour:
         names: What they were called, if that is known.
     """
 
-    def __init__(self, steps: Iterable[Step], names: Names | None = None) -> None:
+    def __init__(self, steps: Iterable[BehaviourStep], names: NodeNames | None = None) -> None:
         """Make a behaviour of its steps, which must name only what came before."""
-        self.steps: tuple[Step, ...] = tuple(steps)
+        self.steps: tuple[BehaviourStep, ...] = tuple(steps)
         self.names = names
 
     @classmethod
-    def of(cls, run: Run) -> Behaviour:
+    def of(cls, run: Comparable) -> Behaviour:
         """The behaviour of a run: of its graph, or of its records.
 
         Raises:
@@ -110,28 +110,30 @@ class Behaviour:
         return _of_graph(graph)
 
     @cached_property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[BehaviourNode, ...]:
         """The events and activations, in order of appearance."""
-        found: list[Node] = []
+        found: list[BehaviourNode] = []
         events = activations = 0
         for number, step in enumerate(self.steps):
             if isinstance(step, Generation):
-                found.append(Node("event", events, number))
+                found.append(BehaviourNode("event", events, number))
                 events += 1
-            elif isinstance(step, Beginning):
-                found.append(Node("activation", activations, number))
+            elif isinstance(step, ActivationStart):
+                found.append(BehaviourNode("activation", activations, number))
                 activations += 1
         return tuple(found)
 
     @cached_property
-    def beginnings(self) -> tuple[Beginning, ...]:
+    def beginnings(self) -> tuple[ActivationStart, ...]:
         """How each activation started."""
-        return tuple(step for step in self.steps if isinstance(step, Beginning))
+        return tuple(step for step in self.steps if isinstance(step, ActivationStart))
 
     @cached_property
     def fates(self) -> dict[int, tuple[FateName, ...]]:
         """The fates that each ended activation gave its events."""
-        return {step.activation: step.fates for step in self.steps if isinstance(step, Ending)}
+        return {
+            step.activation: step.fates for step in self.steps if isinstance(step, ActivationEnd)
+        }
 
     @cached_property
     def diagram(self) -> Diagram:
@@ -147,7 +149,7 @@ class Behaviour:
                 events.append(place)
                 labels.append((step.origin, step.marks))
                 arcs = [] if step.by is None else [Arc(_GENERATED, activations[step.by])]
-            elif isinstance(step, Beginning):
+            elif isinstance(step, ActivationStart):
                 activations.append(place)
                 fates = self.fates.get(node.number)
                 labels.append(("ended" if fates is not None else "in progress",))
@@ -161,11 +163,11 @@ class Behaviour:
         return Diagram.of(labels, into)
 
 
-Run = InteractionGraph | Behaviour | Iterable[Record]
+Comparable = InteractionGraph | Behaviour | Iterable[Record]
 """What has a behaviour: a graph, the records that lead to one, or a behaviour by itself."""
 
 
-def signature(run: Run, *, strict: bool = False) -> str:
+def signature(run: Comparable, *, strict: bool = False) -> str:
     """A short text that is equal for equal behaviour.
 
     Runs with different signatures behave differently. Strict signatures are equal for the same
@@ -180,8 +182,8 @@ def signature(run: Run, *, strict: bool = False) -> str:
 
 
 def same_behaviour(
-    a: Run,
-    b: Run,
+    a: Comparable,
+    b: Comparable,
     *,
     strict: bool = False,
     limit_s: float = LIMIT_S,
@@ -235,21 +237,21 @@ def _digest(looks: object) -> bytes:
 
 def _of_graph(graph: InteractionGraph) -> Behaviour:
     h = graph.history
-    if graph.has_let_go:
+    if graph.has_evicted:
         gone = counted(h.gone_events, "event")
         raise SettingsError(f"the graph has let go of {gone}: compare its trace, or keep all")
-    at: list[Step | None] = [None] * (graph.t + 1)
+    at: list[BehaviourStep | None] = [None] * (graph.t + 1)
     agents: dict[int, int] = {}  # those that were activated, by order of appearance
     for n in range(len(h.event_ids)):
         at[h.t_gen[n]] = _generation(h, n)
     for v in range(len(h.activation_ids)):
         edges = sorted(h.edges(v))
         agent = agents.setdefault(h.agent_of[v], len(agents))
-        at[h.t_start[v]] = Beginning(agent, tuple(edge.event for edge in edges))
+        at[h.t_start[v]] = ActivationStart(agent, tuple(edge.event for edge in edges))
         if h.t_end[v] >= 0:
-            at[h.t_end[v]] = Ending(v, tuple(FATES[edge.fate] for edge in edges))
+            at[h.t_end[v]] = ActivationEnd(v, tuple(FATES[edge.fate] for edge in edges))
     steps = [(t, step) for t, step in enumerate(at) if step is not None]
-    names = Names(
+    names = NodeNames(
         tuple(h.event_ids),
         tuple(h.activation_ids),
         tuple(h.agent_names[agent] for agent in agents),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from .history import History
-from .lineage import Answer, sources_of
+from .lineage import Provenance, sources_of
 from .state import GraphState
 
 
-def answer(state: GraphState, event: int) -> Answer:
+def provenance(state: GraphState, event: int) -> Provenance:
     """What stands behind the final event with this number.
 
     An agent whose answer came back builds its next one upon it: what was behind the latest
     answer of a run is not walked through again.
     """
-    history, known = state.history, state.latest_answer
+    history, known = state.history, state.latest_provenance
     v = history.generator[event]
     if known is not None and known.submitter == v:
         return known
     counts_memory = state.run.memory or not history.inputs(v)
-    found = Answer(v, counts_memory)
+    found = Provenance(v, counts_memory)
     stack = [v, *history.ended_before(v)] if counts_memory else [v]
     while stack:
         w = stack.pop()
@@ -29,11 +29,11 @@ def answer(state: GraphState, event: int) -> Answer:
             known = None
         else:
             stack += found.add(history, w)
-    state.latest_answer = found
+    state.latest_provenance = found
     return found
 
 
-def _holds(history: History, known: Answer, found: Answer) -> bool:
+def _holds(history: History, known: Provenance, found: Provenance) -> bool:
     """Whether all behind a known answer is behind one that has its submitter behind it."""
     if not known.counts_memory:
         return True
@@ -41,13 +41,13 @@ def _holds(history: History, known: Answer, found: Answer) -> bool:
     return found.counts_memory and agents[0] == agents[1]
 
 
-def uncovered(state: GraphState, event: int, behind: Answer) -> list[int]:
+def uncovered(state: GraphState, event: int, behind: Provenance) -> list[int]:
     """The needed work that a final event lost on the way, in order of generation.
 
     Args:
         state: The graph at the record that generated the final event.
         event: The final event's number.
-        behind: What stands behind it (`answer`).
+        behind: What stands behind it (`provenance`).
 
     Returns:
         Numbers of work events: problems from outside, and outputs of problem-generating

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from . import retention, rewrites, rules
-from .coverage import answer, uncovered
+from .coverage import provenance, uncovered
 from .lineage import ancestors, sources_of
 from .notebook import graph_html
 from .records import Record
@@ -85,12 +85,12 @@ class InteractionGraph(GraphState):
     def uncovered(self, event: str) -> list[str]:
         """The needed work that a final event, just generated, lost on the way, as generated."""
         h, n = self.history, self.history.event_number(event)
-        return [h.event_ids[e] for e in uncovered(self, n, answer(self, n))]
+        return [h.event_ids[e] for e in uncovered(self, n, provenance(self, n))]
 
     def asked(self, event: str) -> tuple[str, ...]:
         """The events from outside that a final event answers and no other did, as generated."""
         h = self.history
-        sources = self.problems.asked(answer(self, h.event_number(event)))
+        sources = self.problems.asked(provenance(self, h.event_number(event)))
         return tuple(h.event_ids[h.source_events[s]] for s in sources)
 
     # --- pictures of it (see dig.graph.views) ---

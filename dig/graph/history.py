@@ -24,7 +24,7 @@ CONSUME = FATES.index("consume")
 _CHUNK = 1024
 SHARDS = 256
 
-FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, LET_GO = 1, 2, 4, 8, 16, 32
+FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, EVICTED = 1, 2, 4, 8, 16, 32
 
 
 class Names:
@@ -65,7 +65,7 @@ Lineage = tuple[RangeSet, RangeSet]
 """The roots and the sources of something."""
 
 
-class Edge(NamedTuple):
+class DeliveryEdge(NamedTuple):
     """A delivery edge: an event in front of an activation; `fate` indexes `FATES`, or -1."""
 
     event: int
@@ -236,10 +236,10 @@ class History:
         self.ended_by[agent] = array("i", ended)  # what is settled is never asked for again
         return [w for w in ended if w < v]
 
-    def edges(self, v: int) -> Iterator[Edge]:
+    def edges(self, v: int) -> Iterator[DeliveryEdge]:
         """The delivery edges of activation `v` in the order of its inputs."""
         for i in range(self.first_edge[v], self.first_edge[v + 1]):
-            yield Edge(self.edge_event[i], self.edge_fate[i])
+            yield DeliveryEdge(self.edge_event[i], self.edge_fate[i])
 
     def inputs(self, v: int) -> list[int]:
         """The events that activation `v` consumed, system events left out."""

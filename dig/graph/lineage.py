@@ -61,7 +61,7 @@ def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
     return seen, used
 
 
-class Answer:
+class Provenance:
     """What stands behind a final event; all are numbers in the graph's history.
 
     Attributes:
@@ -102,7 +102,7 @@ class Answer:
                     self.outside.add(e)
         return before
 
-    def take_over(self, known: Answer) -> None:
+    def take_over(self, known: Provenance) -> None:
         """Take in all that stands behind an earlier answer, which is used up by it."""
         for one in ("activations", "consumed", "outside", "parts"):
             theirs: set[int] = getattr(known, one)

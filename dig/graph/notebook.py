@@ -35,7 +35,7 @@ def graph_html(graph: GraphState) -> str:
     amounts = [
         counted(graph.event_count, "event"), counted(graph.activation_count, "activation"),
         counted(graph.t + 1, "record"), f"{len(graph.open_events()):,} open",
-        *([f"shown: from record {h.whole_from:,} on"] if graph.has_let_go else ()),
+        *([f"shown: from record {h.whole_from:,} on"] if graph.has_evicted else ()),
         graph.finished.outcome if graph.finished else "going on",
     ]  # fmt: skip
     title = f"{one_line(graph.run.run, 80)}: {', '.join(amounts)}"

@@ -24,7 +24,7 @@ from itertools import accumulate, compress
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .history import CONSUMED, FROM_OUTSIDE, LET_GO, SHARDS, History, Lineage, Names
+from .history import CONSUMED, EVICTED, FROM_OUTSIDE, SHARDS, History, Lineage, Names
 from .records import micros
 from .state import GraphState
 
@@ -47,7 +47,7 @@ def evict(
     _renumber(state, _compact(state.history, _stay(state, cutoff, pinned)))
     state.history.whole_from = max(state.history.whole_from, cutoff)
     del state.findings[: bisect_left(state.findings, cutoff)]
-    state.touched, state.ended, state.latest_answer = [], None, None
+    state.touched, state.ended, state.latest_provenance = [], None, None
     state.seen_last, state.emitter_number, state.lineage = {}, -1, (NOTHING, NOTHING)
     return over
 
@@ -77,7 +77,7 @@ def _let_lost_go(
     for event in gone:
         del state.live[event.id]
     for n in (*given_up, *(event.n for event in gone)):
-        state.history.flags[n] |= LET_GO  # whoever sent it on now would be heard by nobody
+        state.history.flags[n] |= EVICTED  # whoever sent it on now would be heard by nobody
     return frozenset(names[n] for n in given_up)
 
 

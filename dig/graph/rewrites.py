@@ -12,10 +12,19 @@ from typing import cast
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from . import records
-from .coverage import answer
+from .coverage import provenance
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE
 from .records import FATES, SYSTEM, Fate, Record
-from .state import BUFFERED, FLYING, Activation, Agent, Event, GraphState, Problems, by_number
+from .state import (
+    BUFFERED,
+    FLYING,
+    ActivationState,
+    AgentState,
+    EventState,
+    GraphState,
+    Problems,
+    by_number,
+)
 
 
 def apply(state: GraphState, record: Record) -> None:
@@ -37,7 +46,7 @@ def apply(state: GraphState, record: Record) -> None:
 def _begin(state: GraphState, record: records.Run) -> None:
     state.run = record
     state.problems = Problems(state.history, record.session)
-    state.present = {name: Agent(name) for name in record.agents}
+    state.present = {name: AgentState(name) for name in record.agents}
 
 
 def _emit(state: GraphState, record: records.Emit) -> None:
@@ -52,7 +61,7 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         state.awaited.pop()
         lineage = state.lineage
         n = h.add_event(record, state.emitter_number)
-    event = Event(h, record.event, n, lineage)
+    event = EventState(h, record.event, n, lineage)
     if record.by is None:
         state.problems.pose(event.work)
     state.live[event.id] = event
@@ -78,13 +87,13 @@ def _deliver(state: GraphState, record: records.Deliver) -> None:
     _place(state, event, None)
 
 
-def _accept(state: GraphState, event: Event) -> None:
+def _accept(state: GraphState, event: EventState) -> None:
     _land(state, event)
     state.history.flags[event.n] |= ACCEPTED
     state.problems.decide(event)
     if state.run.session:
-        state.problems.settle(answer(state, event.n))
-        state.latest_answer = None  # something behind it may be settled now
+        state.problems.settle(provenance(state, event.n))
+        state.latest_provenance = None  # something behind it may be settled now
     else:
         state.is_over = True
 
@@ -92,7 +101,7 @@ def _accept(state: GraphState, event: Event) -> None:
 def _start(state: GraphState, record: records.Start) -> None:
     agent = state.present[record.agent]
     inputs = tuple(agent.buffer.values())
-    activation = Activation(record.activation, agent.name, inputs, record.us)
+    activation = ActivationState(record.activation, agent.name, inputs, record.us)
     activation.n = state.history.add_activation(
         activation.id, agent.name, record.t, [event.n for event in inputs]
     )
@@ -122,7 +131,7 @@ def _end(state: GraphState, record: records.End) -> None:
     state.seen_last = {event.id: event for event in activation.inputs}
 
 
-def _inherit(state: GraphState, activation: Activation, fates: list[Fate]) -> None:
+def _inherit(state: GraphState, activation: ActivationState, fates: list[Fate]) -> None:
     """What the outputs of an activation inherit: its roots and its sources."""
     inputs = [
         event
@@ -137,7 +146,7 @@ def _inherit(state: GraphState, activation: Activation, fates: list[Fate]) -> No
     state.lineage = (roots, union(event.sources for event in inputs))
 
 
-def _take(state: GraphState, agent: Agent, event: Event, fate: Fate) -> None:
+def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -> None:
     """Take an event out of a buffer, and on to where its fate sends it."""
     agent.take(event)
     del event.copies[agent.name]
@@ -156,7 +165,7 @@ def _take(state: GraphState, agent: Agent, event: Event, fate: Fate) -> None:
 
 
 def _join(state: GraphState, record: records.Join) -> None:
-    state.present[record.agent] = Agent(record.agent)
+    state.present[record.agent] = AgentState(record.agent)
 
 
 def _leave(state: GraphState, record: records.Leave) -> None:
@@ -197,7 +206,7 @@ def _finish(state: GraphState, record: records.Finish) -> None:
 # --- the life of an event ---
 
 
-def _send(state: GraphState, event: Event, to: Iterable[str]) -> None:
+def _send(state: GraphState, event: EventState, to: Iterable[str]) -> None:
     """Put an event on its way to those who are there and do not hold it."""
     for name in to:
         agent = state.present.get(name)
@@ -206,14 +215,14 @@ def _send(state: GraphState, event: Event, to: Iterable[str]) -> None:
             agent.incoming[event.id] = event
 
 
-def _land(state: GraphState, event: Event) -> None:
+def _land(state: GraphState, event: EventState) -> None:
     """Call an event back from where it is on its way to."""
     for name in event.flight:
         del state.present[name].incoming[event.id]
     event.flight = {}
 
 
-def _place(state: GraphState, event: Event, cause: str | None) -> None:
+def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Settle where an event stands after a change: open, orphaned (and why), or closed."""
     state.touched.append(event)
     place = 0
@@ -233,12 +242,12 @@ def _place(state: GraphState, event: Event, cause: str | None) -> None:
             state.live.pop(event.id, None)
 
 
-def _is_closed(state: GraphState, event: Event) -> bool:
+def _is_closed(state: GraphState, event: EventState) -> bool:
     is_undecided = event.final and not state.history.flags[event.n] & (ACCEPTED | BOUNCED)
     return not (event.copies or event.flight or event.cause or is_undecided)
 
 
-def _revive(state: GraphState, name: str) -> Event:
+def _revive(state: GraphState, name: str) -> EventState:
     """The live object of an event, made anew if the event was closed."""
     event = state.live.get(name)
     if event is None:
@@ -246,7 +255,7 @@ def _revive(state: GraphState, name: str) -> Event:
     return event
 
 
-def implied_fate(event: Event) -> Fate:
+def implied_fate(event: EventState) -> Fate:
     """The fate of an input that a decision does not name: read if it is a note, else kept."""
     return Fate(event.id, "consume" if event.by == SYSTEM else "delay")
 

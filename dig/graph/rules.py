@@ -13,7 +13,7 @@ from dig.errors import RuleError
 
 from . import records
 from .records import ASIDE, SYSTEM, Record
-from .state import Activation, Event, GraphState
+from .state import ActivationState, EventState, GraphState
 
 MOST_CHARACTERS = 300
 
@@ -68,7 +68,7 @@ def _new_agents(names: Collection[str]) -> None:
         _refuse("`agents` names somebody twice")
 
 
-def _event(state: GraphState, name: str) -> Event:
+def _event(state: GraphState, name: str) -> EventState:
     if not state.knows(name):
         _refuse(f"there is no event {name!r}")
     return state.event(name)
@@ -125,7 +125,7 @@ def _end(state: GraphState, record: records.End) -> None:
         _refuse("`outputs` names an event twice")
 
 
-def _check_fates(activation: Activation, record: records.End) -> None:
+def _check_fates(activation: ActivationState, record: records.End) -> None:
     inputs = {event.id for event in activation.inputs}
     for fate in record.fates:
         if fate.event not in inputs:

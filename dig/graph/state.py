@@ -1,24 +1,19 @@
-"""What can still change in a graph, as objects, and what one may ask of it.
+"""The state of a graph: objects for what can still change; `dig.graph.history` has the rest.
 
-Events, activations, agents and problems are objects; closed history is numbers in arrays
-(`dig.graph.history`). `GraphState` holds them together.
+Clock-time patterns look at *problems*. A run that is no session has one problem, the whole run. In
+a session each event from outside that is not answered yet poses one, and problems may overlap: an
+event concerns the problems of its sources, an activation those of the events that it saw.
 
-A *problem* is what clock-time patterns look at. A run that is no session has one problem, the
-whole run. In a session every event from outside that is not answered yet is one, and problems may
-overlap: what an event concerns follows from its sources, what an activation concerns from the
-events that it saw.
-
-Problems that cannot be told apart, because all that is going on about one is about the other too,
-are kept as one `Problem` with several sources. So a conversation that has merged a thousand
-problems costs what one costs. Such a problem is parted again when something concerns only some of
-its sources.
+Problems with identical open events, running activations and submitted answers share one `Problem`
+with several sources, so a conversation that has merged a thousand problems costs what one costs.
+It is parted again when something concerns only some of its sources.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import compress
 from types import MappingProxyType
@@ -26,26 +21,26 @@ from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .history import ACCEPTED, BOUNCED, CONSUMED, FINAL, LET_GO, History
-from .lineage import Answer, roots_of, roots_of_activation, sources_of
+from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, History
+from .lineage import Provenance, roots_of, roots_of_activation, sources_of
 from .records import Finish, Run
 
 BUFFERED, FLYING = 1, 2
 
 
-class Event:
+class EventState:
     """An event that can still change.
 
     Attributes:
         id: Its id.
         n: Its number in order of generation.
-        by: Who generated it: an activation, ``None`` (from outside) or ``"system"``.
+        by: Its generator: an activation, ``None`` (from outside) or ``"system"``.
         type: Its type, as it was emitted.
         final: Whether it carries a submitted answer.
         work: Whether it is work: no system event, no final event, no notice.
         copies: The agents in whose buffer it lies.
-        flight: The agents to whom it is on its way, and for each a number that is another one when
-            it is sent there again.
+        flight: The agents to which it is on its way, each with a number that changes when the
+            event is sent there again.
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
         us_lost: Since when, in microseconds; set with the cause.
@@ -99,11 +94,11 @@ class Event:
         raise AttributeError(name)
 
 
-class Activation:
+class ActivationState:
     """An activation in progress, or the latest one that ended.
 
     Attributes:
-        id: Its id; n: its number in order of start; agent: whose it is.
+        id: Its id; n: its number in order of start; agent: its agent.
         inputs: The events that it sees.
         consumed: Those that it consumed, system events left out, once it ended.
         is_progress: Whether it ended with an output, or with a fate other than `delay`.
@@ -113,18 +108,20 @@ class Activation:
 
     __slots__ = ("agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start")
 
-    def __init__(self, name: str, agent: str, inputs: tuple[Event, ...], us_start: int) -> None:
+    def __init__(
+        self, name: str, agent: str, inputs: tuple[EventState, ...], us_start: int
+    ) -> None:
         self.id = name
         self.agent = agent
         self.inputs = inputs
-        self.consumed: list[Event] = []
+        self.consumed: list[EventState] = []
         self.is_progress = False
         self.us_start = us_start
         self.n = -1
         self.problems: tuple[Problem, ...] = ()
 
 
-class Agent:
+class AgentState:
     """A present agent.
 
     Attributes:
@@ -132,29 +129,29 @@ class Agent:
         buffer: The events in front of it, in order of delivery.
         lineages: Those of them that have roots, by their roots.
         incoming: The events that are on their way to it.
-        activation: What it is doing.
+        activation: Its activation in progress.
     """
 
     __slots__ = ("activation", "buffer", "incoming", "lineages", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.buffer: dict[str, Event] = {}
-        self.lineages: dict[RangeSet, dict[str, Event]] = {}
-        self.incoming: dict[str, Event] = {}
-        self.activation: Activation | None = None
+        self.buffer: dict[str, EventState] = {}
+        self.lineages: dict[RangeSet, dict[str, EventState]] = {}
+        self.incoming: dict[str, EventState] = {}
+        self.activation: ActivationState | None = None
 
-    def put(self, event: Event) -> None:
+    def put(self, event: EventState) -> None:
         """Put an event into the buffer."""
         self.buffer[event.id] = event
         self.file(event)
 
-    def file(self, event: Event) -> None:
+    def file(self, event: EventState) -> None:
         """Note by what roots an event is found in the buffer, if it has any."""
         if event.roots:
             self.lineages.setdefault(event.roots, {})[event.id] = event
 
-    def take(self, event: Event) -> None:
+    def take(self, event: EventState) -> None:
         """Take an event out of the buffer."""
         del self.buffer[event.id]
         if event.roots:
@@ -164,13 +161,24 @@ class Agent:
                 del self.lineages[event.roots]
 
 
-def by_number(event: Event) -> int:
+def by_number(event: EventState) -> int:
     """The key that sorts events in order of generation."""
     return event.n
 
 
+class ProblemMark:
+    """What a detector remembers about a problem; it is copied when the problem is parted."""
+
+    __slots__ = ()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the detector waits for time to pass: until then a session keeps the problem."""
+        return True
+
+
 class Problem:
-    """A problem, or several that cannot be told apart, and what is going on about it.
+    """A problem, or several that share all of their state.
 
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
@@ -182,8 +190,7 @@ class Problem:
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
-        marks: What detectors remember about it, by detector; copied when it is parted. One that
-            says by `is_pending` that it waits for nothing lets a session give the problem up.
+        marks: What detectors remember about it, a `ProblemMark` by detector.
     """
 
     __slots__ = (
@@ -193,12 +200,12 @@ class Problem:
 
     def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
         self.sources = sources
-        self.open: dict[str, Event] = {}
+        self.open: dict[str, EventState] = {}
         self.buffered = 0
         self.flying = 0
-        self.running: dict[str, Activation] = {}
+        self.running: dict[str, ActivationState] = {}
         self.last: str | None = None
-        self.submitted: dict[str, Event] = {}
+        self.submitted: dict[str, EventState] = {}
         self.is_posed = is_posed
         self.is_over = False
         self.marks: dict[object, Any] = {}
@@ -216,11 +223,9 @@ class Problem:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing goes on about it, and no detector waits for its time to pass."""
-        return not self.concerning() and not any(
-            getattr(mark, "is_pending", True) for mark in self.marks.values()
-        )
+        return not self.concerning() and not any(mark.is_pending for mark in self.marks.values())
 
-    def concerning(self) -> list[Event | Activation]:
+    def concerning(self) -> list[EventState | ActivationState]:
         """All that is going on about it."""
         return [*self.open.values(), *self.running.values(), *self.submitted.values()]
 
@@ -241,7 +246,7 @@ class Problems:
     """The problems of a run, kept up to date by the graph.
 
     Attributes:
-        touched: The problems that the latest record changed something about.
+        touched: The problems that the latest record changed.
     """
 
     def __init__(self, history: History, session: bool) -> None:
@@ -279,11 +284,7 @@ class Problems:
                 self.touched[other] = None
         return tuple(found)
 
-    def seen_by(self, events: Iterable[Event]) -> tuple[Problem, ...]:
-        """The problems that an activation concerns which sees these events."""
-        return self.concerned(union(event.sources for event in events))
-
-    def open_events(self, sources: RangeSet) -> dict[str, Event]:
+    def open_events(self, sources: RangeSet) -> dict[str, EventState]:
         """The open events that have some of these sources; to ask parts no problem."""
         return {
             name: event
@@ -292,7 +293,7 @@ class Problems:
             if not event.sources.isdisjoint(sources)
         }
 
-    def move(self, event: Event, now: int) -> None:
+    def move(self, event: EventState, now: int) -> None:
         """An event's place changes from `event.place` to `now` (of BUFFERED and FLYING)."""
         before = event.place
         event.place = now
@@ -307,27 +308,27 @@ class Problems:
                 del problem.open[event.id]
             self.touched[problem] = None
 
-    def submit(self, event: Event) -> None:
+    def submit(self, event: EventState) -> None:
         """A final event was generated."""
         event.problems = self.concerned(event.sources)
         for problem in event.problems:
             problem.submitted[event.id] = event
             self.touched[problem] = None
 
-    def decide(self, event: Event) -> None:
+    def decide(self, event: EventState) -> None:
         """A final event was bounced or accepted."""
         for problem in self.concerned(event.sources):
             problem.submitted.pop(event.id, None)
             self.touched[problem] = None
 
-    def started(self, activation: Activation) -> None:
+    def started(self, activation: ActivationState) -> None:
         """An activation begins."""
-        activation.problems = self.seen_by(activation.inputs)
+        activation.problems = self.concerned(union(e.sources for e in activation.inputs))
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
 
-    def ended(self, activation: Activation) -> None:
+    def ended(self, activation: ActivationState) -> None:
         """An activation ends; with progress, what it concerned may be one problem now."""
         self.cut_off(activation)
         for problem in activation.problems:
@@ -335,19 +336,19 @@ class Problems:
         if activation.is_progress and len(activation.problems) > 1:
             self._merge(activation)
 
-    def cut_off(self, activation: Activation) -> None:
+    def cut_off(self, activation: ActivationState) -> None:
         """An activation is in progress no more."""
         for problem in activation.problems:
             del problem.running[activation.id]
             self.touched[problem] = None
 
-    def asked(self, behind: Answer) -> RangeSet:
+    def asked(self, behind: Provenance) -> RangeSet:
         """The sources that a final event answers, as far as they are not answered yet."""
         events = self._history.source_events
         own = (bisect_left(events, e) for e in sorted(behind.outside))
         return RangeSet.of(source for source in own if not self._answered[source])
 
-    def settle(self, behind: Answer) -> None:
+    def settle(self, behind: Provenance) -> None:
         """A final event was accepted: what stands behind it is settled, its sources answered."""
         asked = self.asked(behind)
         for source in asked:
@@ -404,11 +405,11 @@ class Problems:
         events = self._history.source_events
         return [event for event, done in zip(events, self._answered, strict=True) if done]
 
-    def _merge(self, activation: Activation) -> None:
-        """Make one of the problems that cannot be told apart any more.
+    def _merge(self, activation: ActivationState) -> None:
+        """Make one of the problems that share all of their state now.
 
-        Only when an activation that concerned them has made progress: that ended what detectors
-        have observed about each of them for a while, so that their marks need not be compared.
+        This happens only when an activation that concerned them has made progress. That starts all
+        idle windows of theirs anew, so the marks of detectors need not be compared.
         """
         kept: list[Problem] = []
         for problem in activation.problems:
@@ -448,7 +449,7 @@ class Problems:
 
 
 class GraphState:
-    """The state of a graph: what it holds and what one may ask it.
+    """The state of a graph, and the questions that it answers.
 
     Only `dig.graph.rewrites`, `dig.graph.retention` and `dig.graph.coverage` change it.
 
@@ -464,7 +465,7 @@ class GraphState:
         is_over: Whether a final event was accepted, and the run is no session.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
         findings: Logical time of every record of kind `finding`, in order.
-        latest_answer: What stands behind the final event that was looked at last.
+        latest_provenance: What stands behind the final event that was looked at last.
         present: The present agents by name.
         running: The activations in progress by id.
         live: The events that are not closed, by id.
@@ -481,22 +482,22 @@ class GraphState:
         self.t = -1
         self.now = 0
         self.history = History()
-        self.touched: list[Event] = []
-        self.ended: Activation | None = None
+        self.touched: list[EventState] = []
+        self.ended: ActivationState | None = None
         self.finished: Finish | None = None
         self.is_over = False
         self.awaited: list[str] = []
         self.findings = array("q")
-        self.latest_answer: Answer | None = None
+        self.latest_provenance: Provenance | None = None
         self.emitter_number = -1
-        self.seen_last: dict[str, Event] = {}
+        self.seen_last: dict[str, EventState] = {}
         self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
-        self.present: dict[str, Agent] = {}
-        self.running: dict[str, Activation] = {}
-        self.live: dict[str, Event] = {}
-        self.open: dict[str, Event] = {}
+        self.present: dict[str, AgentState] = {}
+        self.running: dict[str, ActivationState] = {}
+        self.live: dict[str, EventState] = {}
+        self.open: dict[str, EventState] = {}
 
-    def event(self, name: str) -> Event:
+    def event(self, name: str) -> EventState:
         """An event by its id; a closed one is put together from history.
 
         Raises:
@@ -504,16 +505,16 @@ class GraphState:
         """
         event = self.live.get(name) or self.seen_last.get(name)
         if event is None:
-            event = Event(self.history, name, self.history.event_number(name))
+            event = EventState(self.history, name, self.history.event_number(name))
         return event
 
     @property
-    def agents(self) -> Mapping[str, Agent]:
+    def agents(self) -> Mapping[str, AgentState]:
         """The present agents by name, in the order in which they came."""
         return MappingProxyType(self.present)
 
     @property
-    def activations(self) -> Mapping[str, Activation]:
+    def activations(self) -> Mapping[str, ActivationState]:
         """The activations in progress by id, in order of their start."""
         return MappingProxyType(self.running)
 
@@ -524,37 +525,37 @@ class GraphState:
 
     @property
     def event_count(self) -> int:
-        """How many events there have been, with those that are let go of."""
+        """How many events there have been, with those that were evicted."""
         return self.history.gone_events + len(self.history.event_ids)
 
     @property
     def activation_count(self) -> int:
-        """How many activations there have been, with those that are let go of."""
+        """How many activations there have been, with those that were evicted."""
         return self.history.gone_activations + len(self.history.activation_ids)
 
     @property
-    def has_let_go(self) -> bool:
+    def has_evicted(self) -> bool:
         """Whether something that has happened is not in the history any more."""
         h = self.history
         return bool(h.gone_events or h.gone_activations or h.cut)
 
-    def open_events(self) -> list[Event]:
-        """R(t): work that nobody consumed and that somebody can still reach, as generated."""
+    def open_events(self) -> list[EventState]:
+        """R(t): work that no agent consumed and that one can still reach, as generated."""
         return sorted(self.open.values(), key=by_number)
 
     def orphans(self) -> dict[str, str]:
-        """Work that nobody consumed and nobody can reach, with its cause, as generated."""
+        """Work that no agent consumed and none can reach, with its cause, as generated."""
         lost = [e for e in self.live.values() if e.cause is not None]
         return {e.id: e.cause or "" for e in sorted(lost, key=by_number)}
 
-    def flying(self) -> list[Event]:
-        """The events of any kind that are on their way to somebody, as generated."""
+    def flying(self) -> list[EventState]:
+        """The events of any kind that are on their way to an agent, as generated."""
         return sorted((e for e in self.live.values() if e.flight), key=by_number)
 
     def knows(self, event: str) -> bool:
         """Whether there is an event with this id, and the graph has not let go of it."""
         n = self.history.event(event)
-        return n is not None and not self.history.flags[n] & LET_GO
+        return n is not None and not self.history.flags[n] & EVICTED
 
     def is_open(self, n: int) -> bool:
         """Whether the event with this number is open."""
@@ -562,11 +563,11 @@ class GraphState:
 
     def is_accepted(self, event: str) -> bool:
         """Whether an event is a final one that was accepted."""
-        return bool(self._flags(event) & ACCEPTED)
+        return bool(self.history.flags[self.history.event_number(event)] & ACCEPTED)
 
     def is_bounced(self, event: str) -> bool:
         """Whether an event is a final one that was delivered to an agent."""
-        return bool(self._flags(event) & BOUNCED)
+        return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)
 
     def roots(self, name: str) -> frozenset[str]:
         """The roots of an event or of an ended activation, by id."""
@@ -595,6 +596,3 @@ class GraphState:
     def sole_output(self) -> bool:
         """Whether the activation that ended last generates exactly one event."""
         return self.history.output_count[self.emitter_number] == 1
-
-    def _flags(self, event: str) -> int:
-        return self.history.flags[self.history.event_number(event)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
-from dig.detectors.protocols import Healer, Preventer, nothing
+from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
@@ -34,8 +34,12 @@ class Healing:
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
+        for healer in healers.values():
+            check(healer, Healer)
         self._healers = dict(healers)
-        self._preventers = {k: v for k, v in healers.items() if isinstance(v, Preventer)}
+        self._preventers = {
+            k: v for k, v in healers.items() if type(v).prevent is not Healer.prevent
+        }
         self._budget = budget
         self._fit = fit
         self._spent: Counter[str] = Counter()
@@ -50,7 +54,7 @@ class Healing:
         """The graph has evicted history: healers forget what they know about that."""
         for pattern, healer in self._healers.items():
             try:
-                getattr(healer, "let_go", nothing)(self._recorder.graph)
+                healer.forget(self._recorder.graph)
             except Exception as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
@@ -107,7 +111,7 @@ class Healing:
 
     def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding out of the budget, or say why that cannot be."""
-        cooldown_s: float = getattr(healer, "cooldown_s", 0.0)
+        cooldown_s = healer.cooldown_s
         subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._recorder.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
@@ -128,7 +132,7 @@ class Healing:
         """The subject of a finding for the budget, as text that is equal for equal subjects."""
         about = None
         try:
-            about = healer.about(finding) if hasattr(healer, "about") else None
+            about = healer.about(finding)
         except Exception as error:  # a healer must never be able to stop a team
             self._recorder.report_component_failure(
                 f"healer of {finding.pattern}", f"raised {error!r}"

@@ -346,7 +346,7 @@ class Monitor:
         """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due."""
         if self._recorder.is_over:
             return None
-        due = [self._recorder.watch.deadline()]
+        due = [self._recorder.watch.due]
         if self._gates.deciding:
             due.append(self._gates.deadline())
         if self._has_plans:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import Event
+from dig.graph.state import EventState
 
 from .messages import Output, Pending
 
@@ -78,7 +78,7 @@ class PayloadStore:
         knows = self._graph.knows
         self._carried = {name: it for name, it in self._carried.items() if knows(name)}
 
-    def _is_used_up(self, event: Event) -> bool:
+    def _is_used_up(self, event: EventState) -> bool:
         if event.final:
             graph = self._graph
             return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)

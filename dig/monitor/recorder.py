@@ -136,7 +136,7 @@ class Recorder:
         pinned = frozenset((*pinned, *self.watch.awaited()))
         eviction = Eviction(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.payloads.forget()
-        self.watch.let_go()
+        self.watch.forget()
         try:
             tell_evicted(self._sinks, eviction)
         except Exception as error:  # a sink that cannot forget must not stop a team

@@ -157,7 +157,7 @@ def _part(part: object) -> dict[str, Any]:
     """A part that was handed in: its name, and the numbers and texts that it was made with."""
     described: dict[str, Any] = {"class": recorded_name(part)}
     for name in signature(type(part)).parameters:
-        value = getattr(part, name, getattr(part, f"_{name}", None))
+        value = getattr(part, f"_{name}", getattr(part, name, None))
         if isinstance(value, bool | int | float | str):
             described[name] = value
     return described

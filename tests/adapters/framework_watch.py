@@ -10,6 +10,7 @@ import anyio
 
 from dig.adapters import Attached, Session
 from dig.detectors import standard, standard_healers
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import HealRow, IncidentRow
 from dig.runtime.host import Setup
 from tests.helpers import Recorder
@@ -107,7 +108,7 @@ class Watched:
         )
 
 
-class Broken:
+class Broken(Detector, Healer):
     """A detector, a healer, a gate, a sink, a listener: all of them broken."""
 
     pattern = "BROKEN"
@@ -116,7 +117,7 @@ class Broken:
     def __call__(self, *args: Any) -> Any:
         raise RuntimeError("planted")
 
-    detect = heal = hold = __call__
+    detect = heal = hold = __call__  # type: ignore[assignment]
 
     async def decide(self, *args: Any) -> Any:
         raise RuntimeError("planted")

@@ -14,7 +14,7 @@ from dig.adapters import Session
 from dig.adapters.base.watchdog import Timekeeper
 from dig.adapters.plain import adapter as plain
 from dig.detectors.interventions import Inject
-from dig.detectors.protocols import Detector
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import Emit
 from dig.monitor.holds import Holds
 from tests.helpers import Recorder
@@ -65,7 +65,7 @@ def make_team() -> dict[str, Any]:
 ANSWERS = ["bob 2", "cyd 2", "KeyError('fail')"]
 
 
-class Fails:
+class Fails(Detector):
     """A detector that fails in some way."""
 
     pattern = "FAILS"
@@ -82,7 +82,8 @@ class FailingClock(Fails):
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         return ()
 
-    def deadline(self, graph: InteractionGraph) -> int | None:
+    @property
+    def due(self) -> int | None:  # type: ignore[override]
         result: int | None = self.fail()
         return result
 
@@ -90,7 +91,7 @@ class FailingClock(Fails):
         return ()
 
 
-class Flags:
+class Flags(Detector):
     """Finds something about every event."""
 
     pattern = "RSP"
@@ -100,11 +101,14 @@ class Flags:
             yield Finding("RSP", record.t, record.us, {"event": record.event}, {})
 
 
-class Healing:
+class Healing(Healer):
     """A healer made of a function."""
 
     def __init__(self, heal: Callable[..., Any] = lambda graph, finding: ()) -> None:
-        self.heal = heal
+        self._heal = heal
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Any:
+        return self._heal(graph, finding)
 
 
 class Keeper:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import Create, Finding, Hold, InteractionGraph, Limits, Pending, Reroute
+from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending, Reroute
 from dig.adapters import Mode, notes
 from dig.adapters.base.bounces import MOST_BOUNCES
 from dig.errors import SettingsError
@@ -326,7 +326,7 @@ async def test_annotate_puts_notes_where_a_team_wants_them() -> None:
 # --- healers of one's own -------------------------------------------------------------------
 
 
-class Says:
+class Says(Healer):
     def __init__(self, *interventions: Any) -> None:
         self.interventions = interventions
 

@@ -17,6 +17,7 @@ from langgraph.types import Command, Send
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
+from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
@@ -192,7 +193,7 @@ def test_et_a_stream_goes_on_with_what_runs_once_more() -> None:
     )
 
 
-class ToSomebodyElse:
+class ToSomebodyElse(Healer):
     """A healer that takes what goes round away from those who pass it round."""
 
     def heal(self, monitored: InteractionGraph, finding: Finding) -> Iterable[Reroute]:

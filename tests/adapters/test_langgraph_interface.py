@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
 
 import dig
-from dig import Hold
+from dig import Detector, Healer, Hold
 from dig.adapters import registry as adapters
 from dig.adapters.langgraph.routes import is_handoff
 from dig.detectors import standard
@@ -238,7 +238,7 @@ def test_a_request_that_is_cancelled_while_something_is_held_leaves_nothing(step
     assert watched.leaves_nothing_open()
 
 
-class Elsewhere:
+class Elsewhere(Detector, Healer):
     """Finds every message to one node, and heals by sending it to others."""
 
     pattern = "ELSEWHERE"

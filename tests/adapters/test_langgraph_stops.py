@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 
-from dig import InteractionGraph
+from dig import Detector, Healer, InteractionGraph
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.graph.records import Emit, Record
@@ -298,7 +298,7 @@ def test_a_run_that_goes_on_is_a_run_of_its_own_for_who_follows_runs() -> None:
     assert begun[0] == mine and len({*begun}) == len(begun)
 
 
-class Refuses:
+class Refuses(Detector, Healer):
     """Finds fault with every answer, and has it sent back."""
 
     pattern = "REFUSED"

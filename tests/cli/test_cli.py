@@ -549,7 +549,9 @@ def test_a_fork_that_is_broken_off_before_it_begins_leaves_nothing_behind(
 
 
 OWN = """
-class Silent:
+from dig import Detector
+
+class Silent(Detector):
     pattern = "SILENT"
 
     def detect(self, graph, record):

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dig.detectors import HealEarlyTermination, standard, standard_healers
+from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Reroute
+from dig.detectors.patterns.early_termination import HealEarlyTermination
 from dig.graph.records import Fate, Limits
 from dig.monitor.messages import Answered, Delivered, Healed
 from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows

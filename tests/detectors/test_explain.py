@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dig.detectors import standard
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode

@@ -14,16 +14,16 @@ from dig.detectors import plugins
 from dig.errors import SettingsError
 
 MODULE = """
-from dig import Create, Finding
+from dig import Create, Detector, Finding, Healer
 from dig.graph.records import Emit
 
-class Loud:
+class Loud(Detector):
     pattern = "LOUD"
     def detect(self, graph, record):
         if isinstance(record, Emit) and record.by is None:
             yield Finding("LOUD", record.t, record.us, {"event": record.event}, {"by": "outside"})
 
-class Hush:
+class Hush(Healer):
     def heal(self, graph, finding):
         yield Create("hush", tuple(graph.agents))
 
@@ -89,7 +89,7 @@ def test_a_detector_can_be_named(tmp_path: Path) -> None:
         ("loud_for_a_test:Quiet", "has no attribute 'Quiet'"),
         ("loud_for_a_test:number", "not callable"),
         ("loud_for_a_test:broken", "pop from empty list"),
-        ("loud_for_a_test:Hush", "has no method `detect`"),
+        ("loud_for_a_test:Hush", "is no detector"),
         ("", "cannot be had"),
         ("no colon", "cannot be had"),
     ],

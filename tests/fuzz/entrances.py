@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dig.detectors import standard
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain
 from dig.detectors.watch import Watch
 from dig.errors import ReplayError, TraceError
 from dig.graph.codec import decode, dumps, encode

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 
 from dig.errors import UndecidedError
-from dig.graph.behaviour import Beginning, Behaviour, Ending, Generation, same_behaviour, signature
+from dig.graph.behaviour import (
+    ActivationEnd,
+    ActivationStart,
+    Behaviour,
+    Generation,
+    same_behaviour,
+    signature,
+)
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from tests.behaviours import are_alike, bare, behaviour_of, check_same, graph_of, renamed, storm
@@ -83,7 +90,7 @@ def test_who_took_which_part_does_not_count_but_that_they_were_two_does() -> Non
     one = behaviour_of(two_parts("b", "c"))
     assert same_behaviour(one, behaviour_of(two_parts("c", "b")), strict=True)
     same_agent = Behaviour(
-        step._replace(agent=1) if isinstance(step, Beginning) and step.agent == 2 else step
+        step._replace(agent=1) if isinstance(step, ActivationStart) and step.agent == 2 else step
         for step in one.steps
     )
     assert not same_behaviour(one, same_agent)
@@ -179,13 +186,13 @@ def test_an_agents_own_order_makes_a_difference() -> None:
 
 def cycles(*lengths: int) -> Behaviour:
     """Events in circles: each activation, of an agent of its own, uses two neighbours."""
-    steps: list[Generation | Beginning | Ending] = []
+    steps: list[Generation | ActivationStart | ActivationEnd] = []
     steps += [Generation("outside", None, ())] * sum(lengths)
     first = number = 0
     for length in lengths:
         for i in range(length):
             pair = tuple(sorted((first + i, first + (i + 1) % length)))
-            steps += [Beginning(number, pair), Ending(number, ("consume", "consume"))]
+            steps += [ActivationStart(number, pair), ActivationEnd(number, ("consume", "consume"))]
             number += 1
         first += length
     return Behaviour(steps)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from dig.errors import RecordError, RuleError
 from dig.graph.codec import decode
-from dig.graph.coverage import answer
+from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import Event
+from dig.graph.state import EventState
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row, State
 from tests.random_traces import break_trace, random_trace
@@ -136,7 +136,7 @@ def test_ancestors_are_the_activations_with_a_causal_path(rows: list[Row]) -> No
 
 
 def behind(graph: InteractionGraph, final: str) -> set[str]:
-    found = answer(graph, graph.event(final).n)
+    found = provenance(graph, graph.event(final).n)
     return {graph.history.activation_ids[v] for v in found.activations}
 
 
@@ -480,7 +480,7 @@ def pipeline(problems: int) -> list[Row]:
 def live_events() -> int:
     """How many objects there are that stand for an event that may still change."""
     gc.collect()
-    return Counter(map(type, gc.get_objects()))[Event]
+    return Counter(map(type, gc.get_objects()))[EventState]
 
 
 @pytest.mark.parametrize("session", [False, True])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.detectors import standard
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain
 from dig.detectors.finding import Finding
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, SettingsError

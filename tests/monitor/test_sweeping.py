@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from dig import Hold, InteractionGraph, Pending, Record
-from dig.detectors import HealEarlyTermination, HealOrphanedEvent, OrphanedEvent, standard
+from dig import Detector, Healer, Hold, InteractionGraph, Pending, Record
+from dig.detectors import standard
 from dig.detectors.finding import Finding
+from dig.detectors.patterns.early_termination import HealEarlyTermination
+from dig.detectors.patterns.orphaned_event import HealOrphanedEvent, OrphanedEvent
 from dig.errors import RequestError, SettingsError
 from dig.graph.records import Limits
 from dig.monitor.messages import Raised
@@ -94,7 +96,7 @@ def test_what_arrived_at_its_time_is_put_off_no_more() -> None:
 class Stumbling(OrphanedEvent):
     """OE, which fails at its first look."""
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         if graph.t == 1:
             raise LookupError("its first look")
         return super().detect(graph, record)
@@ -156,11 +158,11 @@ def test_detectors_and_healers_forget_what_is_gone() -> None:
     early._said = {"a": {"unresolved": ["e1"], "uncovered": []}}
     early._wait_s("a", early._said["a"])
     for one in (detector, orphans, early):
-        one.let_go(graph)
+        one.forget(graph)
     assert not (detector._raised or orphans._returned or early._said or early._bounces)
 
 
-class Stubborn:
+class Stubborn(Detector, Healer):
     """A detector that does not want to forget."""
 
     pattern = "stubborn"
@@ -171,7 +173,7 @@ class Stubborn:
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Any]:
         return iter(())
 
-    def let_go(self, graph: InteractionGraph) -> None:
+    def forget(self, graph: InteractionGraph) -> None:
         raise RuntimeError("never")
 
 
@@ -213,8 +215,8 @@ def test_alarms_about_what_is_answered_are_forgotten() -> None:
         stage.give("a")
         stage.wait(1.0)
         stage.turn("a", answer())
-    clocks = [part.clock for part in stage.monitor._recorder.watch._clocks]
-    alarms = [one for clock in clocks for one in getattr(clock, "_alarms", ())]
+    parts = stage.monitor._recorder.watch._parts
+    alarms = [one for part in parts for one in getattr(part.detector, "_alarms", ())]
     assert 0 < len(alarms) < 30 and stage.monitor.next_deadline() == 1e6
 
 

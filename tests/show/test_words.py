@@ -57,10 +57,10 @@ def test_a_deadlock_says_who_holds_what() -> None:
     """In a session the sentence also names the problem."""
     waiting = {"waiting": {"ann": ["e4", "e5"], "bob": ["e6"]}}
     held = "ann holds e4, e5; bob holds e6"
-    assert describe.told(finding("DL", {}, waiting)) == (
+    assert describe.finding_text(finding("DL", {}, waiting)) == (
         f"work is waiting, and nobody makes progress: {held}"
     )
-    assert describe.told(finding("DL", {"event": "e1"}, waiting)) == (
+    assert describe.finding_text(finding("DL", {"event": "e1"}, waiting)) == (
         f"work is waiting, and nobody makes progress on e1: {held}"
     )
 
@@ -85,7 +85,7 @@ def test_a_deadlock_says_who_holds_what() -> None:
 def test_every_pattern_is_put_into_words(
     pattern: str, subject: dict[str, Any], evidence: dict[str, Any], told: str
 ) -> None:
-    assert told in describe.told(finding(pattern, subject, evidence))
+    assert told in describe.finding_text(finding(pattern, subject, evidence))
 
 
 def test_other_patterns_are_told_by_what_they_are_about() -> None:
@@ -94,13 +94,15 @@ def test_other_patterns_are_told_by_what_they_are_about() -> None:
     assert describe.sentence(silent) == (
         "SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
     )
-    assert describe.told(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
+    assert (
+        describe.finding_text(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
+    )
 
 
 def test_long_lists_are_cut() -> None:
     """A sentence stays a line, however much is missing."""
     lists = {"unresolved": [f"e{n}" for n in range(5000)], "uncovered": ["x" * 1000] * 5000}
-    assert "e5 and 4994 more" in describe.told(finding("ET", {"event": "e9"}, lists))
+    assert "e5 and 4994 more" in describe.finding_text(finding("ET", {"event": "e9"}, lists))
     waiting = {f"agent-{n}": [f"e{n}"] * 50 for n in range(100)}
     sentence = describe.sentence(finding("DL", {}, {"waiting": waiting}))
     assert len(sentence) <= MOST_IN_TEXT + 80
@@ -122,14 +124,14 @@ def test_no_finding_is_too_strange(
 @given(st.sampled_from(["inject", "reroute", "create", "refused", HOSTILE]), anything, anything)
 def test_no_side_row_is_too_strange(action: str, what: Any, to: Any) -> None:
     """The same goes for what healing did, and for incidents."""
-    assert is_safe_line(describe.healed(HealRow(3, 0, 2, action, what, to, what, what)))
-    assert is_safe_line(describe.incident(IncidentRow(3, 0, HOSTILE, what)))
+    assert is_safe_line(describe.healing_text(HealRow(3, 0, 2, action, what, to, what, what)))
+    assert is_safe_line(describe.incident_text(IncidentRow(3, 0, HOSTILE, what)))
 
 
 def test_a_failed_part_is_told_by_name() -> None:
     """An incident about a detector reads like a sentence."""
     row = IncidentRow(3, 0, "failed", {"who": "detector ET", "what": "raised KeyError('e1')"})
-    assert describe.incident(row) == "detector ET failed: raised KeyError('e1')"
+    assert describe.incident_text(row) == "detector ET failed: raised KeyError('e1')"
 
 
 def result(**changed: Any) -> RunResult:

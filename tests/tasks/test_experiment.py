@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from dig.cli import main
+from dig.detectors import patterns
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.tasks.experiment import run as experiment_runs
@@ -28,7 +29,7 @@ from dig.tasks.experiment.intervals import mean
 from dig.tasks.experiment.paper import all_tables
 from dig.tasks.experiment.paper_figures import FIGURES
 from dig.tasks.experiment.report import directions, write_report
-from dig.tasks.experiment.results import PATTERNS, Row, append_rows, read_rows
+from dig.tasks.experiment.results import Row, append_rows, read_rows
 from dig.tasks.experiment.run import RESULTS, ExecutionOptions, carry_out, carry_out_cells
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table, harmless
 from dig.tasks.experiment.trace_set import make_set
@@ -441,7 +442,7 @@ def row(**changes: Any) -> Row:
 
 
 def test_errors_and_warnings_are_totalled_apart_and_together_without_the_judge() -> None:
-    found = {**dict.fromkeys(PATTERNS, 1), "judge:ET": 5}
+    found = {**dict.fromkeys(patterns.NAMES, 1), "judge:ET": 5}
     assert (row(findings=found).errors, row(findings=found).warnings) == (4, 3)
     assert row(findings=found).judged == 5
     table = all_tables(SMALL, [row(findings=found)])[1]
@@ -540,7 +541,7 @@ def test_a_set_of_traces_is_the_same_each_time(tmp_path: Path) -> None:
     assert made[0] == made[1] and one == two
     lines = list(csv.DictReader(io.StringIO(one["index.csv"].decode())))
     assert len(lines) == len(made[0].rows) == len(one) - 2
-    failing = [any(int(line[p]) for p in PATTERNS) for line in lines]
+    failing = [any(int(line[p]) for p in patterns.NAMES) for line in lines]
     assert {True, False} == set(failing)
     assert SIMULATED_AGENTS in one["README.md"].decode()
     for line in lines:

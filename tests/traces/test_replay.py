@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dig import InteractionGraph, Record
+from dig import Detector, InteractionGraph, Record
 from dig.detectors import standard
 from dig.detectors.watch import Watch
 from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
@@ -168,7 +168,7 @@ def test_a_run_with_delivery_policies_is_refused_at_the_first_one(tmp_path: Path
 def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
     """They must be the ones that the run was made with."""
 
-    class Own:
+    class Own(Detector):
         pattern = "OWN"
 
         def detect(self, graph: InteractionGraph, record: Record) -> list[Any]:

@@ -36,7 +36,6 @@ from dig.adapters import Session, Turn
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Explanation
 from dig.detectors.interventions import Intervention
-from dig.detectors.protocols import ClockDetector
 from dig.graph.behaviour import Behaviour, same_behaviour, signature
 from dig.graph.codec import decode, encode
 from dig.graph.records import Emit, End
@@ -154,7 +153,7 @@ def carry_out(monitor: Monitor, effect: Effect) -> list[Effect]:
 # -- a detector, a healer, a gate and a delivery policy of one's own ---
 
 
-class Chatter:
+class Chatter(Detector):
     """Raised for an event that goes to more agents than it should."""
 
     pattern = "CHATTER"
@@ -165,28 +164,25 @@ class Chatter:
             yield Finding(self.pattern, record.t, record.us, {"event": record.event}, evidence)
 
 
-class Silence:
+class Silence(Detector):
     """Raised once, when a second has gone by since the last end of an activation."""
 
     pattern = "SILENCE"
 
     def __init__(self) -> None:
-        self._due: int | None = None
+        self.due: int | None = None
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         if isinstance(record, End):
-            self._due = record.us + 1_000_000
+            self.due = record.us + 1_000_000
         return ()
 
-    def deadline(self, graph: InteractionGraph) -> int | None:
-        return self._due
-
     def expire(self, graph: InteractionGraph, us: int) -> Sequence[Finding]:
-        self._due = None
+        self.due = None
         return [Finding(self.pattern, graph.t, us, {}, {})]
 
 
-class Hush:
+class Hush(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         event: str = finding.subject["event"]
         yield Inject(event, "Say less.")
@@ -210,7 +206,6 @@ class ToTheFirst:
 
 
 detectors: list[Detector] = [*standard(), Chatter(), Silence()]
-clock_detector: ClockDetector = Silence()
 healers: dict[str, Healer] = {**standard_healers(), "CHATTER": Hush()}
 gate: Gate = Approval()
 policy: DeliveryPolicy = ToTheFirst()

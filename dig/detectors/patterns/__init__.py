@@ -1,1 +1,160 @@
-"""The failure patterns, one file each; `idle` is the clock of those about absence."""
+"""The failure patterns: one file each with all that belongs to a pattern, and the table of all.
+
+A new pattern is a file here and a row in `PATTERNS`; everything else iterates the table. `idle` is
+the clock of patterns about absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import COOLDOWN_S
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.graph import InteractionGraph
+
+from . import (
+    cross_lineage,
+    deadlock,
+    early_termination,
+    excessive_rerouting,
+    missing_termination,
+    orphaned_event,
+    repeated_solving,
+)
+
+Severity = Literal["error", "warning"]
+
+
+class HealerOptions(NamedTuple):
+    """The settings that the standard healers are made with; see `standard_healers`."""
+
+    cooldown_s: float = COOLDOWN_S
+    designate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A failure pattern (paper, table 1).
+
+    Attributes:
+        title: Its name.
+        severity: What its findings are worth.
+        meaning: Its definition in a sentence, as a judge is told.
+        detector: Makes its detector.
+        describe: The subject and evidence of a finding in a sentence.
+        explain: What a finding means, with the paths that prove it.
+        healer: Makes its healer.
+    """
+
+    title: str
+    severity: Severity
+    meaning: str
+    detector: type[Detector]
+    describe: Callable[[Any, Any], str]
+    explain: Callable[[InteractionGraph, Finding], Explanation]
+    healer: Callable[[HealerOptions], Healer]
+
+    @property
+    def name(self) -> str:
+        """Its short name, `ET` for instance."""
+        return self.detector.pattern
+
+
+# In the order in which simultaneous findings are listed: that of the paper's table.
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern(
+        "early termination", "error",
+        "an answer is submitted while some work is open, or was lost.",
+        early_termination.EarlyTermination,
+        early_termination.describe,
+        early_termination.explain,
+        lambda options: early_termination.HealEarlyTermination(options.cooldown_s),
+    ),
+    Pattern(
+        "missing termination", "error",
+        "no work is open any more, and for mc_window_s nobody submits.",
+        missing_termination.MissingTermination,
+        missing_termination.describe,
+        missing_termination.explain,
+        lambda _: missing_termination.HealMissingTermination(),
+    ),
+    Pattern(
+        "orphaned event", "error",
+        "work that nobody consumed is with nobody and on its way to nobody, because it was "
+        "discarded or sent to nobody who is there, for oe_window_s.",
+        orphaned_event.OrphanedEvent,
+        orphaned_event.describe,
+        orphaned_event.explain,
+        lambda _: orphaned_event.HealOrphanedEvent(),
+    ),
+    Pattern(
+        "deadlock", "error",
+        "work lies in buffers, none is on its way, and for dl_window_s nobody makes progress.",
+        deadlock.Deadlock,
+        deadlock.describe,
+        deadlock.explain,
+        lambda _: deadlock.HealDeadlock(),
+    ),
+    Pattern(
+        "excessive rerouting", "warning",
+        "an event was rerouted more than reroute_limit times and not consumed.",
+        excessive_rerouting.ExcessiveRerouting,
+        excessive_rerouting.describe,
+        excessive_rerouting.explain,
+        lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
+    ),
+    Pattern(
+        "cross-lineage aggregation", "warning",
+        "an agent has in front of it, or consumes together, events that go back to different "
+        "activations and have no origin in common.",
+        cross_lineage.CrossLineageAggregation,
+        cross_lineage.describe,
+        cross_lineage.explain,
+        lambda _: cross_lineage.HealCrossLineage(),
+    ),
+    Pattern(
+        "repeated subproblem solving", "warning",
+        "two activations that generate no more events than they consume consumed the same event.",
+        repeated_solving.RepeatedSolving,
+        repeated_solving.describe,
+        repeated_solving.explain,
+        lambda options: (
+            repeated_solving.DesignateHandler()
+            if options.designate
+            else repeated_solving.HealRepeatedSolving()
+        ),
+    ),
+)  # fmt: skip
+
+BY_NAME: Mapping[str, Pattern] = MappingProxyType({one.name: one for one in PATTERNS})
+NAMES = tuple(BY_NAME)
+ERRORS = tuple(one.name for one in PATTERNS if one.severity == "error")
+WARNINGS = tuple(one.name for one in PATTERNS if one.severity == "warning")
+
+
+def severity(pattern: object) -> Severity:
+    """What the findings of a pattern are worth; those of a user's own are warnings."""
+    known = BY_NAME.get(str(pattern))
+    return known.severity if known else "warning"
+
+
+def standard() -> list[Detector]:
+    """A fresh detector for each pattern; a detector belongs to one run."""
+    return [pattern.detector() for pattern in PATTERNS]
+
+
+def standard_healers(
+    *, cooldown_s: float = COOLDOWN_S, designate: bool = False
+) -> dict[str, Healer]:
+    """A fresh healer for each pattern, by its name.
+
+    Args:
+        cooldown_s: Seconds before the same is said again where it could be said at once.
+        designate: Name a handler for work that several agents are given, to prevent RSP.
+    """
+    options = HealerOptions(cooldown_s, designate)
+    return {pattern.name: pattern.healer(options) for pattern in PATTERNS}

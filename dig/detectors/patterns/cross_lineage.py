@@ -1,7 +1,7 @@
-"""CLA, cross-lineage aggregation: what has no common ancestor is put together.
+"""CLA, cross-lineage aggregation: events without a common ancestor are put together.
 
-Paper, section 5 (6). It is looked at when an event comes into a buffer beside others, and again
-when an activation consumes them together.
+Paper, section 5 (6). An event is compared with the others of a buffer when it comes there, and
+again with those that an activation consumes together with it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from typing import Any
 
 from dig._util.ranges import RangeSet
 from dig._util.text import cut, name, names
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding, Path
+from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quoted
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Deliver, End, Record
 from dig.graph.state import by_number
 
 
-class CrossLineageAggregation:
+class CrossLineageAggregation(Detector):
     """Compares the roots of agent-made events: disjoint ones have no ancestor in common."""
 
     pattern = "CLA"
+    recorded_as = "dig.detectors.cross_lineage.CrossLineageAggregation"
     kinds = (Deliver, End)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
@@ -47,7 +51,7 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
     if conflicts:
         evidence = {"conflicts": [other.id for other in sorted(conflicts, key=by_number)]}
         subject = {"event": event.id, "agent": agent}
-        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", explain)
+        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery")
 
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
@@ -69,10 +73,10 @@ def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
         ids = graph.history.event_ids
         conflicts = [[ids[a], ids[b]] for a, b in sorted(pairs)]
         subject, evidence = {"activation": record.activation}, {"conflicts": conflicts}
-        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption", explain)
+        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption")
 
 
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """CLA in words."""
     conflicts = evidence["conflicts"]
     if "agent" in subject:
@@ -83,13 +87,13 @@ def tell(subject: Any, evidence: Any) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The ways of two that have no activation in common, each from a root of its own."""
+    """The paths to two events that have no activation in common, each from a root of its own."""
     conflicts = finding.evidence["conflicts"]
     onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
-    story = Story(graph, finding)
-    one, other = (story.path_to(event, *onward, to_root=True) for event in pair)
-    text = f"{tell(finding.subject, finding.evidence)}."
+    paths = PathFinder(graph, finding)
+    one, other = (paths.path_to(event, *onward, to_root=True) for event in pair)
+    text = f"{describe(finding.subject, finding.evidence)}."
     if all(map(graph.knows, pair)):
         text += (
             f" {name(pair[0])} goes back to {name(_root(graph, pair[0], one))}, {name(pair[1])} to "
@@ -105,3 +109,28 @@ def _root(graph: InteractionGraph, event: str, path: Path) -> str:
     if v is not None and history.root_number[v] >= 0:
         return first
     return graph.root(next(iter(graph.root_numbers(event))))
+
+
+class HealCrossLineage(Healer):
+    """Puts a note beside the events that says where they come from."""
+
+    recorded_as = "dig.detectors.healing.HealCrossLineage"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the ancestries: into the delivered event, or into the activation's outputs."""
+        conflicts = finding.evidence["conflicts"]
+        if finding.stage == "delivery":
+            event = finding.subject["event"]
+            note = (
+                f"This event comes from {ancestry(graph, event)}. In front of you lies what "
+                f"has no origin in common with it: {ancestries(graph, conflicts)}. "
+                "Put them together only if they belong together."
+            )
+            yield Inject(event, note, (finding.subject["agent"],))
+            return
+        pairs = "; ".join(
+            f"{quoted(a)} from {ancestry(graph, a)} with {quoted(b)} from {ancestry(graph, b)}"
+            for a, b in conflicts[:MOST_QUOTED]
+        )
+        note = f"This was made by putting together what has no origin in common: {pairs}."
+        yield from into_outputs(graph, finding, note)

@@ -1,16 +1,21 @@
-"""DL, deadlock: work lies in buffers, none is on its way, and nobody makes progress.
+"""DL, deadlock: work lies in buffers, none is on its way, and no agent makes progress.
 
 Paper, section 5 (4).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import Create, Intervention
+from dig.detectors.notes import listed, quoted
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import Limits
 from dig.graph.state import Problem, by_number
 
 from .idle import IdleDetector
@@ -20,27 +25,27 @@ class Deadlock(IdleDetector):
     """Raises DL when open work has been waiting for longer than `dl_window_s`."""
 
     pattern = "DL"
+    recorded_as = "dig.detectors.deadlock.Deadlock"
 
-    def __init__(self) -> None:
-        """Begin with no interval under way."""
-        super().__init__(_is_stuck, lambda limits: limits.dl_window_s, _waiting, explain)
+    def _window_s(self, limits: Limits) -> float:
+        """`dl_window_s`."""
+        return limits.dl_window_s
+
+    def _holds(self, problem: Problem) -> bool:
+        """Whether open work lies in buffers, and none is on its way."""
+        is_one = problem.is_posed or not problem.sources  # in a session, a notice poses none
+        return problem.buffered > 0 and problem.flying == 0 and is_one
+
+    def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
+        """For each agent that has some, the open events in its buffer, in order of generation."""
+        waiting: dict[str, list[str]] = {agent: [] for agent in graph.agents}
+        for event in sorted(problem.open.values(), key=by_number):
+            for agent in event.copies:
+                waiting[agent].append(event.id)
+        return {"waiting": {agent: events for agent, events in waiting.items() if events}}
 
 
-def _is_stuck(problem: Problem) -> bool:
-    is_one = problem.is_posed or not problem.sources  # in a session, a notice poses none
-    return problem.buffered > 0 and problem.flying == 0 and is_one
-
-
-def _waiting(graph: InteractionGraph, problem: Problem) -> dict[str, dict[str, list[str]]]:
-    """For each agent that has some, the open events in its buffer, as generated."""
-    waiting: dict[str, list[str]] = {agent: [] for agent in graph.agents}
-    for event in sorted(problem.open.values(), key=by_number):
-        for agent in event.copies:
-            waiting[agent].append(event.id)
-    return {"waiting": {agent: events for agent, events in waiting.items() if events}}
-
-
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """DL in words."""
     held = list(evidence["waiting"].items())
     who = [f"{name(agent)} holds {names(events)}" for agent, events in held[:MOST_LISTED]]
@@ -52,7 +57,29 @@ def tell(subject: Any, evidence: Any) -> str:
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """What became of the work that waits, and the way to it."""
-    story = Story(graph, finding)
+    paths = PathFinder(graph, finding)
     first = list(dict.fromkeys(events[0] for events in finding.evidence["waiting"].values()))
-    text = f"{tell(finding.subject, finding.evidence)}. {story.last_seen_of(first)}"
-    return Explanation(text, story.to_all(first))
+    text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(first)}"
+    return Explanation(text, paths.to_all(first))
+
+
+class HealDeadlock(Healer):
+    """Wakes all agents with a list of the work that each of them holds."""
+
+    recorded_as = "dig.detectors.healing.HealDeadlock"
+
+    def about(self, finding: Finding) -> object:
+        """The work that each agent holds: a deadlock about other work is another one."""
+        return finding.evidence["waiting"]
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Create one system event for all agents that are present."""
+        held = list(finding.evidence["waiting"].items())
+        who = "; ".join(f"{quoted(agent)} holds {listed(e)}" for agent, e in held[:MOST_LISTED])
+        more = f"; and {len(held) - MOST_LISTED} more agents" if len(held) > MOST_LISTED else ""
+        note = (
+            "Nobody has made progress for a while, and work is still waiting: "
+            f"{who}{more}. Each of you: act on what you hold, pass it on, or discard it; "
+            "do not wait for others that wait for you."
+        )
+        yield Create(note, tuple(graph.agents))

@@ -5,22 +5,31 @@ Paper, section 5 (1).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from json import dumps, loads
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
-from dig.graph.coverage import answer, uncovered
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
+from dig.detectors.notes import described
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.coverage import provenance, uncovered
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, Record
 from dig.graph.state import by_number
 
+LONGEST_S = 30.0
+"""The longest time, in seconds, for which a repeated bounce is put off."""
 
-class EarlyTermination:
+
+class EarlyTermination(Detector):
     """Looks at every final event when it is generated."""
 
     pattern = "ET"
+    recorded_as = "dig.detectors.early_termination.EarlyTermination"
     kinds = (Emit,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
@@ -31,14 +40,14 @@ class EarlyTermination:
             if unresolved or lost:
                 evidence = {"unresolved": unresolved, "uncovered": lost}
                 subject = {"event": record.event}
-                yield Finding("ET", record.t, record.us, subject, evidence, why=explain)
+                yield Finding(self.pattern, record.t, record.us, subject, evidence)
 
 
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
     """The open and the uncovered work that counts against a final event."""
     if not (graph.run.session or graph.run.limits.coverage):
         return [event.id for event in graph.open_events()], []
-    behind = answer(graph, n)
+    behind = provenance(graph, n)
     if graph.run.session:
         asked = graph.problems.asked(behind)
         if not asked:
@@ -51,7 +60,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
     return [event.id for event in open_events], [ids[e] for e in lost]
 
 
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """ET in words."""
     missing = {
         "still open": evidence["unresolved"],
@@ -63,7 +72,75 @@ def tell(subject: Any, evidence: Any) -> str:
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """What became of the missing work, and the way to it."""
-    story = Story(graph, finding)
+    paths = PathFinder(graph, finding)
     missing = [*finding.evidence["unresolved"], *finding.evidence["uncovered"]]
-    text = f"{tell(finding.subject, finding.evidence)}. {story.last_seen_of(missing)}"
-    return Explanation(text, story.to_all(missing))
+    text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(missing)}"
+    return Explanation(text, paths.to_all(missing))
+
+
+class HealEarlyTermination(Healer):
+    """Bounces an early answer to its submitter, with the lists of what is missing.
+
+    A submitter that answers again at once, with the same work still missing, gets its answer back
+    only after a while, each time after a longer one: in a tight loop it would use up the budget
+    before the work it should wait for can be done.
+    """
+
+    recorded_as = "dig.detectors.healing.HealEarlyTermination"
+
+    def __init__(self, cooldown_s: float = COOLDOWN_S) -> None:
+        """Begin with no bounce remembered.
+
+        Args:
+            cooldown_s: After how many seconds the same is said a second time; doubled from then.
+        """
+        self._cooldown_s = cooldown_s
+        self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
+        self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the lists that name an event which the graph knows no more."""
+
+        def holds(lists: dict[str, Any]) -> bool:
+            return all(graph.knows(event) for events in lists.values() for event in events)
+
+        self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
+        for said in [said for said in self._bounces if not holds(loads(said[1]))]:
+            del self._bounces[said]
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the lists; bounce, unless that was tried and nothing can move any more."""
+        event = finding.subject["event"]
+        submitter = graph.history.sender(graph.event(event).n) or ""
+        lists = finding.evidence
+        note = (
+            "This answer was submitted while work is missing from it. "
+            f"Not consumed by anybody yet: {described(graph, lists['unresolved'])}. "
+            f"Lost on the way to this answer: {described(graph, lists['uncovered'])}. "
+        )
+        is_repeated = self._said.get(submitter) == lists
+        is_there = submitter in graph.agents
+        if not is_there or (is_repeated and not _can_move(graph, submitter, lists)):
+            yield Inject(event, note + "It is accepted as it is.")
+            return
+        self._said[submitter] = lists
+        note += "Take care of this work, then submit again."
+        yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
+
+    def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
+        said = (submitter, dumps(lists))
+        self._bounces[said] += 1
+        repeats = self._bounces[said] - 1
+        return min(self._cooldown_s * 2 ** (repeats - 1), LONGEST_S) if repeats else 0.0
+
+
+def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
+    """Whether a listed event is on its way, or in front of an agent that is at work.
+
+    So is what its submitter was to take up with it: an answer that has not come back yet.
+    """
+    if any(event.final for event in graph.agents[submitter].incoming.values()):
+        return True
+    events = [graph.event(e) for e in (*lists["unresolved"], *lists["uncovered"])]
+    seen = {e.id for activation in graph.activations.values() for e in activation.inputs}
+    return any(event.flight or event.id in seen for event in events)

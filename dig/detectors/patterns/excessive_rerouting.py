@@ -1,4 +1,4 @@
-"""ER, excessive rerouting: work is passed on and on, and nobody consumes it.
+"""ER, excessive rerouting: work is passed on and on, and no agent consumes it.
 
 Paper, section 5 (5).
 """
@@ -9,30 +9,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import counted, name, names
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention
+from dig.detectors.notes import listed
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record
 from dig.graph.state import by_number
 
 
-class ExcessiveRerouting:
+class ExcessiveRerouting(Detector):
     """Raises ER at every reroute of an event beyond `reroute_limit`, over all its copies."""
 
     pattern = "ER"
+    recorded_as = "dig.detectors.excessive_rerouting.ExcessiveRerouting"
     kinds = (End,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise ER for what the activation that ended has rerouted once too often."""
+        """Raise ER for each event that the activation that ended has rerouted once too often."""
         assert isinstance(record, End)
         rerouted = [graph.event(f.event) for f in record.fates if f.fate == "reroute"]
         for event in sorted(rerouted, key=by_number):
             if event.work and len(event.reroutes) > graph.run.limits.reroute_limit:
                 subject, path = {"event": event.id}, list(event.reroutes)
-                yield Finding("ER", record.t, record.us, subject, {"path": path}, why=explain)
+                yield Finding(self.pattern, record.t, record.us, subject, {"path": path})
 
 
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """ER in words."""
     path = evidence["path"]
     times = counted(len(path), "time")
@@ -41,8 +45,31 @@ def tell(subject: Any, evidence: Any) -> str:
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """The activations that passed the event on, in order."""
-    story, event = Story(graph, finding), finding.subject["event"]
-    hands = [v for v in story.seen_by(event) if story.fate(event, v) == "reroute"]
+    paths, event = PathFinder(graph, finding), finding.subject["event"]
+    hands = [v for v in paths.seen_by(event) if paths.fate(event, v) == "reroute"]
     hands.sort(key=lambda v: graph.history.t_end[graph.history.activation(v) or 0])
-    text = f"{tell(finding.subject, finding.evidence)}."
-    return Explanation(text, (story.path_to(event, *hands),))
+    text = f"{describe(finding.subject, finding.evidence)}."
+    return Explanation(text, (paths.path_to(event, *hands),))
+
+
+class HealExcessiveRerouting(Healer):
+    """Puts the names of the agents that passed the event on beside it."""
+
+    recorded_as = "dig.detectors.healing.HealExcessiveRerouting"
+
+    def __init__(self, cooldown_s: float = COOLDOWN_S) -> None:
+        """Set up.
+
+        Args:
+            cooldown_s: For how many seconds an event is not given a further note.
+        """
+        self.cooldown_s = cooldown_s
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the path."""
+        path = finding.evidence["path"]
+        note = (
+            f"This event was passed on {len(path)} times and consumed by nobody; "
+            f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
+        )
+        yield Inject(finding.subject["event"], note)

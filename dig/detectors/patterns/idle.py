@@ -1,4 +1,4 @@
-"""Idle windows: how long a condition has held while nobody made progress.
+"""Idle windows: how long a condition has held while no agent made progress.
 
 The clock of patterns about the absence of events. For each problem there is an interval in
 which the condition holds without a break and no activation ends with progress. It comes due once:
@@ -8,19 +8,21 @@ at the first moment, not before its start plus the window, at which no activatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
 
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
+from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import CHANGING, Join, Limits, Record, micros
-from dig.graph.state import Problem
+from dig.graph.state import Problem, ProblemMark
 
 
-class _Interval:
-    """What is remembered about one problem."""
+class _Interval(ProblemMark):
+    """The interval of one problem."""
 
     __slots__ = ("alarm", "due", "is_raised", "start")
 
@@ -41,36 +43,30 @@ class _Interval:
         return other
 
 
-class IdleDetector:
+class IdleDetector(Detector):
     """A pattern that is raised when a condition has held for a whole idle window."""
 
-    pattern: str
     kinds = tuple(kind for kind in CHANGING if kind is not Join)
 
-    def __init__(
-        self,
-        condition: Callable[[Problem], bool],
-        window_s: Callable[[Limits], float],
-        evidence: Callable[[InteractionGraph, Problem], dict[str, Any]],
-        why: Callable[[InteractionGraph, Finding], Explanation],
-    ) -> None:
-        """Begin with no interval under way.
-
-        Args:
-            condition: What has to hold for a problem.
-            window_s: The limit that says for how long, in seconds.
-            evidence: What proves it, at the moment of raising.
-            why: Explains a finding of it.
-        """
-        self._condition = condition
-        self._window_s = window_s
-        self._evidence = evidence
-        self._why = why
+    def __init__(self) -> None:
+        """Begin with no interval under way."""
         self._window = 0
         self._limit = 0
         # When an interval starts over its alarm stays: it goes off too early, and is set anew.
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
+
+    @abstractmethod
+    def _window_s(self, limits: Limits) -> float:
+        """How long the condition has to hold, in seconds."""
+
+    @abstractmethod
+    def _holds(self, problem: Problem) -> bool:
+        """Whether the condition holds for a problem."""
+
+    @abstractmethod
+    def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
+        """What proves the finding, at the moment of raising."""
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
@@ -83,7 +79,7 @@ class IdleDetector:
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
             interval: _Interval | None = problem.marks.get(self)
-            if problem.is_over or not self._condition(problem):
+            if problem.is_over or not self._holds(problem):
                 if interval is not None:
                     interval.start = None
                 continue
@@ -97,9 +93,10 @@ class IdleDetector:
                 if interval.due <= us:
                     interval.is_raised = True
                     due_now.append(problem)
+        self.due = self._next()
         return self._findings(graph, due_now, us) if due_now else ()
 
-    def deadline(self, graph: InteractionGraph) -> int | None:
+    def _next(self) -> int | None:
         """The moment at which it is raised next if nothing happens before."""
         alarms = self._alarms
         while alarms:
@@ -119,14 +116,15 @@ class IdleDetector:
     def expire(self, graph: InteractionGraph, us: int) -> Sequence[Finding]:
         """Raise the pattern for every problem whose window has passed at `us`."""
         due_now: list[Problem] = []
-        while self.deadline(graph) == us:
+        while self._next() == us:
             problem = heappop(self._alarms)[2]
             interval = problem.marks[self]
             interval.is_raised, interval.alarm = True, None
             due_now.append(problem)
+        self.due = self._next()
         return self._findings(graph, due_now, us)
 
-    def let_go(self, graph: InteractionGraph) -> None:
+    def forget(self, graph: InteractionGraph) -> None:
         """Forget the alarms of problems that are over; one that is not may stand before them."""
         self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
         heapify(self._alarms)
@@ -151,6 +149,6 @@ class IdleDetector:
             posed = sorted((n, i) for i, one in enumerate(problems) for n in one.sources)
             subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
         return [
-            Finding(self.pattern, graph.t, us, subject, self._evidence(graph, one), why=self._why)
+            Finding(self.pattern, graph.t, us, subject, self._evidence(graph, one))
             for subject, one in subjects
         ]

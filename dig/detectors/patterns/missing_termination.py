@@ -1,16 +1,21 @@
-"""MC, missing termination: all work is done, and nobody submits an answer.
+"""MC, missing termination: all work is done, and no agent submits an answer.
 
 Paper, section 5 (2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import Create, Intervention
+from dig.detectors.notes import quoted
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import Limits
 from dig.graph.state import Problem
 
 from .idle import IdleDetector
@@ -20,22 +25,22 @@ class MissingTermination(IdleDetector):
     """Raises MC when no work has been open for longer than `mc_window_s`, and no answer is due."""
 
     pattern = "MC"
+    recorded_as = "dig.detectors.missing_termination.MissingTermination"
 
-    def __init__(self) -> None:
-        """Begin with no interval under way."""
-        super().__init__(_is_exhausted, lambda limits: limits.mc_window_s, _last, explain)
+    def _window_s(self, limits: Limits) -> float:
+        """`mc_window_s`."""
+        return limits.mc_window_s
+
+    def _holds(self, problem: Problem) -> bool:
+        """Whether all work is done or lost, and no answer is on its way."""
+        return problem.is_posed and not problem.open and not problem.submitted
+
+    def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
+        """The activation that ended last."""
+        return {"last": problem.last}
 
 
-def _is_exhausted(problem: Problem) -> bool:
-    return problem.is_posed and not problem.open and not problem.submitted
-
-
-def _last(graph: InteractionGraph, problem: Problem) -> dict[str, str | None]:
-    """The activation that ended last."""
-    return {"last": problem.last}
-
-
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """MC in words."""
     last = f"the last to work was {name(evidence['last'])}" if evidence["last"] else "nobody worked"
     problem = f" on {name(subject['event'])}" if "event" in subject else ""
@@ -45,5 +50,24 @@ def tell(subject: Any, evidence: Any) -> str:
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """How the work came to its end."""
     last = finding.evidence["last"]
-    paths = (Story(graph, finding).path_to(last),) if last else ()
-    return Explanation(tell(finding.subject, finding.evidence) + ".", paths)
+    paths = (PathFinder(graph, finding).path_to(last),) if last else ()
+    return Explanation(describe(finding.subject, finding.evidence) + ".", paths)
+
+
+class HealMissingTermination(Healer):
+    """Tells the agent that worked last to submit; if it is gone, all agents."""
+
+    recorded_as = "dig.detectors.healing.HealMissingTermination"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Create a system event."""
+        last = finding.evidence["last"]
+        v = None if last is None else graph.history.activation(last)
+        agent = None if v is None else graph.history.agent(v)
+        problem = finding.subject.get("event")
+        to = f" to {quoted(problem)}" if problem else ""
+        note = (
+            f"All work is done or lost, and no answer{to} has been submitted. "
+            "Submit the answer now, from what you have."
+        )
+        yield Create(note, (agent,) if agent in graph.agents and agent else tuple(graph.agents))

@@ -1,4 +1,4 @@
-"""RSP, repeated subproblem solving: what was solved already is solved again.
+"""RSP, repeated subproblem solving: an event that was solved already is solved again.
 
 Paper, section 5 (7).
 """
@@ -9,22 +9,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import cut, name, names
-from dig.detectors.explain import Story
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.notes import MOST_QUOTED, into_outputs, listed, made, quoted
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record
 
 NOBODY = -1
 
 
-class RepeatedSolving:
-    """Asks of every input who solved it before; the graph's history knows."""
+class RepeatedSolving(Detector):
+    """Looks up the activations that solved each input before, in the graph's history."""
 
     pattern = "RSP"
+    recorded_as = "dig.detectors.repeated_solving.RepeatedSolving"
     kinds = (End,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise RSP for an activation that ended, if an earlier one has had an input of it."""
+        """Raise RSP for an activation that ended, if an earlier one has solved an input of it."""
         assert graph.ended is not None
         h, v = graph.history, graph.ended.n
         shared = []
@@ -35,22 +39,60 @@ class RepeatedSolving:
                 shared.append({"event": h.event_ids[n], "activations": names})
         if shared:
             subject, evidence = {"activation": graph.ended.id}, {"shared": shared}
-            yield Finding("RSP", record.t, record.us, subject, evidence, why=explain)
+            yield Finding(self.pattern, record.t, record.us, subject, evidence)
 
 
-def tell(subject: Any, evidence: Any) -> str:
+def describe(subject: Any, evidence: Any) -> str:
     """RSP in words."""
     shared = [f"{name(s['event'])} after {names(s['activations'], 3)}" for s in evidence["shared"]]
     return f"activation {name(subject['activation'])} solved again {cut(shared)}"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way to what was solved twice, and on to both who did it."""
-    story, again = Story(graph, finding), finding.subject["activation"]
+    """The paths to the event that was solved twice, and on to both activations that solved it."""
+    paths, again = PathFinder(graph, finding), finding.subject["activation"]
     shared = finding.evidence["shared"][0]
     event, first = shared["event"], shared["activations"][0]
     text = (
-        f"{tell(finding.subject, finding.evidence)}. "
+        f"{describe(finding.subject, finding.evidence)}. "
         f"Both {name(first)} and {name(again)} consumed {name(event)} and made something of it."
     )
-    return Explanation(text, (story.path_to(event, first), story.path_to(event, again)))
+    return Explanation(text, (paths.path_to(event, first), paths.path_to(event, again)))
+
+
+class HealRepeatedSolving(Healer):
+    """Puts a note beside the outputs about what may be there twice."""
+
+    recorded_as = "dig.detectors.healing.HealRepeatedSolving"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject what may be repeated into the activation's outputs."""
+        shared = "; ".join(
+            f"{quoted(item['event'])}, of which {made(graph, item['activations'])} before"
+            for item in finding.evidence["shared"][:MOST_QUOTED]
+        )
+        note = f"Part of this may be there twice: {shared}. Count it once."
+        yield from into_outputs(graph, finding, note)
+
+
+class DesignateHandler(HealRepeatedSolving):
+    """Also names a handler for work that several agents are given: the least loaded of them.
+
+    The preventive form of healing RSP. It speaks before anything is wrong, and to agents that
+    might have shared the work well by themselves, so it is not in the standard set.
+    """
+
+    recorded_as = "dig.detectors.healing.DesignateHandler"
+
+    def prevent(self, graph: InteractionGraph, event: str) -> Iterator[Inject]:
+        """Tell the handler that it is the handler, and tell the others its name."""
+        state = graph.event(event)
+        if not state.work:
+            return
+        present = [graph.agents[name] for name in state.flight]
+        handler = min(present, key=lambda agent: len(agent.buffer) + len(agent.incoming)).name
+        others = tuple(name for name in state.flight if name != handler)
+        told = f"{listed(others)} {'has' if len(others) == 1 else 'have'} it too, and will leave it"
+        yield Inject(event, f"You are to handle this event; {told} to you.", (handler,))
+        note = f"{quoted(handler)} is to handle this event: leave it to {quoted(handler)}."
+        yield Inject(event, note, others)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import FindingRow, Record
 from dig.tasks.experiment.intervals import as_json, share, spread
-from dig.tasks.experiment.results import PATTERNS
 from dig.tasks.experiment.table import Table, Value
 
 from .instances import FaultSet, Instance, Label
@@ -85,8 +85,8 @@ class DetectorScores:
     @property
     def patterns(self) -> list[str]:
         """The patterns: the standard ones, and others that were raised."""
-        others = {pattern for one in self.seen for pattern in one.delays} - {*PATTERNS}
-        return [*PATTERNS, *sorted(others)]
+        others = {pattern for one in self.seen for pattern in one.delays} - {*NAMES}
+        return [*NAMES, *sorted(others)]
 
     def pattern(self, name: str) -> PatternScore:
         """The scores of a pattern."""

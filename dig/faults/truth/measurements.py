@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
+from dig.detectors.patterns import ERRORS
 from dig.graph.records import End
 from dig.tasks.simulated.parts import Range, merged
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
@@ -30,9 +31,6 @@ from .subtasks import is_missing, own_cuts, part_name, pieces, solved_us
 
 DIGITS = 6
 """Numbers are rounded to so many digits after the point, before anything is done with them."""
-
-ERRORS = ("ET", "MC", "OE", "DL")
-"""The patterns that are errors."""
 
 
 class Measured(NamedTuple):

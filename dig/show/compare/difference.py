@@ -11,9 +11,9 @@ from typing import Any
 from dig._util.text import name, names
 from dig.graph.behaviour import (
     LIMIT_S,
-    Beginning,
+    ActivationEnd,
+    ActivationStart,
     Behaviour,
-    Ending,
     same_behaviour,
 )
 from dig.graph.isomorphism import Diagram
@@ -173,10 +173,10 @@ def _place(behaviour: Behaviour, number: int) -> Divergence:
 
 def _what(behaviour: Behaviour, number: int) -> str:
     step = behaviour.steps[number]
-    if isinstance(step, Ending):
+    if isinstance(step, ActivationEnd):
         return f"the end of {_activation(behaviour, step.activation)}"
     node = next(node for node in behaviour.nodes if node.step == number)
-    if isinstance(step, Beginning):
+    if isinstance(step, ActivationStart):
         return _activation(behaviour, node.number)
     marks = f" [{', '.join(step.marks)}]" if step.marks else ""
     by = {"outside": "from outside", "system": "by the system"}.get(step.origin)

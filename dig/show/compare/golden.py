@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import RecordError, TraceError
-from dig.graph.behaviour import MARKS, Beginning, Behaviour, Ending, Generation, Step
+from dig.graph.behaviour import (
+    MARKS,
+    ActivationEnd,
+    ActivationStart,
+    Behaviour,
+    BehaviourStep,
+    Generation,
+)
 from dig.graph.records import FATES
 from dig.traces.journal.files import open_file, write_output
 
@@ -41,7 +48,7 @@ def lines(behaviour: Behaviour) -> Iterator[str]:
             if step.marks:
                 row["marks"] = list(step.marks)
             events += 1
-        elif isinstance(step, Beginning):
+        elif isinstance(step, ActivationStart):
             names = [f"e{event}" for event in step.events]
             row = {"activation": f"v{activations}", "agent": f"a{step.agent}", "events": names}
             seen.append(step.events)
@@ -99,7 +106,7 @@ class _Reader:
     """Takes one line after the other, and sees to it that each names only what came before."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[BehaviourStep] = []
         self._is_open = False
         self._events = 0
         self._agents = 0
@@ -115,7 +122,7 @@ class _Reader:
                 raise RecordError(f'the first line must be {{"behaviour": {VERSION}}}')
             self._is_open = True
             return
-        takers: dict[str, Callable[[dict[str, Any]], Step]] = {
+        takers: dict[str, Callable[[dict[str, Any]], BehaviourStep]] = {
             "event": self._event, "activation": self._activation, "end": self._end,
         }  # fmt: skip
         taker = next((take for key, take in takers.items() if key in row), None)
@@ -123,7 +130,7 @@ class _Reader:
             raise RecordError(f"it has none of the keys {', '.join(takers)}")
         self.steps.append(taker(row))
 
-    def _event(self, row: dict[str, Any]) -> Step:
+    def _event(self, row: dict[str, Any]) -> BehaviourStep:
         self._expect(row["event"], f"e{self._events}")
         self._events += 1
         marks = row.get("marks", [])
@@ -135,7 +142,7 @@ class _Reader:
             return Generation(origin, None, tuple(marks))
         return Generation("agent", self._number(origin, "v", len(self._seen)), tuple(marks))
 
-    def _activation(self, row: dict[str, Any]) -> Step:
+    def _activation(self, row: dict[str, Any]) -> BehaviourStep:
         self._expect(row["activation"], f"v{len(self._seen)}")
         agent = self._number(row.get("agent"), "a", self._agents + 1)
         self._agents = max(self._agents, agent + 1)
@@ -146,9 +153,9 @@ class _Reader:
         if list(numbers) != sorted(set(numbers)):
             raise RecordError("`events` must name each event once, in order of appearance")
         self._seen.append(numbers)
-        return Beginning(agent, numbers)
+        return ActivationStart(agent, numbers)
 
-    def _end(self, row: dict[str, Any]) -> Step:
+    def _end(self, row: dict[str, Any]) -> BehaviourStep:
         number = self._number(row["end"], "v", len(self._seen))
         if number in self._ended:
             raise RecordError(f"{row['end']} has ended already")
@@ -159,7 +166,7 @@ class _Reader:
             raise RecordError(f"`fates` must have the keys {wanted}, in that order")
         if any(fate not in FATES for fate in fates.values()):
             raise RecordError(f"a fate must be one of {', '.join(FATES)}")
-        return Ending(number, tuple(fates.values()))
+        return ActivationEnd(number, tuple(fates.values()))
 
     def _expect(self, found: object, name: str) -> None:
         if found != name:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.detectors import standard
-from dig.detectors.describe import told
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
@@ -69,7 +68,7 @@ def said(finding: Finding | FindingRow, record: int) -> Explained:
         "stage": finding.stage,
         "subject": finding.subject,
         "evidence": finding.evidence,
-        "says": told(finding),
+        "says": finding_text(finding),
     }
 
 

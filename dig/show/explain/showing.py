@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from dig.detectors.describe import healed, incident
+from dig.detectors.describe import healing_text, incident_text
 from dig.errors import TraceError
 from dig.graph.history import BY_SYSTEM, CONSUME, FROM_OUTSIDE
 from dig.graph.records import FATES, SYSTEM, HealRow, IncidentRow, Join, Leave
@@ -210,7 +210,7 @@ def _heal(row: HealRow) -> Explained:
     to = None if row.to is None else list(row.to)
     return {"record": row.t, "ts": row.ts, "finding": row.finding, "action": row.action,
             "event": row.event, "to": to, "note": row.note, "reason": row.reason,
-            "says": healed(row)}  # fmt: skip
+            "says": healing_text(row)}  # fmt: skip
 
 
 def _incident(row: IncidentRow) -> Explained:
@@ -219,5 +219,5 @@ def _incident(row: IncidentRow) -> Explained:
         "ts": row.ts,
         "incident": row.what,
         "detail": row.detail,
-        "says": incident(row),
+        "says": incident_text(row),
     }

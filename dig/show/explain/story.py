@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.describe import healed, incident, seconds, tag, told
+from dig.detectors.describe import finding_text, healing_text, incident_text, seconds, tag
 from dig.graph.records import (
     SYSTEM,
     Deliver,
@@ -68,12 +68,12 @@ class _Teller:
             case Leave() if self._run.left_with(record, self._event):
                 return {"agent": record.agent, "says": f"lost with {name(record.agent)}, who left"}
             case FindingRow() if self._is_in(record.subject):
-                return {"says": f"{tag(record)}: {told(record)}"}
+                return {"says": f"{tag(record)}: {finding_text(record)}"}
             case HealRow() if record.event == self._event:
                 note = f": {record.note}" if record.note else ""
-                return {"action": record.action, "says": f"healing {healed(record)}{note}"}
+                return {"action": record.action, "says": f"healing {healing_text(record)}{note}"}
             case IncidentRow() if self._is_in(record.detail):
-                return {"says": incident(record)}
+                return {"says": incident_text(record)}
         return None
 
     def _is_in(self, body: Any) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dig._util.text import counted, name, one_line
 from dig.detectors.describe import seconds
+from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.traces.journal.files import cannot, write_output
@@ -201,12 +202,12 @@ def _entries(used: Collection[str]) -> Iterator[tuple[str, str, float]]:
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
     known = (*turns, *events, *links, ("healing", "healing", 8.0))
     yield from (entry for entry in known if entry[0] in used)
-    patterns = palette.PATTERNS
     raised = [kind.removeprefix(palette.FINDING) for kind in used if _is_finding(kind)]
-    known_first = [*(one for one in patterns if one in raised), *sorted({*raised} - {*patterns})]
+    known_first = [*(one for one in BY_NAME if one in raised), *sorted({*raised} - {*BY_NAME})]
     for pattern in known_first:
         width = text_width(one_line(pattern, 12), 9, bold=True) + 7
-        yield palette.FINDING + pattern, patterns.get(pattern, "finding"), width
+        title = BY_NAME[pattern].title if pattern in BY_NAME else "finding"
+        yield palette.FINDING + pattern, title, width
 
 
 def _is_finding(kind: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dig.detectors import describe
+from dig.detectors.patterns import severity
 
 from .scene import Circle, Point, Polygon, Shape, Style, moved, regular, star
 
@@ -137,15 +137,6 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 
 # --- findings ---------------------------------------------------------------------------------
 
-PATTERNS = {
-    "ET": "early termination",
-    "MC": "missing termination",
-    "OE": "orphaned event",
-    "DL": "deadlock",
-    "ER": "excessive rerouting",
-    "CLA": "cross-lineage aggregation",
-    "RSP": "repeated subproblem solving",
-}
 FINDING = "finding "
 """Begins the kind of a finding; its pattern follows."""
 
@@ -156,7 +147,7 @@ WARNING = (Style("#f0e442", "#6b6400", 1.0), INK)
 
 def badge(pattern: str) -> tuple[Style, str]:
     """How the label of a finding looks."""
-    return ERROR if pattern in describe.ERRORS else WARNING
+    return ERROR if severity(pattern) == "error" else WARNING
 
 
 def dark(pattern: str) -> str | None:

@@ -16,9 +16,9 @@ from typing import Any
 
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import ERRORS, healed, incident, told
-from dig.detectors.explain import explain
+from dig.detectors.describe import explain, finding_text, healing_text, incident_text
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.patterns import severity
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
@@ -69,10 +69,10 @@ class Rows:
                 self.has_findings = True
                 row = {"t": record.t, "ts": record.ts, **self._recorded(record)}
             case HealRow():
-                row["says"] = healed(record)
+                row["says"] = healing_text(record)
                 row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
             case IncidentRow():
-                row["says"] = incident(record)
+                row["says"] = incident_text(record)
                 row["detail"] = None
         return row
 
@@ -93,7 +93,7 @@ class Rows:
         try:
             return explain(self._watch.graph, finding)
         except Exception:  # a user's own code, or a row of a shape of its own
-            return Explanation(told(finding))
+            return Explanation(finding_text(finding))
 
     def _recorded(self, record: FindingRow) -> Row:
         """A finding of the trace, explained as who found it does, if that is known."""
@@ -114,8 +114,8 @@ class Rows:
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),
             "stage": None if finding.stage is None else one_line(finding.stage, 40),
-            "severity": "error" if finding.pattern in ERRORS else "warning",
-            "says": told(finding),
+            "severity": severity(finding.pattern),
+            "says": finding_text(finding),
             "why": one_line(why.text, 1_000),
             "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
             "ids": list(islice(known, MOST_IDS)),

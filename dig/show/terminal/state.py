@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from dig._util.text import name, names, one_line
 from dig.detectors import describe
+from dig.detectors.patterns import severity
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -114,13 +115,13 @@ class TerminalState:
             case FindingRow():
                 self._found += 1
                 self._system.mark(us, FOUND)
-                style = "bad" if record.pattern in describe.ERRORS else "warning"
-                return [LogLine(us, describe.tag(record), describe.told(record), style)]
+                style = "bad" if severity(record.pattern) == "error" else "warning"
+                return [LogLine(us, describe.tag(record), describe.finding_text(record), style)]
             case HealRow():
                 return self._treated(record)
             case IncidentRow():
                 self._system.mark(us, INCIDENT)
-                return [LogLine(us, "incident", describe.incident(record), "warning")]
+                return [LogLine(us, "incident", describe.incident_text(record), "warning")]
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
                 return [LogLine(us, "end", f"the run is over: {record.outcome}", style)]
@@ -167,7 +168,7 @@ class TerminalState:
             self._healed += 1
             self._system.mark(record.us, HEALED)
         style = "warning" if is_refused else "good"
-        return [LogLine(record.us, "healing", describe.healed(record), style)]
+        return [LogLine(record.us, "healing", describe.healing_text(record), style)]
 
     def _lane(self, agent: str) -> Lane:
         lane = self._lanes.get(agent)

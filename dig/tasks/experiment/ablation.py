@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
+from dig.detectors.patterns import NAMES as PATTERNS
 from dig.tasks.simulated.profile import Profile
 
 from .grid import Cell, Grid
 from .intervals import Mean, mean
 from .paper import MEASURES, Measure, count_of
-from .results import PATTERNS, Row
+from .results import Row
 from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig._util.text import counted, one_line
+from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 
 from .grid import Grid
 from .paper import MEASURES, METHOD_NAMES, Measure, PaperSetting, count_of, levels, measured
-from .results import PATTERNS, Row
+from .results import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,9 +109,9 @@ def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
             cell = PaperSetting(task, agents).rows(rows, level, method)
-            means = [measured(cell, name, count_of(name)) for name in PATTERNS]
+            means = [measured(cell, name, count_of(name)) for name in NAMES]
             _bars(ax, means, place, method, grid)
-        ax.set_xticks(range(len(PATTERNS)), PATTERNS)
+        ax.set_xticks(range(len(NAMES)), NAMES)
     _explain(figure, panels)
     return figure
 

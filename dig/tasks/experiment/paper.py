@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dig.detectors.patterns import ERRORS, NAMES, WARNINGS
+
 from .grid import Grid
 from .intervals import Mean, mean
 from .paper_figures import Figures, paper
-from .results import ERRORS, PATTERNS, WARNINGS, Row
+from .results import Row
 from .table import Table, TableCell, Value, settings_notes
 
 METHOD_NAMES = {"mas": "MAS only", "judge": "MAS + judge", "dig": "MAS + DIG"}
@@ -105,10 +107,10 @@ def _by_pattern(
         if not runs:
             continue
         line: list[TableCell] = [setting.agents, setting.task, METHOD_NAMES.get(method, method)]
-        line += [_value(runs, pattern, count_of(pattern)) for pattern in PATTERNS]
+        line += [_value(runs, pattern, count_of(pattern)) for pattern in NAMES]
         line += [_value(runs, name, measure) for name, measure in MEASURES.items()]
         lines.append([*line, _value(runs, "judged", lambda row: row.judged)])
-    columns = [*PATTERNS, *MEASURES, "said by judge"]
+    columns = [*NAMES, *MEASURES, "said by judge"]
     title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.agents_note}"
     sums = f"errors: {'+'.join(ERRORS)}; warnings: {'+'.join(WARNINGS)}; findings: both together."
     heads = ["agents", "task", "method", *columns]

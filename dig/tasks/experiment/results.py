@@ -12,13 +12,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dig._util.text import first_wrong, one_line
 from dig.detectors.judged import PREFIX
+from dig.detectors.patterns import ERRORS, WARNINGS
 from dig.errors import RecordError, SettingsError, file_errors
 from dig.traces.journal.files import open_file
 from dig.traces.journal.json_text import parse
-
-ERRORS = ("ET", "MC", "OE", "DL")
-WARNINGS = ("ER", "CLA", "RSP")
-PATTERNS = (*ERRORS, *WARNINGS)
 
 MOST = 10**15
 """How large a number may be: what is summed stays one."""

@@ -15,13 +15,14 @@ from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 
+from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError, file_errors
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.traces.journal.journal import Journal
 
 from .grid import Cell, Grid
 from .report import write
-from .results import PATTERNS, Row
+from .results import Row
 from .run import ExecutionOptions, Failed, Outcome, Progress, measure
 from .table import SIMULATED_AGENTS, harmless, settings_notes
 
@@ -109,11 +110,11 @@ def _index(rows: Sequence[Row], out: Path) -> str:
     """A line a trace: what it is, what was found in it, and a checksum."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "sha256", *_COLUMNS, *PATTERNS, "said_by_judge"])
+    writer.writerow(["file", "sha256", *_COLUMNS, *NAMES, "said_by_judge"])
     for row in rows:
         digest = sha256((out / _file(row)).read_bytes()).hexdigest()
         values = [getattr(row, column) for column in _COLUMNS]
-        found = [row.findings.get(pattern, 0) for pattern in PATTERNS]
+        found = [row.findings.get(pattern, 0) for pattern in NAMES]
         cells = [_file(row), digest, *values, *found, row.judged]
         writer.writerow(["" if cell is None else harmless(str(cell)) for cell in cells])
     return text.getvalue()

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import NOTICE
@@ -24,6 +25,11 @@ SIMULATED, LIKE_TEAM = "simulated", "team"
 
 MOST_LOG = 120_000
 """Of a log that is longer, in characters, a model is shown the beginning and the end."""
+
+if TYPE_CHECKING:
+    PatternName = str
+else:
+    PatternName = Literal[NAMES]
 
 
 class _Strict(BaseModel):
@@ -42,7 +48,7 @@ class Remedy(_Strict):
 class JudgeReport(_Strict):
     """One failure."""
 
-    pattern: Literal["ET", "MC", "OE", "DL", "ER", "CLA", "RSP"]
+    pattern: PatternName
     subject: str = Field(default="", description="The event, activation or agent concerned.")
     reason: str = Field(description="What in the log shows it.")
     action: Remedy

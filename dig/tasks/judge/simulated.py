@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Inject, Intervention, Reroute
-from dig.detectors.judged import KNOWN, MOST_CHARACTERS, MOST_REPORTS
+from dig.detectors.judged import MOST_CHARACTERS, MOST_REPORTS
+from dig.detectors.patterns import NAMES
 from dig.detectors.watch import Watch
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
@@ -78,7 +79,7 @@ def _true(graph: InteractionGraph, finding: Finding) -> JudgeReport:
     healer = standard_healers()[finding.pattern]
     remedy = next((_remedy(what) for what in healer.heal(graph, finding)), None)
     return JudgeReport(
-        pattern=finding.pattern,  # type: ignore[arg-type]  # those of `standard` are the seven
+        pattern=finding.pattern,
         subject=subject,
         reason="the log shows it",
         action=remedy or _note_on_outputs(graph, finding),
@@ -125,9 +126,9 @@ def _false(graph: InteractionGraph, draws: KeyedRandom, index: int) -> JudgeRepo
         to=to,
         note="Something seems to be wrong with this work: see to it now.",
     )
-    pattern = draws.choice(KNOWN, "wrong pattern", index)
+    pattern = draws.choice(NAMES, "wrong pattern", index)
     return JudgeReport(
-        pattern=pattern,  # type: ignore[arg-type]  # a choice of literals
+        pattern=pattern,
         subject=event,
         reason="it looks so",
         action=remedy,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dig.detectors import describe
+from dig.detectors import describe, patterns
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     Deliver,
@@ -24,7 +24,7 @@ from dig.graph.records import (
     Record,
     Start,
 )
-from dig.graph.state import Event
+from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 
 from .activations import MOST_LISTED, Activations
@@ -33,7 +33,6 @@ from .ids import Origin, segment
 from .items import Attribute, Count, Item, LogItem, Sample, Span, SpanLink
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
-ERRORS = ("ET", "MC", "OE", "DL")
 MOST_PATTERNS = 50
 
 
@@ -104,7 +103,7 @@ class Mapping:
             "dig.open_activations": len(self._graph.activations),
         }
 
-    def _is_used_up(self, event: Event) -> bool:
+    def _is_used_up(self, event: EventState) -> bool:
         """Whether an event cannot come back: orphaned work can, and an answer without verdict."""
         if event.final and not event.consumed:
             return self._graph.is_accepted(event.id) or self._graph.is_bounced(event.id)
@@ -188,8 +187,11 @@ class Mapping:
     def _finding(self, record: FindingRow) -> Iterator[Item]:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
-        pattern, told = label(str(record.pattern)), self._content.detail(describe.told(record))
-        severity = "error" if record.pattern in ERRORS else "warning"
+        pattern, told = (
+            label(str(record.pattern)),
+            self._content.detail(describe.finding_text(record)),
+        )
+        severity = patterns.severity(record.pattern)
         attributes = self._common() | {
             "dig.pattern": pattern,
             "dig.severity": severity,
@@ -230,13 +232,13 @@ class Mapping:
             attributes["dig.note"] = self._content.text(record.note)
         links = [SpanLink(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
         yield self._moment(f"dig.heal {action}", place, record.us, attributes, links)
-        told = self._content.detail(describe.healed(record))
+        told = self._content.detail(describe.healing_text(record))
         yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
         about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
         yield Count("dig.heals", about)
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
-        told = self._content.detail(describe.incident(record))
+        told = self._content.detail(describe.incident_text(record))
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", told, self._common(), place)
 

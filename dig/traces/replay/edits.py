@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dig._util.json_values import plain
 from dig._util.text import first_wrong
 from dig.detectors.finding import Finding
-from dig.detectors.interventions import Intervention
+from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.protocols import Healer
 from dig.errors import ReplayError
 from dig.graph.graph import InteractionGraph
@@ -117,7 +117,7 @@ class Change(Edit):
         return replace(intervention, **self._keys)
 
 
-class _Reworded:
+class _Reworded(Healer):
     """A healer that says something else about one finding."""
 
     def __init__(self, inner: Healer, change: Change, finding: FindingRow, number: int) -> None:
@@ -125,6 +125,15 @@ class _Reworded:
         self._change = change
         self._finding = finding
         self._number = number
+        self.cooldown_s = inner.cooldown_s
+
+    def about(self, finding: Finding) -> object:
+        """The same as the healer's."""
+        return self._inner.about(finding)
+
+    def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
+        """The same as the healer's."""
+        return self._inner.prevent(graph, event)
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """What the healer says, or what it is made to say."""

@@ -1,21 +1,19 @@
-"""Explanations: what a finding means in plain sentences, and the paths that prove it.
+"""Causal paths that prove a finding, and how its events and activations are told in a sentence.
 
-A pattern says in its own file how it is explained; what is here helps it, and explains findings
-of which nothing else is known. An explanation speaks of the graph as it stood when the finding
-was raised, however late it is asked for.
+All of it describes the graph as it stood when the finding was raised, however much it has grown
+since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from dig._util.text import anything, cut, name
+from dig._util.text import cut, name
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, FateName
 
-from .finding import Explanation, Finding, Path
+from .finding import Finding, Path
 
 MOST_PATHS = 3
 MOST_STEPS = 9
@@ -24,51 +22,22 @@ GONE = "the session has let go of what became of"
 _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What a finding means in one or two sentences, with the paths that prove it.
-
-    Args:
-        graph: The graph that it was found in; it may have grown since.
-        finding: The finding; one that says nothing by itself is explained by the paths to
-            whatever it names.
-    """
-    return (finding.why or _paths)(graph, finding)
-
-
-def _paths(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """Explain a finding of an unknown kind by the paths to whatever it names."""
-    story = Story(graph, finding)
-    named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
-    known = [one for one in named if graph.history.is_taken(one)]
-    return Explanation(anything(finding.subject, finding.evidence), story.to_all(known))
-
-
-def _ids(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [one for part in value.values() for one in _ids(part)]
-    if isinstance(value, list | tuple):
-        return [one for part in value for one in _ids(part)]
-    return []
-
-
-class Story:
-    """What a graph can tell about its events, as far as it had grown when a finding was raised."""
+class PathFinder:
+    """Finds paths in a graph as it stood when a finding was raised."""
 
     def __init__(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Look at a graph that has grown at least as far as the finding."""
+        """Prepare for a graph that has grown at least as far as the finding."""
         self._history = graph.history
         self._until = finding.t
 
     def path_to(self, *ends: str, to_root: bool = False) -> Path:
         """A causal path from outside to the first of some nodes, and on through the others.
 
-        Of a path of more than 200 nodes it is the end.
+        Only the last 200 nodes of a longer path are kept.
 
         Args:
-            *ends: An event or activation, then nodes that follow it, as the caller knows.
-            to_root: Begin at a root of it, not outside.
+            *ends: An event or activation, then nodes that are known to follow it.
+            to_root: Begin at a root activation of the first node, not outside.
         """
         before, is_whole = self._back(ends[0], to_root)
         nodes = [*before, *ends]
@@ -79,7 +48,7 @@ class Story:
         return Path(tuple(nodes), " -> ".join(shown if is_whole else ["...", *shown]))
 
     def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
-        """A path to each of some nodes and, if it is an event, on to who saw it last; a few."""
+        """A path to each of the first few nodes, as `to_last_seen` makes it."""
         return tuple(self.to_last_seen(node) for node in list(nodes)[:MOST_PATHS])
 
     def to_last_seen(self, node: str) -> Path:
@@ -88,20 +57,20 @@ class Story:
         return self.path_to(node, *seen[-1:])
 
     def seen_by(self, event: str) -> list[str]:
-        """The activations that had an event in front of them, in order of their start."""
+        """The activations that had an event among their inputs, in order of their start."""
         h, n = self._history, self._history.event(event)
         seen = () if n is None else h.sightings(n)
         return [h.activation_ids[v] for v in seen if h.t_start[v] <= self._until]
 
     def fate(self, event: str, activation: str) -> FateName | None:
-        """What an activation did with an event; ``None``, if it was still at work."""
+        """What an activation did with an event; ``None`` if the activation had not ended."""
         h, n, v = self._history, self._history.event(event), self._history.activation(activation)
         if n is None or v is None or not 0 <= h.t_end[v] <= self._until:
             return None
         return next((FATES[fate] for e, fate in h.edges(v) if e == n and fate >= 0), None)
 
     def last_seen(self, event: str) -> str:
-        """What became of an event, in words."""
+        """What became of an event."""
         seen = self.seen_by(event)
         if not seen:
             is_known = self._is_whole(event)
@@ -114,14 +83,14 @@ class Story:
 
     def last_seen_of(self, events: Sequence[str]) -> str:
         """What became of some events, in one sentence."""
-        told = [self.last_seen(event) for event in events[:MOST_PATHS]]
-        return cut(told, "; ", most=MOST_PATHS, of=len(events)) + "."
+        first = [self.last_seen(event) for event in events[:MOST_PATHS]]
+        return cut(first, "; ", most=MOST_PATHS, of=len(events)) + "."
 
     def _back(self, end: str, to_root: bool) -> tuple[list[str], bool]:
-        """The nodes before a node on a causal path from outside, or from a root.
+        """The nodes before a node on a causal path from outside or a root, and if that is all.
 
-        Of a very long path only the end, as is said with it: a finding must not cost the whole
-        history. So it is with a path of which a session has let go.
+        A very long path is cut at its beginning, so that a finding does not cost a walk through
+        the whole history; so is a path whose beginning a session has evicted.
         """
         h = self._history
         nodes: list[str] = []
@@ -146,7 +115,7 @@ class Story:
         return nodes[::-1], True
 
     def _input(self, v: int, has_lineage: bool) -> int | None:
-        """The first event that an activation consumed; the first with roots, if that counts."""
+        """The first event that an activation consumed, of those with roots if lineage counts."""
         h = self._history
         for n in h.inputs(v):
             g = h.generator[n]
@@ -155,7 +124,7 @@ class Story:
         return None
 
     def _is_whole(self, event: str) -> bool:
-        """Whether all is still there that has happened to an event."""
+        """Whether the history still has everything that happened to an event."""
         h, n = self._history, self._history.event(event)
         return n is not None and h.t_gen[n] >= h.whole_from
 
