@@ -35,7 +35,7 @@ from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
-from dig.traces.verify import Report, verify
+from dig.traces.verify import VerificationReport, verify
 
 from .soak_account import Account
 from .soak_follow import FOLLOWERS, Followed, following
@@ -96,7 +96,7 @@ class Soaked:
     soak: Soak
     result: RunResult
     account: Account
-    report: Report
+    report: VerificationReport
     samples: list[Sample] = field(default_factory=list)
     seconds: float = 0.0
     journal_bytes: int = 0

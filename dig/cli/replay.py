@@ -53,9 +53,9 @@ def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
     from dig.tasks.run.fork import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
-    from dig.traces.replay.tape import Tape
+    from dig.traces.replay.requests import RecordedRequests
 
-    said = Tape(path, payloads=False).header
+    said = RecordedRequests(path, payloads=False).header
     if said and (path.parent / SIDE).exists() and header_of(path, said).foreign:
         return simulated_crew(read_side(path.parent), detectors).setup
     return None

@@ -46,11 +46,11 @@ def runs(
     from rich.console import Console
 
     from dig.show.runs.index import overview
-    from dig.show.runs.listing import SORTS, Selection, ordered, print_list
+    from dig.show.runs.listing import SORTS, RunFilter, ordered, print_list
 
     if sort not in SORTS:
         raise SettingsError(f"runs cannot be sorted by {sort!r}; try one of: {', '.join(SORTS)}")
-    chosen = Selection(task, method, outcome, tuple(pattern or ()), agents)
+    chosen = RunFilter(task, method, outcome, tuple(pattern or ()), agents)
     everything = overview(folder)
     found = ordered(filter(chosen.has, everything), sort, reverse=reverse)
     if as_json:

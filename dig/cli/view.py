@@ -35,7 +35,7 @@ def view(
     The address works on this machine only, and only as it is printed: it contains a secret.
     Nothing can be changed through it.
     """
-    from dig.show.server.showing import shown, wait_for_a_signal
+    from dig.show.server.server import shown, wait_for_a_signal
 
     with shown(path, port, opens=not no_open) as address:
         print(address, flush=True)
@@ -49,7 +49,7 @@ def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
     if not is_wanted:
         yield lambda run: None
         return
-    from dig.show.server.showing import shown, wait_for_a_signal
+    from dig.show.server.server import shown, wait_for_a_signal
 
     with ExitStack() as served:
         try:

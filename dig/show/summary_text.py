@@ -26,7 +26,7 @@ Row = tuple[str, str]
 """A label and a value."""
 
 
-class Scored(Protocol):
+class ScoredResult(Protocol):
     """How good an answer is, as a task tells it."""
 
     @property
@@ -50,7 +50,7 @@ class Scored(Protocol):
 
 def summary(
     result: RunResult,
-    score: Scored | None = None,
+    score: ScoredResult | None = None,
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
@@ -102,7 +102,7 @@ def _answer(answer: object) -> str:
     return one_line(answer if isinstance(answer, str) else json.dumps(answer, default=repr), 150)
 
 
-def _score(score: Scored) -> str:
+def _score(score: ScoredResult) -> str:
     if not score.valid:
         return f"no valid answer: {one_line(score.reason)}"
     return "valid" if score.rmse is None else f"RMSE {score.rmse:.2f}"

@@ -13,13 +13,13 @@ from dig.runtime.host import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off
 from dig.traces.replay.rerun import Replayed, replay, rerun
-from dig.traces.verify import Report
+from dig.traces.verify import VerificationReport
 
 MOST_SHOWN = 400
 """Characters of a record that differs."""
 
 
-def verdict(report: Report, path: Path) -> Iterator[str]:
+def verdict(report: VerificationReport, path: Path) -> Iterator[str]:
     """What the checker of a trace found."""
     for problem in report.problems:
         yield one_line(problem)

@@ -16,7 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from dig.show.server import showing
+from dig.show.server import server
 from tests.traces.journals import write
 from tests.traces.runs import directory, solved
 
@@ -100,12 +100,12 @@ def test_a_browser_is_opened_only_where_there_are_windows(
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     write(tmp_path)
-    with showing.shown(tmp_path):
+    with server.shown(tmp_path):
         assert opened == []
     monkeypatch.setenv("DISPLAY", ":0")
-    with showing.shown(tmp_path, opens=False):
+    with server.shown(tmp_path, opens=False):
         assert opened == []
-    with showing.shown(tmp_path) as address:
+    with server.shown(tmp_path) as address:
         (invitation,) = opened
         with urlopen(invitation) as page:
             assert page.url == address

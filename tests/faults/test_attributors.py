@@ -136,7 +136,10 @@ def sent(t: int, event: str, by: str, *to: str, payload: Any = None, final: bool
     return Emit(t, t * 1_000_000, event, by, to, "message", final, payload)
 
 
-HEAD: list[Record] = [Run(0, 0, "r", ("a", "b"))]
+HEAD: list[Record] = [
+    Run(0, 0, "r", ("a", "b")),
+    Emit(0, 0, "p", None, ("a", "b"), "problem"),
+]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.faults.truth.course import Course
-from dig.faults.truth.elements import about, common, covers, lacking, length, without
+from dig.faults.truth.data_ranges import about, common, covers, lacking, length, without
 from dig.faults.truth.matching import Matching
 from dig.faults.truth.measurements import measured
 from dig.faults.truth.subtasks import gone_t, is_missing, own_cuts, pieces, solved_us
 from dig.graph.codec import decode
 from dig.tasks.simulated.parts import merged
+from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 
 
@@ -34,8 +34,8 @@ def solution(
     return [carrying(first, covers=ranges, counts=counts, report_to="a"), *others]
 
 
-def course(*parts: Any) -> Course:
-    return Course(map(decode, trace(*parts)))
+def course(*parts: Any) -> RecordedRun:
+    return RecordedRun(map(decode, trace(*parts)))
 
 
 def parted(one: list[int], other: list[int]) -> list[Any]:
@@ -46,7 +46,7 @@ def parted(one: list[int], other: list[int]) -> list[Any]:
     return [*begun, first, second, first_comes, second_comes]
 
 
-def numbers(run: Course, **more: Any) -> dict[tuple[str, str], float]:
+def numbers(run: RecordedRun, **more: Any) -> dict[tuple[str, str], float]:
     """Values by the name of a thing and a state."""
     return {(one.name, one.state): one.value for one in measured(run, **more)}
 
@@ -142,12 +142,11 @@ def test_lost_stays_lost_though_it_is_brought_back() -> None:
     """What was lost and redirected is not lost in the end, but it was lost."""
     gone = [*SPLIT, row(3, "leave", agent="c")]
     run = course(gone, row(4, "redirect", event="e2", to=["b"]), deliver(4, "e2", "b"))
-    event = run.events["e2"]
-    assert event.lost_t == 9
-    assert not event.is_lost
+    assert run.orphaned_t("e2") == 9
+    assert not run.is_orphaned("e2")
     assert numbers(run)["e2", "lost"]
     assert run.leaves == {"c": 9}
-    assert course(gone).events["e2"].is_lost
+    assert course(gone).is_orphaned("e2")
 
 
 def test_an_idle_activation_is_told_by_what_lay_before_it() -> None:

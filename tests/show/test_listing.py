@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dig.show.runs.listing import SORTS, Selection, ordered, print_list
+from dig.show.runs.listing import SORTS, RunFilter, ordered, print_list
 from dig.show.runs.summary import RunSummary
 
 RUNS = [
@@ -24,7 +24,7 @@ RUNS = [
 
 
 def names(**chosen: Any) -> str:
-    return "".join(run.name for run in RUNS if Selection(**chosen).has(run))
+    return "".join(run.name for run in RUNS if RunFilter(**chosen).has(run))
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_filters_leave_what_is_meant(chosen: dict[str, Any], left: str) -> None:
 
 def test_a_run_that_was_cut_off_is_told_by_its_outcome_if_it_has_one() -> None:
     """It has one if it went on without its journal."""
-    assert Selection(outcome="cut off").has(RunSummary("r/e", "cut off"))
-    assert Selection(outcome="timeout").has(RunSummary("r/f", "cut off", outcome="timeout"))
+    assert RunFilter(outcome="cut off").has(RunSummary("r/e", "cut off"))
+    assert RunFilter(outcome="timeout").has(RunSummary("r/f", "cut off", outcome="timeout"))
 
 
 @pytest.mark.parametrize("by", SORTS)

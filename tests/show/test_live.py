@@ -31,7 +31,7 @@ from dig.graph.records import (
 from dig.show.terminal import live
 from dig.show.terminal.live import LiveView, print_summary
 from dig.show.terminal.picture import draw
-from dig.show.terminal.scene import Scene
+from dig.show.terminal.state import TerminalState
 from tests.random_traces import random_trace
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J[red]r[/red]\u202e\nnext\r\x9b31m"
@@ -84,10 +84,10 @@ def story(*names: str, text: str = "ok") -> list[Record]:
 
 
 def picture(records: Iterable[Record], width: int = 80, height: int = 24, us: int = 0) -> list[str]:
-    scene = Scene()
+    scene = TerminalState()
     for record in records:
         scene.follow(record)
-    lines = draw("demo", scene.shot(us), width, height)
+    lines = draw("demo", scene.frame(us), width, height)
     assert len(lines) <= height
     assert all(line.cell_len <= width and "\n" not in line.plain for line in lines)
     return [line.plain.rstrip() for line in lines]

@@ -10,9 +10,9 @@ from rich.console import Console
 from dig import Record
 from dig.monitor.sinks import Eviction
 from dig.runtime import simulate
+from dig.show.terminal.frame import Frame
 from dig.show.terminal.live import LiveView
-from dig.show.terminal.scene import Scene
-from dig.show.terminal.shot import Shot
+from dig.show.terminal.state import TerminalState
 from tests.helpers import Keeper, Stage, answer, rows
 from tests.retaining import KEPT, letting_go
 from tests.schedules import Schedule
@@ -22,8 +22,8 @@ class Shown:
     """Pictures of a run after every record, with its evictions and without."""
 
     def __init__(self) -> None:
-        self.scenes = Scene(), Scene()
-        self.shots: list[tuple[Shot, Shot]] = []
+        self.scenes = TerminalState(), TerminalState()
+        self.shots: list[tuple[Frame, Frame]] = []
         self.evictions = 0
 
     def __call__(self, record: Record) -> None:
@@ -37,7 +37,7 @@ class Shown:
         self._look()
 
     def _look(self) -> None:
-        short, full = (scene.shot(0) for scene in self.scenes)
+        short, full = (scene.frame(0) for scene in self.scenes)
         self.shots.append((short, full))
 
 
@@ -70,7 +70,7 @@ def test_a_view_of_a_long_session_stays_small() -> None:
         serve(stage, 100)
         stage.monitor.tick()
         scene = view._scene
-        shot = scene.shot(0)
+        shot = scene.frame(0)
         assert scene._graph.history.rows < 20 and not scene._graph.knows("e200")
         assert (shot.events, shot.turns, shot.moving) == (200, 100, 0)
         assert shot.released is not None and shot.released.event == "e200"

@@ -12,7 +12,7 @@ from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.fork import rewind
-from dig.traces.replay.tape import Tape
+from dig.traces.replay.requests import RecordedRequests
 from tests.chaos import Chaos, ChaosRun
 
 
@@ -34,7 +34,7 @@ def forked(
     """Fork a run in virtual time: the new journal, and who was called for which turn."""
     calls: list[tuple[str, int]] = []
     team = {name: Counted(agent, calls) for name, agent in run.team.items()}
-    header = {k: v for k, v in (Tape(path).header or {}).items() if k != "version"}
+    header = {k: v for k, v in (RecordedRequests(path).header or {}).items() if k != "version"}
     fork = path.with_name("fork.dig.jsonl")
     fork.unlink(missing_ok=True)
     journal = Journal(fork, header=header)

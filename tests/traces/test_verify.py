@@ -16,7 +16,7 @@ from dig.errors import TraceError
 from dig.graph.codec import to_row
 from dig.traces import verify as package
 from dig.traces.journal.reader import read_graph
-from dig.traces.verify import Report, verify
+from dig.traces.verify import VerificationReport, verify
 from tests.chaos import chaos_run
 from tests.random_traces import BREAKERS, break_trace, random_trace
 
@@ -25,7 +25,7 @@ from .journals import LARGE, journalled, reseal, rows_of, story, write
 Rows = list[dict[str, Any]]
 
 
-def plain(path: Path, rows: Rows) -> Report:
+def plain(path: Path, rows: Rows) -> VerificationReport:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return verify(path)
 

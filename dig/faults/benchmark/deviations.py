@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record, Run, Start
+from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record, Run
+from dig.traces.run import RecordedActivation, RecordedRun
 
 SIGNS: Mapping[str, str] = MappingProxyType(
     {
@@ -47,9 +48,27 @@ class Sign(NamedTuple):
 
 def signs(records: Iterable[Record]) -> Iterator[Sign]:
     """The signs of a run, in order."""
-    reader = _Reader()
-    for record in records:
-        yield from reader.of(record)
+    run = RecordedRun(records)
+    present: set[str] = set()
+    said: set[tuple[str, str]] = set()
+    for record in run.records:
+        match record:
+            case Run(agents=agents):
+                present.update(agents)
+            case End():
+                yield from _ended(run, record)
+            case Emit(by=str(by)) if by in run.activations:
+                yield from _emitted(record, run.activations[by], present, said)
+            case Deliver(event=name) | Expire(event=name):
+                event = run.events[name]
+                if event.agent is not None:
+                    took = (record.us - event.us) / 1_000_000
+                    is_late = isinstance(record, Deliver)
+                    what, value = ("arrived late", took) if is_late else ("expired", 1)
+                    yield Sign(record.t, event.agent, what, value)
+            case Leave(agent=agent):
+                present.discard(agent)
+                yield Sign(record.t, agent, "left", 1)
 
 
 @dataclass(frozen=True)
@@ -80,52 +99,27 @@ class Usual:
         return next((sign for sign in signs(records) if sign.value > self.most[sign.what]), None)
 
 
-class _Reader:
-    def __init__(self) -> None:
-        self._agents: set[str] = set()
-        self._starts: dict[str, Start] = {}
-        self._sent: dict[str, tuple[str, int]] = {}
-        """The agent that generated an event, and the time, in microseconds."""
-        self._said: set[tuple[str, str]] = set()
+def _ended(run: RecordedRun, end: End) -> Iterator[Sign]:
+    activation = run.activations[end.activation]
+    fates = [fate.fate for fate in end.fates]
+    yield Sign(end.t, activation.agent, "took long", (end.us - activation.us) / 1_000_000)
+    for what, value in (
+        ("failed", end.error is not None),
+        ("waited", fates.count("delay")),
+        ("passed on", fates.count("reroute")),
+        ("discarded", fates.count("discard")),
+        ("generated nothing", "consume" in fates and not end.outputs),
+    ):
+        yield Sign(end.t, activation.agent, what, float(value))
 
-    def of(self, record: Record) -> Iterator[Sign]:
-        match record:
-            case Run(agents=agents):
-                self._agents.update(agents)
-            case Start():
-                self._starts[record.activation] = record
-            case End():
-                yield from self._ended(record)
-            case Emit(by=by) if by in self._starts:
-                yield from self._emitted(record, self._starts[by])
-            case Deliver(event=event) if event in self._sent:
-                agent, us = self._sent[event]
-                yield Sign(record.t, agent, "arrived late", (record.us - us) / 1_000_000)
-            case Expire(event=event) if event in self._sent:
-                yield Sign(record.t, self._sent[event][0], "expired", 1)
-            case Leave(agent=agent):
-                self._agents.discard(agent)
-                yield Sign(record.t, agent, "left", 1)
 
-    def _ended(self, end: End) -> Iterator[Sign]:
-        start = self._starts[end.activation]
-        fates = [fate.fate for fate in end.fates]
-        yield Sign(end.t, start.agent, "took long", (end.us - start.us) / 1_000_000)
-        for what, value in (
-            ("failed", end.error is not None),
-            ("waited", fates.count("delay")),
-            ("passed on", fates.count("reroute")),
-            ("discarded", fates.count("discard")),
-            ("generated nothing", "consume" in fates and not end.outputs),
-        ):
-            yield Sign(end.t, start.agent, what, float(value))
-
-    def _emitted(self, emit: Emit, start: Start) -> Iterator[Sign]:
-        self._sent[emit.event] = (start.agent, emit.us)
-        said = (start.agent, json.dumps([emit.type, emit.payload], sort_keys=True))
-        if emit.final:
-            yield Sign(emit.t, start.agent, "answered at once", 1 / len(start.inputs or "-"))
-        elif self._agents.isdisjoint(emit.to):
-            yield Sign(emit.t, start.agent, "to nobody", 1)
-        yield Sign(emit.t, start.agent, "said again", float(said in self._said))
-        self._said.add(said)
+def _emitted(
+    emit: Emit, activation: RecordedActivation, present: set[str], said: set[tuple[str, str]]
+) -> Iterator[Sign]:
+    agent, text = activation.agent, json.dumps([emit.type, emit.payload], sort_keys=True)
+    if emit.final:
+        yield Sign(emit.t, agent, "answered at once", 1 / len(activation.inputs or "-"))
+    elif present.isdisjoint(emit.to):
+        yield Sign(emit.t, agent, "to nobody", 1)
+    yield Sign(emit.t, agent, "said again", float((agent, text) in said))
+    said.add((agent, text))

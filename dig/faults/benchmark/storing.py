@@ -16,6 +16,7 @@ from dig.errors import SettingsError, file_errors
 from dig.faults.inject.run_pair import Played, lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.tasks.experiment.workers import Workers
+from dig.traces.journal.files import write_file
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe
@@ -164,4 +165,4 @@ def _json(value: Any) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    write_file(path, data, mode=0o666)

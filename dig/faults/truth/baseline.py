@@ -10,8 +10,8 @@ from typing import Any
 
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.run_pair import Played
+from dig.traces.run import RecordedRun
 
-from .course import Course
 from .measurements import DIGITS, Measured, measured
 
 FEWEST = 19
@@ -86,7 +86,7 @@ class Baseline:
 
 
 def _rows(played: Played) -> Iterable[Measured]:
-    return measured(Course(played.records), played.score.rmse if played.score else None)
+    return measured(RecordedRun(played.records), played.score.rmse if played.score else None)
 
 
 def _counted(values: Iterable[float]) -> list[list[float]]:

@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from .course import Activation, Course, Event
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+
+from .data_ranges import data_of
 
 _Key = tuple[Hashable, ...]
 
@@ -24,7 +26,7 @@ class Matching:
         first: The first record that differs; the length of the shorter run, if none does.
     """
 
-    def __init__(self, faulted: Course, twin: Course) -> None:
+    def __init__(self, faulted: RecordedRun, twin: RecordedRun) -> None:
         """Match all that can be matched, from the beginning on."""
         self.first = first_difference(faulted, twin)
         self._faulted, self._twin = faulted, twin
@@ -35,9 +37,12 @@ class Matching:
         self._by_inputs: dict[_Key, str] = {}
         for other in twin.activations.values():
             self._by_inputs.setdefault((other.agent, frozenset(other.inputs)), other.id)
-        both: list[Event | Activation] = [*faulted.events.values(), *faulted.activations.values()]
+        both: list[RecordedEvent | RecordedActivation] = [
+            *faulted.events.values(),
+            *faulted.activations.values(),
+        ]
         for one in sorted(both, key=lambda one: one.t):
-            if isinstance(one, Event):
+            if isinstance(one, RecordedEvent):
                 self._keep(self._events, one.id, self._of_event(one))
             else:
                 self._keep(self._activations, one.id, self._of_activation(one))
@@ -54,13 +59,13 @@ class Matching:
         if same is not None:
             found[name] = same
 
-    def _of_activation(self, activation: Activation) -> str | None:
+    def _of_activation(self, activation: RecordedActivation) -> str | None:
         if activation.t < self.first:
             return activation.id
         inputs = frozenset(map(self.event, activation.inputs))
         return self._by_inputs.get((activation.agent, inputs))
 
-    def _of_event(self, event: Event) -> str | None:
+    def _of_event(self, event: RecordedEvent) -> str | None:
         keys = _exact(event), _loose(event)
         self._seen.update(keys)
         if event.t < self.first:
@@ -71,7 +76,7 @@ class Matching:
         )
         return self._by_place(event) or next(filter(None, by_what), None)
 
-    def _by_place(self, event: Event) -> str | None:
+    def _by_place(self, event: RecordedEvent) -> str | None:
         same = self._activations.get(event.by or "")
         if same is None:
             return None
@@ -81,28 +86,28 @@ class Matching:
         return other if other and self._twin.events[other].type == event.type else None
 
 
-def first_difference(faulted: Course, twin: Course) -> int:
+def first_difference(faulted: RecordedRun, twin: RecordedRun) -> int:
     """The number of the first record that is not the same in both runs."""
     pairs = zip(faulted.records, twin.records, strict=False)
     shorter = min(len(faulted.records), len(twin.records))
     return next((t for t, (a, b) in enumerate(pairs) if a != b), shorter)
 
 
-def _exact(event: Event) -> _Key:
-    return event.sender, event.type, event.final, event.about
+def _exact(event: RecordedEvent) -> _Key:
+    return event.agent, event.type, event.final, data_of(event)
 
 
-def _loose(event: Event) -> _Key:
-    return event.type, event.final, event.about
+def _loose(event: RecordedEvent) -> _Key:
+    return event.type, event.final, data_of(event)
 
 
 class _Numbered:
     """The events of a run, by a key and by which of those with that key they are."""
 
-    def __init__(self, course: Course, key: Callable[[Event], _Key]) -> None:
+    def __init__(self, run: RecordedRun, key: Callable[[RecordedEvent], _Key]) -> None:
         seen: Counter[_Key] = Counter()
         self._found: dict[tuple[_Key, int], str] = {}
-        for event in course.events.values():
+        for event in run.events.values():
             its = key(event)
             seen[its] += 1
             self._found[its, seen[its]] = event.id
@@ -120,6 +125,6 @@ class Runs:
         matching: Their counterparts.
     """
 
-    faulted: Course
-    twin: Course
+    faulted: RecordedRun
+    twin: RecordedRun
     matching: Matching

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from .course import Course, Event
+from dig.traces.run import RecordedEvent, RecordedRun
+
 from .matching import Runs
 from .subtasks import gone_t, piece_of, solutions, solved_us
 
@@ -19,8 +20,8 @@ def _as_generated(runs: Runs, name: str, same: str | None) -> int:
 
 
 def _when_lost(runs: Runs, name: str, same: str | None) -> int:
-    event = runs.faulted.events[name]
-    return event.t if event.lost_t is None else event.lost_t
+    t = runs.faulted.orphaned_t(name)
+    return runs.faulted.events[name].t if t is None else t
 
 
 def _when_due(runs: Runs, name: str, same: str | None) -> int:
@@ -37,17 +38,17 @@ def _when_left(runs: Runs, name: str, same: str | None) -> int:
     first = event.arrivals[0][1] if event.arrivals else event.t
     used = _consumed_after(runs.twin, runs.twin.events[same]) if same else None
     if used is not None:
-        return max(first, runs.faulted.at(runs.faulted.us(first) + used))
+        return max(first, runs.faulted.at(runs.faulted.times[first] + used))
     ends = (
         one.end.t for one in runs.faulted.activations.values() if one.end and name in one.inputs
     )
     return next(ends, first)
 
 
-def _consumed_after(course: Course, event: Event) -> int | None:
+def _consumed_after(run: RecordedRun, event: RecordedEvent) -> int | None:
     """Microseconds from an event's first arrival to its consumption."""
-    end = course.consumption(event)
-    return end.us - course.us(event.arrivals[0][1]) if end and event.arrivals else None
+    end = run.consumption(event)
+    return end.us - run.times[event.arrivals[0][1]] if end and event.arrivals else None
 
 
 def _when_passed_on(runs: Runs, name: str, same: str | None) -> int:

@@ -10,9 +10,9 @@ from dig.diagnosis.causes import Node
 from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
 from dig.tasks.simulated.parts import merged
+from dig.traces.run import RecordedEvent, RecordedRun
 
-from .course import Course, Event
-from .elements import Ranges, common, length
+from .data_ranges import Ranges, common, data_of, length, report_to, solutions_kept
 from .subtasks import piece_of
 
 
@@ -21,20 +21,20 @@ class Setting:
     """What relations are asked about.
 
     Attributes:
-        course: The faulted run.
+        run: The faulted run.
         injections: What the faults did.
     """
 
-    course: Course
+    run: RecordedRun
     injections: tuple[Injection, ...]
 
-    def event(self, node: Node) -> Event:
+    def event(self, node: Node) -> RecordedEvent:
         """The event of a node."""
-        return self.course.events[node.name]
+        return self.run.events[node.name]
 
     def finding(self, node: Node) -> FindingRow:
         """The finding of a node."""
-        row = self.course.records[int(node.name)]
+        row = self.run.records[int(node.name)]
         assert isinstance(row, FindingRow)
         return row
 
@@ -56,7 +56,7 @@ def _acted_on_output(at: Setting, source: Node, target: Node) -> bool:
     acts = [one for one in at.injections if one.agent == source.name]
     for act in acts:
         if act.activation is not None and act.activation == event.by:
-            row = at.course.records[act.t]
+            row = at.run.records[act.t]
             if not isinstance(row, Emit) or row.event == event.id or act.t < event.t:
                 return True
     return False
@@ -69,24 +69,28 @@ def _is(at: Setting, source: Node, target: Node) -> bool:
 
 def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
     """It lay before an agent when that left, was on its way to it, or was sent to it later."""
-    event, left = at.event(target), at.course.leaves[source.name]
+    event, left = at.event(target), at.run.leaves[source.name]
     lay_there = any(to == source.name and t < left for to, t in event.arrivals)
-    return event.lost_t == left or lay_there or source.name in (*event.to, event.report_to)
+    return (
+        at.run.orphaned_t(event.id) == left
+        or lay_there
+        or source.name in (*event.to, report_to(event))
+    )
 
 
 def _was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
     """The one consumed something that was to be reported to the other."""
-    activations = [one for one in at.course.activations.values() if one.agent == target.name]
-    consumed = [at.course.events[e] for one in activations for e in one.with_fate("consume")]
-    return any(event.report_to == source.name for event in consumed)
+    activations = [one for one in at.run.activations.values() if one.agent == target.name]
+    consumed = [at.run.events[e] for one in activations for e in one.with_fate("consume")]
+    return any(report_to(event) == source.name for event in consumed)
 
 
 def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
     """It was with the agent during the activation, which did not consume it."""
-    activation, event = at.course.activations[source.name], at.event(target)
-    if activation.id in event.consumed or target.component != activation.agent:
+    activation, event = at.run.activations[source.name], at.event(target)
+    if activation.id in event.consumed_by or target.component != activation.agent:
         return False
-    end = activation.end.t if activation.end else at.course.last.t
+    end = activation.end.t if activation.end else at.run.last.t
     came = any(to == activation.agent and activation.t <= t <= end for to, t in event.arrivals)
     return came or event.id in activation.inputs
 
@@ -96,11 +100,11 @@ def _generated(at: Setting, source: Node, target: Node) -> bool:
 
 
 def _passed_on(at: Setting, source: Node, target: Node) -> bool:
-    return target.name in at.course.activations[source.name].with_fate("reroute")
+    return target.name in at.run.activations[source.name].with_fate("reroute")
 
 
 def _threw_away(at: Setting, source: Node, target: Node) -> bool:
-    return target.name in at.course.activations[source.name].with_fate("discard")
+    return target.name in at.run.activations[source.name].with_fate("discard")
 
 
 def _was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
@@ -112,60 +116,60 @@ def _was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
 
 def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     """It consumed work on the part, and nothing that it made is about that."""
-    activation = at.course.activations[source.name]
-    events = at.course.events
-    used = [r for one in activation.with_fate("consume") for r in events[one].about]
-    made = [r for one in activation.outputs for r in events[one].about]
+    activation = at.run.activations[source.name]
+    events = at.run.events
+    used = [r for one in activation.with_fate("consume") for r in data_of(events[one])]
+    made = [r for one in activation.outputs for r in data_of(events[one])]
     piece = (piece_of(target.name),)
     return common(tuple(used), piece) > 0 and common(tuple(made), piece) < length(piece)
 
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     """Whether the solutions that an agent keeps are not about all of some elements."""
-    held = merged(r for event in at.course.kept_for(agent) for r in event.about)
+    held = merged(r for event in solutions_kept(at.run, agent) for r in data_of(event))
     return common(held, ranges) < length(ranges)
 
 
 def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """It consumed something of which the agent was to be told, and that the agent lacks."""
-    used = at.course.activations[source.name].with_fate("consume")
-    events = [at.course.events[one] for one in used]
-    wanted = [event for event in events if event.report_to == target.name]
-    return any(_lacks(at, target.name, event.about) for event in wanted)
+    used = at.run.activations[source.name].with_fate("consume")
+    events = [at.run.events[one] for one in used]
+    wanted = [event for event in events if report_to(event) == target.name]
+    return any(_lacks(at, target.name, data_of(event)) for event in wanted)
 
 
 def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """The agent was to be told of it, and lacks it, since nobody consumed it."""
     event = at.event(source)
     return (
-        not event.consumed
-        and event.report_to == target.name
-        and _lacks(at, target.name, event.about)
+        not event.consumed_by
+        and report_to(event) == target.name
+        and _lacks(at, target.name, data_of(event))
     )
 
 
 def _led_to(at: Setting, source: Node, target: Node) -> bool:
     """There is a causal path from the one to the other."""
-    return source.name != target.name and source.name in at.course.ancestors(target.name)
+    return source.name != target.name and source.name in at.run.ancestors(target.name)
 
 
 def _is_about(at: Setting, source: Node, target: Node) -> bool:
-    return common(at.event(source).about, (piece_of(target.name),)) > 0
+    return common(data_of(at.event(source)), (piece_of(target.name),)) > 0
 
 
 def _is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
-    return not at.event(source).consumed and _is_about(at, source, target)
+    return not at.event(source).consumed_by and _is_about(at, source, target)
 
 
 def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
     event, piece = at.event(source), (piece_of(target.name),)
-    return common(event.about, piece) < length(piece)
+    return common(data_of(event), piece) < length(piece)
 
 
 def _is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
     """No solution that the agent keeps is about the part."""
-    held = at.course.kept_for(target.name)
-    return not any(common(event.about, (piece_of(source.name),)) for event in held)
+    held = solutions_kept(at.run, target.name)
+    return not any(common(data_of(event), (piece_of(source.name),)) for event in held)
 
 
 def _is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
@@ -173,16 +177,16 @@ def _is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
 
 
 def _was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
-    return at.course.lies_unread(at.event(source))
+    return at.run.is_unread(at.event(source))
 
 
 def _is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
-    answer = at.course.answer
-    return answer is not None and source.name in at.course.ancestors(answer.id)
+    answer = at.run.answer
+    return answer is not None and source.name in at.run.ancestors(answer.id)
 
 
 def _was_going_on(at: Setting, source: Node, target: Node) -> bool:
-    return at.course.activations[source.name].end is None
+    return at.run.activations[source.name].end is None
 
 
 def _is_subject_of_oe(at: Setting, source: Node, target: Node) -> bool:
@@ -204,12 +208,12 @@ def _is_named_by_et(at: Setting, source: Node, target: Node) -> bool:
 def _is_behind_subject_of_et(at: Setting, source: Node, target: Node) -> bool:
     row = at.finding(target)
     subject = row.subject.get("event") if row.pattern == "ET" else None
-    return subject is not None and source.name in at.course.ancestors(subject)
+    return subject is not None and source.name in at.run.ancestors(subject)
 
 
 def _is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
-    mine = at.event(source).about
-    return any(common(mine, at.course.events[one].about) for one in _named_by_et(at, target))
+    mine = data_of(at.event(source))
+    return any(common(mine, data_of(at.run.events[one])) for one in _named_by_et(at, target))
 
 
 def _is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:

@@ -12,9 +12,10 @@ from itertools import groupby
 
 from dig.diagnosis.causes import OUTCOME, TASK, Node
 from dig.graph.records import End, Leave
+from dig.traces.run import RecordedEvent, RecordedRun
 
 from .baseline import Baseline
-from .course import Course, Event
+from .data_ranges import report_to
 from .matching import Matching, Runs
 from .measurements import DIGITS, Measured, elements, measured
 from .onsets import ONSETS
@@ -107,32 +108,32 @@ def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | 
     return {key: matching.event(name) if key == "event" else name for key, name in subject.items()}
 
 
-def _component(course: Course, row: Measured, name: str, t: int) -> str:
+def _component(run: RecordedRun, row: Measured, name: str, t: int) -> str:
     """The component (agent, `task` or `outcome`) to which a deviation is attributed."""
     if row.type == "agent":
         return name
     if row.type == "activation":
-        return course.activations[name].agent
+        return run.activations[name].agent
     if row.type == "event":
-        return _holder(course, course.events[name], row.state, t) or TASK
+        return _holder(run, run.events[name], row.state, t) or TASK
     return TASK if row.type == "part" else OUTCOME
 
 
-def _holder(course: Course, event: Event, state: str, t: int) -> str | None:
+def _holder(run: RecordedRun, event: RecordedEvent, state: str, t: int) -> str | None:
     """The agent that has an event, lost it or passed it on; else the one that generated it.
 
     If several agents have it, the one that collects the solutions is named.
     """
     if state in ("unread", "overdue"):
         held = [to for to, came in event.arrivals if came <= t]
-        wanted = event.report_to
-        return wanted if wanted in held else held[-1] if held else event.sender
-    record = course.records[t]
+        wanted = report_to(event)
+        return wanted if wanted in held else held[-1] if held else event.agent
+    record = run.records[t]
     if state in ("lost", "rerouted") and isinstance(record, End):
-        return course.activations[record.activation].agent
+        return run.activations[record.activation].agent
     if state == "lost" and isinstance(record, Leave):
         return record.agent
-    return event.sender
+    return event.agent
 
 
 def _whole_parts(nodes: list[Node]) -> Iterator[Node]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from dig.tasks.simulated.parts import Range
+from dig.traces.run import RecordedEvent, RecordedRun
 
-from .course import Course, Event
-from .elements import covers
+from .data_ranges import covers, data_of
 
 
-def own_cuts(course: Course) -> set[int]:
+def own_cuts(run: RecordedRun) -> set[int]:
     """Where the parts that a run speaks of begin and end."""
-    return {bound for event in course.events.values() for r in event.about for bound in r}
+    return {bound for event in run.events.values() for r in data_of(event) for bound in r}
 
 
 def pieces(cuts: Iterable[int]) -> list[Range]:
@@ -32,30 +32,30 @@ def piece_of(name: str) -> Range:
     return int(start), int(stop)
 
 
-def solutions(course: Course, piece: Range) -> list[Event]:
+def solutions(run: RecordedRun, piece: Range) -> list[RecordedEvent]:
     """The solutions of a part, answers among them, as generated."""
     return [
         event
-        for event in course.events.values()
-        if event.type == "solution" and covers(event.about, piece)
+        for event in run.events.values()
+        if event.type == "solution" and covers(data_of(event), piece)
     ]
 
 
-def solved_us(course: Course, piece: Range) -> int | None:
+def solved_us(run: RecordedRun, piece: Range) -> int | None:
     """When a part was first solved, in microseconds."""
-    return next((event.us for event in solutions(course, piece)), None)
+    return next((event.us for event in solutions(run, piece)), None)
 
 
-def gone_t(course: Course, event: Event) -> int | None:
+def gone_t(run: RecordedRun, event: RecordedEvent) -> int | None:
     """The record at which a solution was consumed or lost; what was made of it may be there."""
-    end = course.consumption(event)
+    end = run.consumption(event)
     if end is None:
-        return event.lost_t if event.is_lost else None
-    return max([end.t, *(course.events[one].t for one in end.outputs)])
+        return run.orphaned_t(event.id) if run.is_orphaned(event.id) else None
+    return max([end.t, *(run.events[one].t for one in end.outputs)])
 
 
-def is_missing(course: Course, piece: Range) -> bool:
+def is_missing(run: RecordedRun, piece: Range) -> bool:
     """Whether a part is not in the answer; without one, whether no solution of it is left."""
-    if course.answer is not None:
-        return not covers(course.answer.about, piece)
-    return all(gone_t(course, event) is not None for event in solutions(course, piece))
+    if run.answer is not None:
+        return not covers(data_of(run.answer), piece)
+    return all(gone_t(run, event) is not None for event in solutions(run, piece))

@@ -16,10 +16,10 @@ import networkx as nx
 
 from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
 from dig.faults.inject.run_pair import Played
-from dig.graph.records import End
+from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
-from .course import Course
+from .data_ranges import data_of, whole_task
 from .matching import Matching, Runs
 from .measurements import raised
 from .relations import RELATIONS, Setting
@@ -66,31 +66,31 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
     setting = Setting(runs.faulted, faulted.injections)
-    nodes = sorted([*_roots(faulted), *found], key=lambda node: node.onset_t)
+    nodes = sorted([*_roots(runs.faulted, faulted), *found], key=lambda node: node.onset_t)
     return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
 
 
 def _runs(faulted: Played, twin: Played) -> Runs:
-    one, other = Course(faulted.records), Course(twin.records)
+    one, other = RecordedRun(faulted.records), RecordedRun(twin.records)
     return Runs(one, other, Matching(one, other))
 
 
-def _is_anomalous(course: Course, twin: Played, baseline: Baseline) -> bool:
+def _is_anomalous(run: RecordedRun, twin: Played, baseline: Baseline) -> bool:
     """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
-    if course.answer is None or course.answer.about != course.whole:
+    if run.answer is None or data_of(run.answer) != whole_task(run):
         return True
     rmse = twin.score.rmse if twin.score else None
     if rmse is not None and baseline.rarity("outcome wrong", rmse) <= UNUSUAL:
         return True
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
-        for pattern, count in raised(course).items()
+        for pattern, count in raised(run).items()
     )
 
 
-def _roots(faulted: Played) -> Iterable[Node]:
+def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
     """The targets of the faults, each since the first act or the end of that act's activation."""
-    ends = {row.activation: row.t for row in faulted.records if isinstance(row, End)}
+    ends = {one.id: one.end.t for one in run.activations.values() if one.end}
     first: dict[str, int] = {}
     for one in faulted.injections:
         t = min(one.t, ends.get(one.activation or "", one.t))

@@ -35,7 +35,7 @@ def behaviour_at(path: Path) -> Behaviour:
 
 
 @dataclass(frozen=True)
-class Place:
+class Divergence:
     """Where one of two behaviours parts from the other.
 
     Attributes:
@@ -64,7 +64,7 @@ class Comparison:
     is_same: bool
     strict: bool
     is_reordered: bool
-    places: tuple[Place | None, Place | None]
+    places: tuple[Divergence | None, Divergence | None]
     counts: tuple[Counts, Counts]
 
     @classmethod
@@ -165,10 +165,10 @@ def _surplus(one: Behaviour, mine: list[Any], others: list[Any]) -> int | None:
 # --- in words ---
 
 
-def _place(behaviour: Behaviour, number: int) -> Place:
+def _place(behaviour: Behaviour, number: int) -> Divergence:
     told_names = behaviour.names
     record = told_names.records[number] if told_names else None
-    return Place(number, record, _what(behaviour, number))
+    return Divergence(number, record, _what(behaviour, number))
 
 
 def _what(behaviour: Behaviour, number: int) -> str:

@@ -29,7 +29,7 @@ from dig.graph.behaviour import (
     Generation,
 )
 from dig.graph.records import FATES
-from dig.traces.journal.files import open_file
+from dig.traces.journal.files import open_file, write_output
 
 VERSION = 1
 _KINDS = {"e": "event", "v": "activation", "a": "agent"}
@@ -67,7 +67,7 @@ def write(behaviour: Behaviour, path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines(behaviour)), encoding="ascii")
+        write_output(path, "".join(f"{line}\n" for line in lines(behaviour)).encode())
     except OSError as error:
         raise TraceError(path, None, f"cannot be written: {error.strerror or error}") from None
 

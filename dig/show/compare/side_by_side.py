@@ -11,7 +11,7 @@ from dig._util.text import name
 from dig.graph.behaviour import LIMIT_S
 from dig.show.runs.summary import RunSummary, grade, summarise
 
-from .difference import Comparison, Place, behaviour_at
+from .difference import Comparison, Divergence, behaviour_at
 from .golden import is_golden
 
 Line = tuple[str, str, str]
@@ -77,7 +77,7 @@ def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:
     yield from _section("counts", _unequal(*comparison.counts), a, b)
 
 
-def _parting(places: tuple[Place | None, Place | None], a: str, b: str) -> Iterator[str]:
+def _parting(places: tuple[Divergence | None, Divergence | None], a: str, b: str) -> Iterator[str]:
     if places == (None, None):
         yield "they are made of the same pieces, put together in another way"
         return

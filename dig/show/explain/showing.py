@@ -13,12 +13,12 @@ from pathlib import Path
 from dig.detectors.describe import healing_text, incident_text
 from dig.errors import TraceError
 from dig.graph.history import BY_SYSTEM, CONSUME, FROM_OUTSIDE
-from dig.graph.records import FATES, SYSTEM, Emit, End, HealRow, IncidentRow, Join, Leave, Start
+from dig.graph.records import FATES, SYSTEM, HealRow, IncidentRow, Join, Leave
 from dig.runtime.result import left
 from dig.show.runs.summary import summarise
 from dig.traces.journal.reader import trace_path
 
-from .reading import Explained, Reading, path_to, said
+from .explainer import Explained, Explainer, path_to, said
 from .story import event_story
 
 MOST_PATHS = 12
@@ -35,19 +35,19 @@ def show(path: Path, name: str | None = None) -> Explained:
     Raises:
         TraceError: The trace cannot be read, or there is no such thing in it.
     """
-    reading = Reading(path, name)
+    explainer = Explainer(path)
     if name is None:
-        return _run(reading)
-    history = reading.graph.history
+        return _run(explainer)
+    history = explainer.graph.history
     if history.event(name) is not None:
-        return _event(reading, name)
+        return _event(explainer, name)
     activation = history.activation(name)
     if activation is not None:
-        return _activation(reading, name, activation)
-    if name in reading.agents:
-        return _agent(reading, name)
+        return _activation(explainer, name, activation)
+    if name in explainer.run.agents:
+        return _agent(explainer, name)
     if name.isdecimal():
-        return _finding(reading, int(name))
+        return _finding(explainer, int(name))
     reason = f"there is no event, activation or agent {name[:60]!r} in it"
     raise TraceError(trace_path(path), None, f"{reason}; `digmon show` without it lists what is")
 
@@ -55,42 +55,40 @@ def show(path: Path, name: str | None = None) -> Explained:
 # --- the kinds of things ---
 
 
-def _run(reading: Reading) -> Explained:
-    graph = reading.graph
+def _run(explainer: Explainer) -> Explained:
+    graph = explainer.graph
     h = graph.history
     return {
         "what": "run",
-        **summarise(reading.path).to_json(),
-        "team": list(reading.agents),
+        **summarise(explainer.path).to_json(),
+        "team": list(explainer.run.agents),
         "problems": [h.event_ids[n] for n in h.source_events],
-        "raised": list(reading.findings()),
-        "healing": [_heal(row) for row in reading.heals],
-        "incidents": [
-            {"record": row.t, "ts": row.ts, **_told_incident(row)} for row in reading.incidents
-        ],
+        "raised": list(explainer.findings()),
+        "healing": [_heal(row) for row in explainer.run.heals],
+        "incidents": [_incident(row) for row in explainer.run.incidents],
         "left": asdict(left(graph)),
     }
 
 
-def _event(reading: Reading, name: str) -> Explained:
-    graph = reading.graph
+def _event(explainer: Explainer, name: str) -> Explained:
+    graph = explainer.graph
     event = graph.event(name)
     return {
         "what": "event",
         "event": name,
         "type": event.type,
         "final": event.final,
-        **_origin(reading, event.n),
-        "state": _state(reading, name),
-        "path": path_to(reading.graph.history, name),
-        "story": event_story(reading.mentions, graph.history, name),
-        "findings": reading.about(name),
+        **_origin(explainer, event.n),
+        "state": _state(explainer, name),
+        "path": path_to(explainer.graph.history, name),
+        "story": event_story(explainer.run, name),
+        "findings": explainer.about(name),
     }
 
 
-def _state(reading: Reading, name: str) -> Explained:
+def _state(explainer: Explainer, name: str) -> Explained:
     """Where an event is at the end."""
-    graph = reading.graph
+    graph = explainer.graph
     event = graph.event(name)
     return {
         "consumed": event.consumed,
@@ -102,8 +100,8 @@ def _state(reading: Reading, name: str) -> Explained:
     }
 
 
-def _origin(reading: Reading, n: int) -> Explained:
-    h = reading.graph.history
+def _origin(explainer: Explainer, n: int) -> Explained:
+    h = explainer.graph.history
     by = h.generator[n]
     if by == FROM_OUTSIDE:
         return {"by": None, "agent": None}
@@ -112,59 +110,57 @@ def _origin(reading: Reading, n: int) -> Explained:
     return {"by": h.activation_ids[by], "agent": h.agent(by)}
 
 
-def _activation(reading: Reading, name: str, v: int) -> Explained:
-    h = reading.graph.history
-    start = next(r for r in reading.mentions if isinstance(r, Start) and r.activation == name)
-    end = next((r for r in reading.mentions if isinstance(r, End) and r.activation == name), None)
-    emits = [r for r in reading.mentions if isinstance(r, Emit) and r.by == name]
+def _activation(explainer: Explainer, name: str, v: int) -> Explained:
+    h = explainer.graph.history
+    recorded = explainer.run.activations[name]
+    end = recorded.end
     inputs = [
         {
             "event": h.event_ids[edge.event],
             "fate": FATES[edge.fate] if end else None,
             "type": h.type_names[h.type_of[edge.event]],
-            **_origin(reading, edge.event),
+            **_origin(explainer, edge.event),
         }
         for edge in h.edges(v)
     ]
     outputs = [
-        {"event": r.event, "type": r.type, "final": r.final, "to": list(r.to),
-         "state": _state(reading, r.event)}
-        for r in emits
+        {"event": one.id, "type": one.type, "final": one.final, "to": list(one.to),
+         "state": _state(explainer, one.id)}
+        for one in (explainer.run.events[output] for output in recorded.outputs)
     ]  # fmt: skip
-    ancestors = sorted(reading.graph.ancestors(name), key=lambda one: h.activation(one) or 0)
+    ancestors = sorted(explainer.graph.ancestors(name), key=lambda one: h.activation(one) or 0)
     return {
         "what": "activation",
         "activation": name,
         "agent": h.agent(v),
-        "began": {"record": start.t, "ts": start.ts},
+        "began": {"record": recorded.t, "ts": recorded.us / 1_000_000},
         "ended": {"record": end.t, "ts": end.ts} if end else None,
         "usage": end.usage if end else None,
         "error": end.error if end else None,
         "inputs": inputs,
         "outputs": outputs,
         "ancestors": ancestors,
-        "paths": [p for p in (path_to(reading.graph.history, i["event"]) for i in inputs
+        "paths": [p for p in (path_to(explainer.graph.history, i["event"]) for i in inputs
                               if i["fate"] == FATES[CONSUME]) if p][:MOST_PATHS],
-        "findings": reading.about(name),
+        "findings": explainer.about(name),
     }  # fmt: skip
 
 
-def _agent(reading: Reading, name: str) -> Explained:
-    h = reading.graph.history
-    present = reading.graph.agents.get(name)
-    ends = {r.activation: r for r in reading.mentions if isinstance(r, End)}
+def _agent(explainer: Explainer, name: str) -> Explained:
+    present = explainer.graph.agents.get(name)
     activations = []
     fates: dict[str, int] = {}
-    for start in (r for r in reading.mentions if isinstance(r, Start) and r.agent == name):
-        v = h.activation(start.activation)
-        end = ends.get(start.activation)
+    for one in explainer.run.activations.values():
+        if one.agent != name:
+            continue
+        end, said = one.end, explainer.run.fates(one.id)
         did: dict[str, list[str]] = {}
-        for edge in h.edges(v) if v is not None else ():
-            fate = FATES[edge.fate] if end else "looks at"
-            did.setdefault(fate, []).append(h.event_ids[edge.event])
+        for event in one.inputs:
+            fate = said.get(event, "looks at")
+            did.setdefault(fate, []).append(event)
             fates[fate] = fates.get(fate, 0) + 1
         activations.append(
-            {"activation": start.activation, "record": start.t, "ts": start.ts,
+            {"activation": one.id, "record": one.t, "ts": one.us / 1_000_000,
              "ended": end.ts if end else None, "did": did,
              "generated": list(end.outputs) if end else []}
         )  # fmt: skip
@@ -174,33 +170,33 @@ def _agent(reading: Reading, name: str) -> Explained:
         "present": present is not None,
         "came_and_went": [
             {"record": r.t, "ts": r.ts, "kind": r.kind}
-            for r in reading.mentions
+            for r in explainer.run.records
             if isinstance(r, Join | Leave) and r.agent == name
         ],
         "activations": activations,
         "fates": fates,
         "buffer": list(present.buffer) if present else [],
         "on_the_way": list(present.incoming) if present else [],
-        "findings": reading.about(name),
+        "findings": explainer.about(name),
     }
 
 
-def _finding(reading: Reading, number: int) -> Explained:
-    raised = [one for one in reading.findings() if one["record"] == number]
+def _finding(explainer: Explainer, number: int) -> Explained:
+    raised = [one for one in explainer.findings() if one["record"] == number]
     if not raised:  # the number that `digmon check` prints: the record that raised it
-        rows = [said(f, f.t) for f in reading.found if f.t == number]
-        raised = [next((r for r in reading.findings() if _same(r, row)), row) for row in rows]
+        rows = [said(f, f.t) for f in explainer.run.found if f.t == number]
+        raised = [next((r for r in explainer.findings() if _same(r, row)), row) for row in rows]
     if not raised:
-        known = ", ".join(str(one["record"]) for one in list(reading.findings())[:20]) or "none"
+        known = ", ".join(str(one["record"]) for one in list(explainer.findings())[:20]) or "none"
         reason = f"record {number} is no finding; findings are at: {known}"
-        raise TraceError(trace_path(reading.path), None, reason)
+        raise TraceError(trace_path(explainer.path), None, reason)
     one, *others = raised
-    why = reading.why(one)
+    why = explainer.why(one)
     return {
         "what": "finding",
         **one,
         "why": why.text,
-        "healing": [_heal(row) for row in reading.heals if row.finding == one["record"]],
+        "healing": [_heal(row) for row in explainer.run.heals_of(one["record"])],
         "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
         "also": [other["says"] for other in others],
     }
@@ -217,5 +213,11 @@ def _heal(row: HealRow) -> Explained:
             "says": healing_text(row)}  # fmt: skip
 
 
-def _told_incident(row: IncidentRow) -> Explained:
-    return {"incident": row.what, "detail": row.detail, "says": incident_text(row)}
+def _incident(row: IncidentRow) -> Explained:
+    return {
+        "record": row.t,
+        "ts": row.ts,
+        "incident": row.what,
+        "detail": row.detail,
+        "says": incident_text(row),
+    }

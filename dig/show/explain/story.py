@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name, names
 from dig.detectors.describe import finding_text, healing_text, incident_text, seconds, tag
-from dig.graph.history import History
 from dig.graph.records import (
-    FATES,
     SYSTEM,
     Deliver,
     Emit,
@@ -24,19 +22,20 @@ from dig.graph.records import (
     Start,
 )
 from dig.show.outline import PAST
+from dig.traces.run import RecordedRun
 
 Chapter = dict[str, Any]
 
 
-def event_story(records: Iterable[Record], history: History, event: str) -> list[Chapter]:
-    """What happened to an event, from the records that have to do with it.
+def event_story(run: RecordedRun, event: str) -> list[Chapter]:
+    """What happened to an event, from the records of a run that have to do with it.
 
     Each chapter has the record's number, its time, its kind, and what happened in words; one
     about an activation has that, its agent, and the fate.
     """
-    teller = _Teller(history, event)
+    teller = _Teller(run, event)
     chapters = []
-    for record in records:
+    for record in run.records:
         more = teller.tell(record)
         if more:
             chapters.append({"record": record.t, "ts": record.ts, "kind": record.kind, **more})
@@ -46,8 +45,8 @@ def event_story(records: Iterable[Record], history: History, event: str) -> list
 class _Teller:
     """Tells one record after the other, and remembers since when the event is held."""
 
-    def __init__(self, history: History, event: str) -> None:
-        self._history = history
+    def __init__(self, run: RecordedRun, event: str) -> None:
+        self._run = run
         self._event = event
         self._held_us = 0
 
@@ -60,22 +59,25 @@ class _Teller:
             case Redirect() if record.event == self._event:
                 self._held_us = record.us
                 return {"to": list(record.to), "says": f"sent to {names(record.to) or 'nobody'}"}
-            case Expire():
+            case Expire() if record.event == self._event:
                 return {"says": "expired: it is on its way to nobody any more"}
             case Start() if self._event in record.inputs:
                 return self._seen(record.activation, "shown to", None)
             case End():
                 return self._fate(record)
-            case Leave():
+            case Leave() if self._run.left_with(record, self._event):
                 return {"agent": record.agent, "says": f"lost with {name(record.agent)}, who left"}
-            case FindingRow():
+            case FindingRow() if self._is_in(record.subject):
                 return {"says": f"{tag(record)}: {finding_text(record)}"}
-            case HealRow():
+            case HealRow() if record.event == self._event:
                 note = f": {record.note}" if record.note else ""
                 return {"action": record.action, "says": f"healing {healing_text(record)}{note}"}
-            case IncidentRow():
+            case IncidentRow() if self._is_in(record.detail):
                 return {"says": incident_text(record)}
         return None
+
+    def _is_in(self, body: Any) -> bool:
+        return isinstance(body, Mapping) and self._event in body.values()
 
     def _emitted(self, record: Emit) -> str:
         self._held_us = record.us
@@ -84,9 +86,8 @@ class _Teller:
         elif record.by == SYSTEM:
             who = "made by healing"
         else:
-            v = self._history.activation(record.by)
-            agent = "" if v is None else f" of {name(self._history.agent(v))}"
-            who = f"emitted by {name(record.by)}{agent}"
+            agent = self._run.activations[record.by].agent
+            who = f"emitted by {name(record.by)} of {name(agent)}"
         if record.final:
             return f"{who} as an answer, and held"
         return f"{who} for {names(record.to) or 'nobody'}, and held"
@@ -99,13 +100,10 @@ class _Teller:
         return f"delivered to {name(record.to)}{after}"
 
     def _fate(self, record: End) -> Chapter | None:
-        h = self._history
-        v, n = h.activation(record.activation), h.event(self._event)
-        if v is None or record.activation == self._event:
+        activation = self._run.activations[record.activation]
+        if self._event not in activation.inputs:
             return None
-        fate = next((FATES[edge.fate] for edge in h.edges(v) if edge.event == n), None)
-        if fate is None:
-            return None
+        fate = self._run.fates(activation.id)[self._event]
         to = next((one.to for one in record.fates if one.event == self._event), ())
         chapter = self._seen(record.activation, f"{PAST[fate]} by", fate)
         if fate == "reroute":
@@ -114,7 +112,6 @@ class _Teller:
         return chapter
 
     def _seen(self, activation: str, what: str, fate: str | None) -> Chapter:
-        v = self._history.activation(activation)
-        agent = None if v is None else self._history.agent(v)
+        agent = self._run.activations[activation].agent
         says = f"{what} {name(activation)} of {name(agent)}"
         return {"activation": activation, "agent": agent, "fate": fate, "says": says}

@@ -10,7 +10,7 @@ from dig._util.text import counted, cut, name, names, one_line, value_text
 from dig.detectors.describe import seconds
 from dig.show.outline import PAST
 
-from .reading import Explained
+from .explainer import Explained
 
 WIDTH = 80
 MOST_ROWS = 40

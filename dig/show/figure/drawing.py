@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from dig._util.text import counted, name, one_line
 from dig.detectors.describe import seconds
+from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.traces.journal.files import cannot, write_output
 
 from . import palette
-from .graph_panel import GraphPanel, lane_name
+from .graph_panel import GraphPanel, badge, lane_name
 from .layout import lay_out
-from .legend import legend
 from .raster import raster
-from .scene import Box, Look, Polygon, Scene, Words, text_width
+from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
 from .selection import Selection, Wanted, select
 from .source import Source
 from .svg import svg
@@ -36,7 +37,7 @@ class Drawing:
     >>> Drawing.of(Path("runs/20260101-120000-abcdef")).save(Path("run.svg"))
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: DrawingScene) -> None:
         """A picture with these shapes; `of` makes one of a run."""
         self.scene = scene
 
@@ -89,7 +90,7 @@ def check_format(path: Path) -> str:
     return form
 
 
-def compose(source: Source, wanted: Wanted) -> Scene:
+def compose(source: Source, wanted: Wanted) -> DrawingScene:
     """Compute the picture: all shapes, in pixels.
 
     Raises:
@@ -100,7 +101,7 @@ def compose(source: Source, wanted: Wanted) -> Scene:
     layout = lay_out(source, selection, agents)
     names = max(text_width(lane_name(lane), 11.5) for lane in (*layout.lanes, "outside"))
     left, right = MARGIN, MARGIN + names + _GAP
-    scene = Scene(right + layout.width + MARGIN, 0, *_title(source, selection, wanted))
+    scene = DrawingScene(right + layout.width + MARGIN, 0, *_title(source, selection, wanted))
     heading = 62.0
     panel = GraphPanel(source, selection, layout, (right, heading), left)
     top = heading + layout.height + 34
@@ -117,12 +118,12 @@ def compose(source: Source, wanted: Wanted) -> Scene:
     timeline.draw(scene)
     bottom = top + timeline.height + 10
     line = ((left, bottom), (scene.width - MARGIN, bottom))
-    scene.add([Polygon(line, Look(None, palette.FAINT, 1), closed=False)])
+    scene.add([Polygon(line, Style(None, palette.FAINT, 1), closed=False)])
     used = {**panel.used, **timeline.used}
     signs, height = legend(used, (left + 8, bottom + 9), scene.width - 2 * MARGIN - 16)
     scene.add(signs)
     scene.height = bottom + 9 + height + 12
-    paper = Box((0, 0), (scene.width, scene.height), Look(palette.PAPER))
+    paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
     scene.shapes.insert(0, paper)  # a dark page would be dark behind dark words
     return scene
 
@@ -161,3 +162,75 @@ def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, s
         *wanted.words,
     ]
     return one_line(graph.run.run, 80), ", ".join(parts)
+
+
+# --- the legend: what the signs in the picture mean ---
+
+
+_ROW = 21.0
+_SIZE = 10.5
+_BETWEEN = 20.0
+
+_LINKS = {
+    palette.PRODUCTIVE: "generated, consumed",
+    "delay": "delayed",
+    "reroute": "rerouted",
+    "discard": "discarded",
+    palette.SEEN: "in front of it",
+}
+
+
+def legend(used: Collection[str], origin: Point, width: float) -> tuple[list[Shape], float]:
+    """The legend for some kinds of things, in rows of some width; and how high it is."""
+    shapes: list[Shape] = []
+    x, y = 0.0, 0.0
+    for kind, text, sign in _entries(used):
+        room = sign + 7 + text_width(text, _SIZE)
+        if x > 0 and x + room > width:
+            x, y = 0.0, y + _ROW
+        at = (origin[0] + x, origin[1] + y + _ROW / 2)
+        shapes += _sign(kind, at, sign)
+        shapes.append(Words((at[0] + sign + 7, at[1] + 3.7), text, _SIZE, palette.INK))
+        x += room + _BETWEEN
+    return shapes, y + _ROW
+
+
+def _entries(used: Collection[str]) -> Iterator[tuple[str, str, float]]:
+    """Kind, text, and how wide the sign is."""
+    turns = [(kind, f"activation: {kind}", 16.0) for kind in palette.TURNS]
+    events = [(kind, kind, 16.0) for kind in palette.EVENTS]
+    links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
+    known = (*turns, *events, *links, ("healing", "healing", 8.0))
+    yield from (entry for entry in known if entry[0] in used)
+    raised = [kind.removeprefix(palette.FINDING) for kind in used if _is_finding(kind)]
+    known_first = [*(one for one in BY_NAME if one in raised), *sorted({*raised} - {*BY_NAME})]
+    for pattern in known_first:
+        width = text_width(one_line(pattern, 12), 9, bold=True) + 7
+        title = BY_NAME[pattern].title if pattern in BY_NAME else "finding"
+        yield palette.FINDING + pattern, title, width
+
+
+def _is_finding(kind: str) -> bool:
+    return kind.startswith(palette.FINDING)
+
+
+def _sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
+    x, y = at
+    centre = (x + width / 2, y)
+    if kind in palette.TURNS:
+        look, letter, colour = palette.TURNS[kind]
+        yield Circle(centre, 7, look)
+        if letter:
+            yield Words((centre[0], y + 3.2), letter, 8.8, colour, "middle", True)
+    elif kind in palette.EVENTS:
+        yield palette.event_shape(kind, centre, 6.5)
+    elif kind in palette.LINKS:
+        points = (at, (x + 10, y), (x + 20, y), (x + width, y))
+        yield Curve(points, palette.LINKS[kind])
+        yield from palette.mark(kind, (x + width * (1 if kind == palette.PRODUCTIVE else 0.6), y))
+    elif _is_finding(kind):
+        pattern = kind.removeprefix(palette.FINDING)
+        yield from badge(pattern, one_line(pattern, 12), centre, width)
+    else:
+        line = Style(None, palette.GREEN, 1.6)
+        yield Polygon(((centre[0], y - 7), (centre[0], y + 7)), line, closed=False)

@@ -12,9 +12,9 @@ from dig.graph.records import SYSTEM, FindingRow
 from . import palette
 from .layout import OUTSIDE, Lane, Layout
 from .nodes import Nodes
-from .room import Room, around
-from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, text_width
-from .selection import Link, Selection, moment
+from .occupancy import Occupancy, around
+from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
+from .selection import DrawnEdge, Selection, moment
 from .source import Source
 
 LABEL = 8.5
@@ -45,10 +45,10 @@ class GraphPanel:
         self._at = {one: (x + origin[0], y + origin[1]) for one, (x, y) in layout.at.items()}
         self._nodes = Nodes(source, selection.until)
         right, bottom = origin[0] + layout.width, origin[1] + layout.height
-        self._room = Room((origin[0], origin[1] - 12, right, bottom + 4))
+        self._room = Occupancy((origin[0], origin[1] - 12, right, bottom + 4))
         self.used: dict[str, None] = {}
 
-    def draw(self, scene: Scene, focus: str | None) -> None:
+    def draw(self, scene: DrawingScene, focus: str | None) -> None:
         """Put the graph into a scene."""
         scene.add(self._lanes())
         scene.add(self._links())
@@ -65,7 +65,7 @@ class GraphPanel:
         for i, (lane, (top, height)) in enumerate(self._layout.lanes.items()):
             at = (self._left, self._origin[1] + top)
             if i % 2 == 0:
-                yield Box(at, (width, height), Look(palette.STRIPE), 3)
+                yield Box(at, (width, height), Style(palette.STRIPE), 3)
             is_agent = lane not in (OUTSIDE, SYSTEM)
             colour = palette.INK if is_agent else palette.MUTED
             yield Words((at[0] + 8, at[1] + height / 2 + 4), lane_name(lane), 11.5, colour)
@@ -86,9 +86,9 @@ class GraphPanel:
                 marks += palette.mark(kind, end)
         yield from marks
 
-    def _ports(self) -> dict[Link, float]:
+    def _ports(self) -> dict[DrawnEdge, float]:
         """How far above or below the middle of its target an edge ends: spread by origin."""
-        incoming: dict[str, list[Link]] = {}
+        incoming: dict[str, list[DrawnEdge]] = {}
         for link in self._selection.links:
             incoming.setdefault(link.target, []).append(link)
         ports = {}
@@ -99,7 +99,7 @@ class GraphPanel:
                 ports[link] = spread * (2 * i / (len(links) - 1) - 1) if len(links) > 1 else 0.0
         return ports
 
-    def _curve(self, link: Link, kind: str, port: float) -> Curve:
+    def _curve(self, link: DrawnEdge, kind: str, port: float) -> Curve:
         (x0, y0), (x1, y1) = self._at[link.source], self._at[link.target]
         radius = self._layout.radius
         x0, x1, y1 = x0 + radius, x1 - radius - (2 if link.is_delivery else 0), y1 + port
@@ -118,7 +118,7 @@ class GraphPanel:
     def _halo(self, at: Point) -> Shape:
         radius = self._layout.radius + 6
         self._room.take(around(at, 2 * radius, 2 * radius))
-        return Circle(at, radius, Look("#fff3b8", palette.ORANGE, 1.5))
+        return Circle(at, radius, Style("#fff3b8", palette.ORANGE, 1.5))
 
     def _all_nodes(self) -> Iterator[Shape]:
         radius = self._layout.radius
@@ -158,7 +158,7 @@ class GraphPanel:
                 self.used[palette.FINDING + pattern] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
                     edge = y + (self._layout.radius + 1) * (1 if at[1] > y else -1)
-                    line = Look(None, palette.ROSE, 0.8)
+                    line = Style(None, palette.ROSE, 0.8)
                     yield Polygon((at, (x, edge)), line, closed=False)
                 yield from badge(pattern, label, at, width)
 
@@ -196,7 +196,7 @@ def lane_name(lane: Lane) -> str:
     return "outside" if lane is OUTSIDE else one_line(lane, 24) or "''"
 
 
-def link_kind(link: Link) -> str:
+def link_kind(link: DrawnEdge) -> str:
     """The kind of an edge: a key of `palette.LINKS`."""
     if link.is_productive:
         return palette.PRODUCTIVE

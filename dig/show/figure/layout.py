@@ -37,7 +37,7 @@ LEAST_LANE = 34.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """A place in the grid: which lane, which column, and which row of the stack in it."""
 
     lane: Lane
@@ -117,7 +117,7 @@ class _Grid:
         self.stacked: dict[tuple[Lane, int], int] = {}
         self.tallest: dict[Lane, int] = {}
 
-    def put(self, one: str, node: Mapping[str, Any]) -> Place:
+    def put(self, one: str, node: Mapping[str, Any]) -> Placement:
         """The place of the next node."""
         if node["kind"] == "activation":
             lane = node["agent"]
@@ -127,7 +127,7 @@ class _Grid:
             # What nothing led to stands where the others had come by then.
             is_free = not any(self._history.edges(v))
             after = max(ranks, default=max(self._latest, 0) if is_free else 0)
-            place = Place(lane, max(after, self._next.get(lane, 0)))
+            place = Placement(lane, max(after, self._next.get(lane, 0)))
         else:
             place = self._beside(one)
         self._rank[one] = place.rank
@@ -138,7 +138,7 @@ class _Grid:
         self.tallest[place.lane] = max(self.tallest.get(place.lane, 1), place.row + 1)
         return place
 
-    def _beside(self, one: str) -> Place:
+    def _beside(self, one: str) -> Placement:
         """An event's: beside the activation that generated it, else right of all before it."""
         h = self._history
         n = h.event(one)
@@ -158,7 +158,7 @@ class _Grid:
                 first, count = self._latest + 1, 0
             self._alone = (first, count)
         rows = self._rows(self._outputs[maker])
-        return Place(lane, first + count // rows, count % rows)
+        return Placement(lane, first + count // rows, count % rows)
 
     def _rows(self, outputs: int) -> int:
         """How high a stack may be: of very many events it is about as high as it is wide."""

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from dig.detectors.patterns import severity
 
-from .scene import Circle, Look, Point, Polygon, Shape, moved, regular, star
+from .scene import Circle, Point, Polygon, Shape, Style, moved, regular, star
 
 INK, MUTED, FAINT = "#1f2933", "#5b6875", "#d5dbe1"
 PAPER, STRIPE = "#ffffff", "#f4f6f8"
@@ -24,15 +24,15 @@ RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
     "in progress",
 )  # fmt: skip
 
-TURNS: dict[str, tuple[Look, str, str]] = {
-    RESPONDED: (Look(SLATE, SLATE, 1.4), "", PAPER),
-    SUBMITTED: (Look(GREEN, GREEN, 1.4), "S", PAPER),
-    WAITED: (Look("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
-    REROUTED: (Look("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
-    DISCARDED: (Look("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
-    FAILED: (Look(INK, INK, 1.4), "!", PAPER),
-    NOTHING: (Look(FAINT, MUTED, 1.4), "", INK),
-    BUSY: (Look(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
+TURNS: dict[str, tuple[Style, str, str]] = {
+    RESPONDED: (Style(SLATE, SLATE, 1.4), "", PAPER),
+    SUBMITTED: (Style(GREEN, GREEN, 1.4), "S", PAPER),
+    WAITED: (Style("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
+    REROUTED: (Style("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
+    DISCARDED: (Style("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
+    FAILED: (Style(INK, INK, 1.4), "!", PAPER),
+    NOTHING: (Style(FAINT, MUTED, 1.4), "", INK),
+    BUSY: (Style(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
 }
 """What an activation did -> its look, its letter, and the letter's colour."""
 
@@ -53,28 +53,28 @@ def did(fates: Collection[str], outputs: int, is_final: bool, has_ended: bool) -
 # --- edges ------------------------------------------------------------------------------------
 
 PRODUCTIVE, SEEN = "productive", "in front of it"
-LINKS: dict[str, Look] = {
-    PRODUCTIVE: Look(None, "#52606d", 1.2, (), 0.75),
-    "delay": Look(None, ORANGE, 1.1, (5, 3), 0.65),
-    "reroute": Look(None, BLUE, 1.3, (7, 2.5, 1.5, 2.5), 0.85),
-    "discard": Look(None, VERMILLION, 1.4, (1.5, 2.5), 0.95),
-    SEEN: Look(None, MUTED, 1.1, (1, 3), 0.8),
+LINKS: dict[str, Style] = {
+    PRODUCTIVE: Style(None, "#52606d", 1.2, (), 0.75),
+    "delay": Style(None, ORANGE, 1.1, (5, 3), 0.65),
+    "reroute": Style(None, BLUE, 1.3, (7, 2.5, 1.5, 2.5), 0.85),
+    "discard": Style(None, VERMILLION, 1.4, (1.5, 2.5), 0.95),
+    SEEN: Style(None, MUTED, 1.1, (1, 3), 0.8),
 }
 
 
 def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
     """The mark at the end of an edge: a ring, an arrow, a cross; productive ones have a head."""
     look = LINKS[kind]
-    line = Look(PAPER, look.stroke, 1.3)
+    line = Style(PAPER, look.stroke, 1.3)
     x, y = at
     match kind:
         case "delay":
             return [Circle(at, size * 0.75, line)]
         case "reroute":
             points = moved(((-size, -size), (size * 0.6, 0), (-size, size)), x, y)
-            return [Polygon(points, Look(None, look.stroke, 1.5), closed=False)]
+            return [Polygon(points, Style(None, look.stroke, 1.5), closed=False)]
         case "discard":
-            arms = Look(None, look.stroke, 1.6)
+            arms = Style(None, look.stroke, 1.6)
             s = size * 0.9
             return [
                 Polygon(moved(((-s, -s), (s, s)), x, y), arms, closed=False),
@@ -84,7 +84,7 @@ def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
             points = moved(
                 ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
             )
-            return [Polygon(points, Look("#52606d"))]
+            return [Polygon(points, Style("#52606d"))]
         case _:
             return []
 
@@ -97,16 +97,16 @@ PROBLEM, SOLUTION, RAW, NOTICE, SYSTEM_NOTE, OTHER = (
 ANSWER, BOUNCED, OPEN_ANSWER = "accepted answer", "answer sent back", "answer"
 _TYPES = {"problem": PROBLEM, "solution": SOLUTION, "raw_data": RAW, "notice": NOTICE}
 
-EVENTS: dict[str, Look] = {
-    PROBLEM: Look(SKY, "#20638f", 1.2),
-    SOLUTION: Look("#a9b8c6", SLATE, 1.2),
-    RAW: Look(PAPER, SLATE, 1.2),
-    OTHER: Look("#dfe5ea", SLATE, 1.2),
-    NOTICE: Look(PAPER, MUTED, 1.1),
-    SYSTEM_NOTE: Look("#f0e442", "#6b6400", 1.2),
-    ANSWER: Look(GREEN, "#00614a", 1.1),
-    BOUNCED: Look(PAPER, ROSE, 1.3),
-    OPEN_ANSWER: Look("#cfeee4", "#00614a", 1.1),
+EVENTS: dict[str, Style] = {
+    PROBLEM: Style(SKY, "#20638f", 1.2),
+    SOLUTION: Style("#a9b8c6", SLATE, 1.2),
+    RAW: Style(PAPER, SLATE, 1.2),
+    OTHER: Style("#dfe5ea", SLATE, 1.2),
+    NOTICE: Style(PAPER, MUTED, 1.1),
+    SYSTEM_NOTE: Style("#f0e442", "#6b6400", 1.2),
+    ANSWER: Style(GREEN, "#00614a", 1.1),
+    BOUNCED: Style(PAPER, ROSE, 1.3),
+    OPEN_ANSWER: Style("#cfeee4", "#00614a", 1.1),
 }
 
 
@@ -140,12 +140,12 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 FINDING = "finding "
 """Begins the kind of a finding; its pattern follows."""
 
-ERROR = (Look(ROSE, PAPER, 1.0), PAPER)
-WARNING = (Look("#f0e442", "#6b6400", 1.0), INK)
+ERROR = (Style(ROSE, PAPER, 1.0), PAPER)
+WARNING = (Style("#f0e442", "#6b6400", 1.0), INK)
 """The look of a finding's label, and the colour of its letters."""
 
 
-def badge(pattern: str) -> tuple[Look, str]:
+def badge(pattern: str) -> tuple[Style, str]:
     """How the label of a finding looks."""
     return ERROR if severity(pattern) == "error" else WARNING
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dig._util.text import safe_text
 from dig.errors import SettingsError
 
-from .scene import Box, Circle, Curve, Look, Polygon, Scene, Shape, Words, look_of
+from .scene import Box, Circle, Curve, DrawingScene, Polygon, Shape, Style, Words, look_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ _NO_DATES: dict[str, dict[str, None]] = {
 }
 
 
-def raster(scene: Scene, form: Literal["png", "pdf"]) -> bytes:
+def raster(scene: DrawingScene, form: Literal["png", "pdf"]) -> bytes:
     """The picture as the bytes of a PNG or PDF file.
 
     Raises:
@@ -53,7 +53,7 @@ def raster(scene: Scene, form: Literal["png", "pdf"]) -> bytes:
     return file.getvalue()
 
 
-def _draw(figure: Figure, scene: Scene) -> None:
+def _draw(figure: Figure, scene: DrawingScene) -> None:
     from matplotlib.collections import PathCollection
 
     axes = figure.add_axes((0, 0, 1, 1))
@@ -101,7 +101,7 @@ def _path(shape: Shape) -> Path:
             raise TypeError("words have no path")
 
 
-def _style(look: Look) -> dict[str, Any]:
+def _style(look: Style) -> dict[str, Any]:
     # matplotlib counts dashes in line widths, everybody else in pixels.
     dashes = (0, [part / look.width for part in look.dash]) if look.dash else "solid"
     return {

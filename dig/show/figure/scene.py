@@ -16,7 +16,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Style:
     """How a shape looks.
 
     Attributes:
@@ -40,7 +40,7 @@ class Circle:
 
     at: Point
     radius: float
-    look: Look
+    look: Style
     title: str = ""
 
 
@@ -49,7 +49,7 @@ class Polygon:
     """A line through some points, closed or not."""
 
     points: tuple[Point, ...]
-    look: Look
+    look: Style
     title: str = ""
     closed: bool = True
 
@@ -59,7 +59,7 @@ class Curve:
     """A cubic Bezier curve: begin, two control points, end."""
 
     points: tuple[Point, Point, Point, Point]
-    look: Look
+    look: Style
     title: str = ""
 
     def at(self, part: float) -> Point:
@@ -78,7 +78,7 @@ class Box:
 
     at: Point
     size: tuple[float, float]
-    look: Look
+    look: Style
     radius: float = 0.0
     title: str = ""
 
@@ -98,13 +98,13 @@ class Words:
 Shape = Circle | Polygon | Curve | Box | Words
 
 
-def look_of(shape: Shape) -> Look | None:
+def look_of(shape: Shape) -> Style | None:
     """How a shape looks; words have a look of their own."""
     return None if isinstance(shape, Words) else shape.look
 
 
 @dataclass
-class Scene:
+class DrawingScene:
     """A picture: its size, what it is in words, and its shapes from the lowest to the topmost."""
 
     width: float

@@ -56,7 +56,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DrawnEdge:
     """An edge: from where to where; its fate, if it is a delivery edge of an ended activation."""
 
     source: str
@@ -83,7 +83,7 @@ class Selection:
     """
 
     nodes: Mapping[str, Mapping[str, Any]]
-    links: tuple[Link, ...]
+    links: tuple[DrawnEdge, ...]
     turns: Mapping[str, Mapping[str, Any]]
     until: int
     span: tuple[int, int]
@@ -100,7 +100,7 @@ def select(source: Source, wanted: Wanted) -> Selection:
     view = raw.cleaned() if wanted.cleaned else raw
     nodes = {one: node for one, node in view.nodes() if _is_inside(node, wanted)}
     links = [
-        Link(a, b, edge["kind"] == "delivery", edge.get("fate"))
+        DrawnEdge(a, b, edge["kind"] == "delivery", edge.get("fate"))
         for a, b, edge in view.edges()
         if a in nodes and b in nodes
     ]
@@ -165,7 +165,7 @@ def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
     return not is_early and (wanted.last is None or begin <= wanted.last)
 
 
-def _near(focus: str, links: Iterable[Link], hops: int) -> set[str]:
+def _near(focus: str, links: Iterable[DrawnEdge], hops: int) -> set[str]:
     """A node with its ancestors and its descendants, up to so many edges away.
 
     Ancestry is causal, over productive edges; but whatever the node has an edge to is near.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dig.detectors import standard
 from dig.detectors.finding import Finding
-from dig.detectors.watch import Watch
-from dig.errors import RuleError, SettingsError
+from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Deliver, End, FindingRow, HealRow, Record
+from dig.graph.records import FindingRow, HealRow
 from dig.traces.journal.journal import SIDE, read_side
-from dig.traces.journal.reader import read_records, trace_path
-from dig.traces.journal.segments import fault
+from dig.traces.run import RecordedEvent, RecordedRun
 
 
 @dataclass
@@ -52,21 +49,17 @@ class Source:
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
-        taken = _Taken()
-        for number, record in enumerate(read_records(run, payloads=False), 1):
-            try:
-                taken.take(record)
-            except RuleError as error:
-                raise fault(trace_path(run), number, str(error)) from None
+        recorded = RecordedRun.read(run, detectors=standard())
         about = _side(run)
         method = about.get("method")
+        events = recorded.events.values()
         return cls(
-            taken.watch.graph,
-            taken.clock,
-            taken.recorded or taken.found,
-            taken.heals,
-            taken.failed,
-            taken.judged,
+            recorded.graph,
+            recorded.times,
+            recorded.findings or recorded.found,
+            recorded.heals,
+            {one.id for one in recorded.activations.values() if one.has_failed},
+            {one.id: t for one in events if one.final and (t := _judged_t(one)) is not None},
             is_simulated=about.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
@@ -77,29 +70,12 @@ class Source:
         return cls(graph, range(0, (graph.t + 1) * 1_000_000, 1_000_000), has_clock=False)
 
 
-@dataclass
-class _Taken:
-    """What is kept while a trace is read."""
-
-    watch: Watch = field(default_factory=lambda: Watch(standard()))
-    clock: array[int] = field(default_factory=lambda: array("q"))
-    recorded: list[FindingRow] = field(default_factory=list)
-    found: list[Finding] = field(default_factory=list)
-    heals: list[HealRow] = field(default_factory=list)
-    failed: set[str] = field(default_factory=set)
-    judged: dict[str, int] = field(default_factory=dict)
-
-    def take(self, record: Record) -> None:
-        self.found += self.watch.feed(record)
-        self.clock.append(record.us)
-        if isinstance(record, FindingRow):
-            self.recorded.append(record)
-        elif isinstance(record, HealRow):
-            self.heals.append(record)
-        elif isinstance(record, End) and record.error is not None:
-            self.failed.add(record.activation)
-        elif isinstance(record, Deliver) and self.watch.graph.event(record.event).final:
-            self.judged.setdefault(record.event, record.t)
+def _judged_t(answer: RecordedEvent) -> int | None:
+    """The record that accepted an answer or sent it back first, if one did."""
+    return min(
+        (t for t in (answer.accepted_t, *(t for _, t in answer.arrivals)) if t is not None),
+        default=None,
+    )
 
 
 def _side(run: Path) -> Mapping[str, Any]:

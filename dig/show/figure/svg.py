@@ -8,17 +8,17 @@ from xml.sax.saxutils import escape
 
 from dig._util.text import safe_text
 
-from .scene import Box, Circle, Curve, Look, Point, Polygon, Scene, Shape, Words, look_of
+from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, look_of
 
 FONTS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
 
-def svg(scene: Scene) -> str:
+def svg(scene: DrawingScene) -> str:
     """The picture as the text of an SVG file."""
     return "\n".join(_lines(scene)) + "\n"
 
 
-def _lines(scene: Scene) -> Iterator[str]:
+def _lines(scene: DrawingScene) -> Iterator[str]:
     width, height = _number(scene.width), _number(scene.height)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -36,7 +36,7 @@ def _lines(scene: Scene) -> Iterator[str]:
     yield "</svg>"
 
 
-def _attributes(look: Look) -> str:
+def _attributes(look: Style) -> str:
     found = f' fill="{look.fill or "none"}"'
     if look.stroke is not None:
         found += f' stroke="{look.stroke}" stroke-width="{_number(look.width)}"'

@@ -10,8 +10,8 @@ from dig._util.text import one_line
 from . import palette
 from .graph_panel import badge, lane_name, visible
 from .nodes import Nodes
-from .room import Room
-from .scene import Box, Look, Point, Polygon, Scene, Shape, Words, text_width
+from .occupancy import Occupancy
+from .scene import Box, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
 from .selection import Selection
 from .source import Source
 
@@ -62,7 +62,7 @@ class Timeline:
         """How high it is."""
         return self._row * len(self._agents) + SYSTEM_ROW + AXIS
 
-    def draw(self, scene: Scene) -> None:
+    def draw(self, scene: DrawingScene) -> None:
         """Put the time line into a scene."""
         scene.add(self._rows())
         scene.add(self._axis())
@@ -79,7 +79,7 @@ class Timeline:
         for i, agent in enumerate(self._agents):
             y = self._origin[1] + i * self._row
             if i % 2 == 0:
-                yield Box((self._left, y), (whole, self._row), Look(palette.STRIPE), 2)
+                yield Box((self._left, y), (whole, self._row), Style(palette.STRIPE), 2)
             middle = y + self._row / 2 + size * 0.36
             yield Words((self._left + 8, middle), lane_name(agent), size, palette.INK)
         y = self._origin[1] + len(self._agents) * self._row + SYSTEM_ROW / 2 + 4
@@ -92,7 +92,7 @@ class Timeline:
         most = max(2, int(self._width / 110))
         step = _step(self._us / 1_000_000, most)
         first = ceil(self._begin / 1_000_000 / step)
-        line = Look(None, palette.FAINT, 1)
+        line = Style(None, palette.FAINT, 1)
         for tick in range(first, first + most + 1):
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
@@ -101,7 +101,7 @@ class Timeline:
             yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self._origin[0] + self._width
-        end = Look(None, palette.MUTED, 1)
+        end = Style(None, palette.MUTED, 1)
         yield Polygon(((self._origin[0], bottom), (right, bottom)), end, closed=False)
 
     def _bars(self) -> Iterator[Shape]:
@@ -115,7 +115,7 @@ class Timeline:
             x0, x1 = self._x(clock[node["t_start"]]), self._x(clock[end])
             y = self._origin[1] + rows[node["agent"]] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
-            thin = Look(look.fill, look.stroke, 1, look.dash)
+            thin = Style(look.fill, look.stroke, 1, look.dash)
             yield Box((x0, y), size, thin, 1.5, self._nodes.title(one, node, kind))
             if letter and size[0] > 11 and self._row == ROW:
                 at = ((x0 + x1) / 2, y + size[1] / 2 + 3.4)
@@ -125,13 +125,15 @@ class Timeline:
         """When something was found, and when healing did something."""
         top = self._origin[1] + len(self._agents) * self._row
         first, last = self._selection.span
-        room = Room((self._left, top - 1, self._origin[0] + self._width + 40, top + SYSTEM_ROW + 1))
+        room = Occupancy(
+            (self._left, top - 1, self._origin[0] + self._width + 40, top + SYSTEM_ROW + 1)
+        )
         for heal in self._source.heals:
             if first <= heal.t <= last and heal.action != "refused":
                 x = self._x(heal.us)
                 self.used["healing"] = None
                 points = ((x, top + 2), (x, top + SYSTEM_ROW - 2))
-                yield Polygon(points, Look(None, palette.GREEN, 1.6), closed=False)
+                yield Polygon(points, Style(None, palette.GREEN, 1.6), closed=False)
         labels: list[Shape] = []  # above the lines of those for which there is no place
         for finding in visible(self._source, self._selection):
             x, pattern = self._x(finding.us), str(finding.pattern)
@@ -143,7 +145,7 @@ class Timeline:
             if at is not None:
                 labels += badge(pattern, label, at, width)
             else:  # as a line, where labels would lie on each other
-                look = Look(None, palette.dark(pattern), 1.2)
+                look = Style(None, palette.dark(pattern), 1.2)
                 yield Polygon(((x, top + 2), (x, top + 9)), look, closed=False)
         yield from labels
 

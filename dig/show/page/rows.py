@@ -22,7 +22,7 @@ from dig.detectors.patterns import severity
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
-from dig.show.explain.reading import ids_in
+from dig.show.explain.explainer import ids_in
 
 MOST_TEXT = 4_000
 MOST_IDS = 400

@@ -40,7 +40,7 @@ SORTS: dict[str, Key] = {
 
 
 @dataclass(frozen=True)
-class Selection:
+class RunFilter:
     """Which runs of a directory are meant; what is not given does not matter.
 
     Attributes:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from dig.detectors import standard
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
-from dig.graph.records import OUTCOMES, FindingRow, HealRow, Record
+from dig.graph.records import OUTCOMES, FindingRow, HealRow
 from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
@@ -89,18 +89,25 @@ class RunSummary:
 def summarise(path: Path) -> RunSummary:
     """Read a run and say what it was; a trace that cannot be read is part of the answer."""
     side, result = beside(path, SIDE), beside(path, RESULT)
-    count = _Count()
+    watch, costs = Watch(standard()), Costs()
+    recorded, found, heals = Counter[str](), Counter[str](), Counter[str]()
     state = standing(path)
     problem = None
     try:
+        # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
-            count.take(record)
+            found.update(finding.pattern for finding in watch.feed(record))
+            costs(record)
+            if isinstance(record, FindingRow):
+                recorded[str(record.pattern)] += 1
+            elif isinstance(record, HealRow):
+                heals[str(record.action)] += 1
     except TraceError as error:
-        if not _is_torn(trace_path(path), count.records):
+        if not _is_torn(trace_path(path), watch.graph.t + 1):
             state, problem = "broken", str(error)
     except RuleError as error:
-        state, problem = "broken", str(fault(trace_path(path), count.records + 1, str(error)))
-    graph = count.watch.graph
+        state, problem = "broken", str(fault(trace_path(path), watch.graph.t + 2, str(error)))
+    graph = watch.graph
     finish = graph.finished
     first = graph.run if graph.t >= 0 else None
     outcome = finish.outcome if finish else None
@@ -118,13 +125,13 @@ def summarise(path: Path) -> RunSummary:
         outcome=outcome,
         agents=len({*first.agents, *graph.history.agent_names}) if first else 0,
         seconds=graph.now / 1_000_000,
-        records=count.records,
+        records=graph.t + 1,
         activations=len(graph.history.activation_ids),
         events=len(graph.history.event_ids),
-        findings=dict(count.recorded or count.found),
-        heals=dict(count.heals),
+        findings=dict(recorded or found),
+        heals=dict(heals),
         score=result.get("score"),
-        cost=dict(count.costs.sums),
+        cost=dict(costs.sums),
         agents_are=_text(side.get("agents_are")),
         data_are=_text(side.get("data_are")),
     )
@@ -140,28 +147,6 @@ def grade(score: object) -> float | None:
     if isinstance(score, Mapping):
         return next((v for v in (score.get("rmse"), *score.values()) if is_number(v)), None)
     return score if isinstance(score, int | float) and is_number(score) else None
-
-
-class _Count:
-    """Counts while a trace is read."""
-
-    def __init__(self) -> None:
-        self.watch = Watch(standard())
-        self.records = 0
-        self.recorded: Counter[str] = Counter()
-        self.found: Counter[str] = Counter()
-        self.heals: Counter[str] = Counter()
-        self.costs = Costs()
-
-    def take(self, record: Record) -> None:
-        for finding in self.watch.feed(record):
-            self.found[finding.pattern] += 1
-        self.records += 1
-        if isinstance(record, FindingRow):
-            self.recorded[str(record.pattern)] += 1
-        elif isinstance(record, HealRow):
-            self.heals[str(record.action)] += 1
-        self.costs(record)
 
 
 def _text(value: object) -> str | None:

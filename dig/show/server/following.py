@@ -41,7 +41,7 @@ class Batch:
         return len(self.rows) >= MOST_ROWS or self.size >= MOST_BYTES
 
 
-class Follower:
+class TraceFollower:
     """Follows one trace.
 
     Attributes:

@@ -30,7 +30,7 @@ class Headers(Protocol):
         ...
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """What a request asks for, from somebody who may.
 
     Attributes:
@@ -73,7 +73,7 @@ class Guard:
         self._tickets.add(ticket)
         return f"http://{self._hosts[0]}/{ticket}"
 
-    def check(self, method: str, target: str, headers: Headers) -> Asked:
+    def check(self, method: str, target: str, headers: Headers) -> PageRequest:
         """Look at a request.
 
         Raises:
@@ -96,10 +96,10 @@ class Guard:
         path, _, query = target.partition("?")
         _, token, *rest = path.split("/")
         if not rest and self._is_invited(token):
-            return Asked((), "")
+            return PageRequest((), "")
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
-        return Asked(tuple(map(unquote_to_bytes, rest)), query)
+        return PageRequest(tuple(map(unquote_to_bytes, rest)), query)
 
     def _is_invited(self, ticket: str) -> bool:
         try:

@@ -10,21 +10,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from dig._util.text import one_line
 from dig.errors import RefusedError, TraceError
+from dig.show.page.about import head
 from dig.show.page.document import live_page, policy
 
-from .guard import Asked
+from .following import TraceFollower
+from .guard import PageRequest
 from .shelf import Shelf
-from .stream import TYPE, stream
 
 HTML = "text/html; charset=utf-8"
 JSON = "application/json; charset=utf-8"
@@ -40,7 +42,7 @@ _LIST_POLICY = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageResponse:
     """A response.
 
     Attributes:
@@ -77,7 +79,7 @@ class Routes:
         """Where a visitor begins, relative to the root."""
         return address(self._shelf.path.name) if self._shelf.is_one else ""
 
-    def answer(self, asked: Asked, last_event: str | None) -> Answer:
+    def answer(self, asked: PageRequest, last_event: str | None) -> PageResponse:
         """Answer a request.
 
         Args:
@@ -89,20 +91,26 @@ class Routes:
         """
         match asked.parts:
             case ():
-                return Answer(HTML, status=HTTPStatus.FOUND, location=self._root + self.start())
+                return PageResponse(
+                    HTML, status=HTTPStatus.FOUND, location=self._root + self.start()
+                )
             case (b"",) if self._shelf.is_one:
-                return Answer(HTML, status=HTTPStatus.FOUND, location=self.start())
+                return PageResponse(HTML, status=HTTPStatus.FOUND, location=self.start())
             case (b"runs",):
-                return Answer(JSON, self._list())
+                return PageResponse(JSON, self._list())
             case (name,) if name in _LIST:
                 file, kind = _LIST[name]
-                return Answer(kind, _static(file), _LIST_POLICY)
+                return PageResponse(kind, _static(file), _LIST_POLICY)
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
                 back = "" if self._shelf.is_one else "../../"
-                return Answer(HTML, live_page("events", title, back).encode(), policy(live=True))
+                return PageResponse(
+                    HTML, live_page("events", title, back).encode(), policy(live=True)
+                )
             case (b"run", name, b"events"):
-                return Answer(TYPE, stream(self._run(name), _number(last_event), self._wait))
+                return PageResponse(
+                    EVENTS, stream(self._run(name), _number(last_event), self._wait)
+                )
             case _:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
@@ -138,3 +146,60 @@ def _number(text: str | None) -> int:
 @cache
 def _static(name: str) -> bytes:
     return files("dig.show.server").joinpath("page", name).read_bytes()
+
+
+# --- server-sent events ---
+
+
+EVENTS = "text/event-stream; charset=utf-8"
+
+LOOK_S = 0.1
+"""Seconds between two looks at the file."""
+
+SETTLE = 10
+HEARTBEAT = 100
+"""After so many looks without news: is the run over? A comment, which shows if the reader is."""
+
+RETRY_MS = 500
+
+
+def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[bytes]:
+    """The events of a run: its head, its rows in batches, and when nothing more comes its end.
+
+    The id of a batch is the number of its last record, which a browser that reconnects names as
+    `Last-Event-ID`.
+
+    Args:
+        path: The trace file or run directory.
+        after: The last record that the reader has; -1: none.
+        wait: Waits so many seconds, and says whether the server closes.
+    """
+    follower = TraceFollower(path, after)
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    yield _head(path, follower)
+    quiet, is_last_look, is_closing = 0, False, False
+    while True:
+        for batch in follower.news():
+            quiet = 0
+            yield _event(batch.rows, f"id: {batch.last}\n")
+        if is_last_look or follower.state != "in progress":
+            break
+        if is_closing:
+            return
+        quiet += 1
+        is_last_look = quiet % SETTLE == 0 and follower.settle()
+        if quiet % HEARTBEAT == 0:
+            yield b":\n\n"
+        is_closing = not is_last_look and wait(LOOK_S)
+    yield _head(path, follower)
+    yield _event(None, "event: end\n")
+
+
+def _head(path: Path, follower: TraceFollower) -> bytes:
+    told = {**head(path), "state": follower.state, "problem": follower.problem}
+    return _event(told, "event: head\n")
+
+
+def _event(data: Any, field: str) -> bytes:
+    """One event; its data are ASCII on one line, so nothing in them can end it."""
+    return f"{field}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import socket
 import sys
 import time
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import TCPServer
 from threading import Condition, Event, Thread
+from types import FrameType
 from typing import Any
 
 from dig.errors import RefusedError, SettingsError
 
 from .guard import ADDRESS, METHODS, Guard
-from .routes import Answer, Routes
+from .routes import PageResponse, Routes
 from .shelf import Shelf
 
 MOST_CONNECTIONS = 64
@@ -176,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             head += part
         return b"".join(head.partition(_BLANK)[:2])
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageResponse) -> None:
         content = answer.content
         self.request_version = self.protocol_version  # to HTTP/0.9 no head would be sent
         self.send_response(answer.status)
@@ -201,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: HTTPStatus, why: str = "") -> None:
         text = ": ".join(filter(None, (f"{status.value} {status.phrase}", why)))
-        self._send(Answer("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
+        self._send(PageResponse("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
 
     def version_string(self) -> str:
         """What the answers say that they come from."""
@@ -209,3 +213,57 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: the token stands in every address."""
+
+
+# --- serving until a signal comes, and a browser ---
+
+
+@contextmanager
+def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
+    """Serve a run or a directory of runs while a block lasts, and open it in a browser.
+
+    Args:
+        path: A run directory, a trace file, or a directory of runs.
+        port: Where to listen; 0: wherever there is room.
+        opens: Whether to open a browser, if there is one.
+
+    Yields:
+        Its address.
+
+    Raises:
+        TraceError: There is no such thing.
+        SettingsError: The port is not to be had.
+    """
+    server = Server(Shelf(path), port)
+    with server.running():
+        if opens:
+            open_browser(server.guard.invitation())
+        yield server.address
+
+
+def open_browser(address: str) -> bool:
+    """Open an address in a browser with windows; says whether there seems to be one."""
+    has_screen = sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+    if not has_screen:  # what is left are browsers that would take over the terminal
+        return False
+    with suppress(webbrowser.Error, OSError):
+        return webbrowser.open(address)
+    return False
+
+
+def wait_for_a_signal() -> None:
+    """Return when the process is interrupted (Ctrl-C) or asked to end."""
+    enough = Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        enough.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        while not enough.wait(0.5):  # on Windows a wait without an end cannot be interrupted
+            pass
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

@@ -28,9 +28,9 @@ from dig.graph.records import Record
 from dig.monitor.sinks import Eviction
 from dig.show import summary_text as words
 
+from .frame import LogLine
 from .picture import STYLES, ascii_only, draw
-from .scene import Scene
-from .shot import News
+from .state import TerminalState
 
 FRAMES_PER_S = 8
 MOST_ASIDE = 1_000_000
@@ -65,7 +65,7 @@ class LiveView:
         self._console = console
         self._title = title
         self._speed = speed
-        self._scene = Scene(agents)
+        self._scene = TerminalState(agents)
         self._lock = Lock()
         self._latest_us = 0
         self._latest_at = time.monotonic()
@@ -139,7 +139,7 @@ class LiveView:
         try:
             with self._lock:
                 passed_s = 0.0 if self._is_over else time.monotonic() - self._latest_at
-                shot = self._scene.shot(self._latest_us + int(passed_s * self._speed * 1e6))
+                shot = self._scene.frame(self._latest_us + int(passed_s * self._speed * 1e6))
             width, height = self._console.size
             # The last column stays free: some terminals break a line that reaches it.
             return Group(*map(self._fit, draw(self._title, shot, width - 1, height)))
@@ -196,7 +196,7 @@ def _can_paint(console: Console) -> bool:
     return console.is_terminal and console.is_interactive and console.file.isatty()
 
 
-def _line(item: News) -> Text:
+def _line(item: LogLine) -> Text:
     text = Text(f"{describe.seconds(item.us):>9}  ")
     text.append(f"{item.tag:<8}", STYLES[item.style])
     return text.append(f"  {item.text}")

@@ -1,4 +1,4 @@
-"""A shot of a run as lines for a terminal of any size, readable without colour.
+"""A frame of a run as lines for a terminal of any size, readable without colour.
 
 From top to bottom: what runs and for how long, counts, a lane an agent, the events on their way,
 and news. Where there is not enough room, lanes are folded into one line, and what matters least
@@ -18,7 +18,7 @@ from rich.text import Text
 from dig._util.text import counted, name, one_line
 from dig.detectors import describe
 
-from .shot import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Lane, News, Parcel, Shot
+from .frame import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Frame, InFlight, Lane, LogLine
 
 LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
@@ -36,17 +36,17 @@ _MARK_STYLES = {
 _ASCII = str.maketrans("·░━─…→", ".:=-~>")
 
 
-def draw(title: str, shot: Shot, width: int, height: int) -> list[Text]:
-    """A shot as at most `height` lines of at most `width` cells."""
+def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
+    """A frame as at most `height` lines of at most `width` cells."""
     width = max(width, 1)
-    top = [_title(title, shot, width), fitted(_counts(shot), width)]
-    parcels = _parcels(shot, width)
+    top = [_title(title, frame, width), fitted(_counts(frame), width)]
+    parcels = _parcels(frame, width)
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
-    lanes = _lanes(shot, width, room - news_least - (len(parcels) if room >= 12 else 0))
+    lanes = _lanes(frame, width, room - news_least - (len(parcels) if room >= 12 else 0))
     room -= len(lanes)
     parcels = parcels if room >= len(parcels) + news_least else []
-    news = _news(shot.news, width, room - len(parcels))
+    news = _news(frame.news, width, room - len(parcels))
     return [*top, *lanes, *parcels, *news][: max(height, 1)]
 
 
@@ -81,35 +81,35 @@ def _row(parts: Iterable[Text | str]) -> Text:
     return Text.assemble(*parts, no_wrap=True)
 
 
-def _title(title: str, shot: Shot, width: int) -> Text:
-    right = f" {shot.outcome or 'running'}, {describe.seconds(shot.us)}"
+def _title(title: str, frame: Frame, width: int) -> Text:
+    right = f" {frame.outcome or 'running'}, {describe.seconds(frame.us)}"
     left = _padded(one_line(title), max(0, width - len(right)), style="bold")
     return _row([left, fitted(right, width)])
 
 
-def _counts(shot: Shot) -> str:
-    fails = f" ({shot.fails:,} failed)" if shot.fails else ""
+def _counts(frame: Frame) -> str:
+    fails = f" ({frame.fails:,} failed)" if frame.fails else ""
     return (
-        f"{counted(shot.records, 'record')}, {counted(shot.events, 'event')}, "
-        f"{shot.open:,} open, {counted(shot.turns, 'turn')}{fails}, "
-        f"{counted(shot.found, 'finding')}, {shot.healed:,} healed"
+        f"{counted(frame.records, 'record')}, {counted(frame.events, 'event')}, "
+        f"{frame.open:,} open, {counted(frame.turns, 'turn')}{fails}, "
+        f"{counted(frame.found, 'finding')}, {frame.healed:,} healed"
     )
 
 
-def _parcels(shot: Shot, width: int) -> list[Text]:
-    more = shot.moving - len(shot.held)
-    held = "; ".join(map(_way, shot.held)) or "nothing"
+def _parcels(frame: Frame, width: int) -> list[Text]:
+    more = frame.moving - len(frame.held)
+    held = "; ".join(map(_way, frame.held)) or "nothing"
     if more > 0:
         held += f"; {more:,} more"
-    released = _way(shot.released) if shot.released else "nothing yet"
+    released = _way(frame.released) if frame.released else "nothing yet"
     return [fitted(f"held      {held}", width), fitted(f"released  {released}", width)]
 
 
-def _way(parcel: Parcel) -> str:
+def _way(parcel: InFlight) -> str:
     return f"{parcel.event} {parcel.type}, {parcel.sender} → {parcel.to}"
 
 
-def _news(news: Sequence[News], width: int, room: int) -> list[Text]:
+def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
     """The latest news that fit below a heading, the last one at the bottom."""
     if room < 2:
         return []
@@ -123,7 +123,7 @@ def _news(news: Sequence[News], width: int, room: int) -> list[Text]:
     return [fitted(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
 
 
-def _item(item: News, width: int) -> list[Text]:
+def _item(item: LogLine, width: int) -> list[Text]:
     head = Text.assemble(
         f"{describe.seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
     )
@@ -178,26 +178,26 @@ class _Columns:
         return cls(names, doing, holds if width >= 32 else 0, strip, counts)
 
 
-def _lanes(shot: Shot, width: int, room: int) -> list[Text]:
+def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
     """The agents and the system, below a heading; as many as there is room for."""
     if room < 1:
         return []
     has_legend = room >= 8
     spare = room - 2 - has_legend
-    lanes = list(shot.lanes)
+    lanes = list(frame.lanes)
     folded: list[Lane] = []
     if len(lanes) > spare:
         lanes, folded = _fold(lanes, max(0, spare - (2 if spare >= 8 else 1)))
-    columns = _Columns.of([*lanes, shot.system], width)
-    step_us = _step(shot.us, columns.strip)
+    columns = _Columns.of([*lanes, frame.system], width)
+    step_us = _step(frame.us, columns.strip)
     lines = [_heading(columns, step_us)]
-    lines += [_lane(lane, shot.us, columns, step_us) for lane in lanes]
+    lines += [_lane(lane, frame.us, columns, step_us) for lane in lanes]
     if folded:
         lines.append(fitted(_summed(folded), width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
             lines.append(fitted("  " + "".join(s * states[s] for s in STATES[::-1]), width))
-    lines.append(_system(shot, columns, step_us))
+    lines.append(_system(frame, columns, step_us))
     if has_legend:
         left = room - len(lines)
         lines += [fitted(legend, width, "dim") for legend in LEGENDS[: 2 if left > 2 else 1]]
@@ -250,14 +250,14 @@ def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     return _row(parts)
 
 
-def _system(shot: Shot, columns: _Columns, step_us: int) -> Text:
+def _system(frame: Frame, columns: _Columns, step_us: int) -> Text:
     parts: list[Text | str] = [_padded("system", columns.name), " "]
-    parts.append(_padded("over" if shot.outcome else "watching", columns.doing))
+    parts.append(_padded("over" if frame.outcome else "watching", columns.doing))
     if columns.holds:
-        holds = f"{shot.moving:,}" if shot.moving else "-"
+        holds = f"{frame.moving:,}" if frame.moving else "-"
         parts += [" ", _padded(holds, columns.holds, right=True)]
     if columns.strip:
-        parts += ["  ", strip(shot.system.marks, shot.us, columns.strip, step_us)]
+        parts += ["  ", strip(frame.system.marks, frame.us, columns.strip, step_us)]
     return _row(parts)
 
 

@@ -6,12 +6,12 @@ paper. Runs with the same seed have the same problem, so differences are taken s
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dig.errors import SettingsError
+from dig.traces.journal.files import write_file
 
 from .charts import draw, is_possible
 from .grid import Grid
@@ -59,10 +59,8 @@ def write(path: Path, text: str) -> Path:
     Raises:
         SettingsError: It cannot be written.
     """
-    new = path.with_name(f"{path.name}.new")
     try:
-        new.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(new, path)
+        write_file(path, text.encode(), mode=0o666)
     except OSError as error:
         raise SettingsError(f"{path} cannot be written: {error.strerror or error}") from None
     return path

@@ -19,7 +19,7 @@ from dig.tasks.user_objects import call, load
 from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.fork import rewind
-from dig.traces.replay.tape import Tape
+from dig.traces.replay.requests import RecordedRequests
 
 from .arrange import arrange, make_task
 from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
@@ -104,7 +104,7 @@ def fork(
 
 def _header(parent: Path) -> Mapping[str, Any]:
     """The header of the journal."""
-    header = Tape(parent, payloads=False).header
+    header = RecordedRequests(parent, payloads=False).header
     if header is None:
         raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
     return header

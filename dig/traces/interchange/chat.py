@@ -18,7 +18,7 @@ from .scribe import Guesses, Scribe
 
 
 @dataclass(frozen=True)
-class Message:
+class ChatMessage:
     """One message of a log.
 
     Attributes:
@@ -42,7 +42,7 @@ class Message:
     payload: Any
 
 
-def as_run(path: Path, messages: Sequence[Message], guesses: Guesses) -> list[Record]:
+def as_run(path: Path, messages: Sequence[ChatMessage], guesses: Guesses) -> list[Record]:
     """The records of a conversation; what had to be supplied is added to the guesses.
 
     Args:
@@ -56,7 +56,7 @@ def as_run(path: Path, messages: Sequence[Message], guesses: Guesses) -> list[Re
     return chat.finish(path.name)
 
 
-def _turn_of(message: Message) -> object:
+def _turn_of(message: ChatMessage) -> object:
     """Messages in a row for which this is equal come from one activation."""
     alone = message.id if None in message.to else None  # an answer is its activation's sole output
     return message.sender, message.us, message.reply_to, alone
@@ -65,7 +65,7 @@ def _turn_of(message: Message) -> object:
 class _Chat:
     """Writes one turn after the other."""
 
-    def __init__(self, name: str, messages: Iterable[Message], guesses: Guesses) -> None:
+    def __init__(self, name: str, messages: Iterable[ChatMessage], guesses: Guesses) -> None:
         messages = list(messages)
         people = dict.fromkeys(
             name for m in messages for name in (m.sender, *m.to) if name is not None
@@ -79,7 +79,7 @@ class _Chat:
         self._taken = {message.id for message in messages}
         self._turns = 0
 
-    def take(self, turn: Sequence[Message]) -> None:
+    def take(self, turn: Sequence[ChatMessage]) -> None:
         """One or several messages that were sent together."""
         self._scribe.at(turn[0].us)
         if turn[0].sender is None:
@@ -118,7 +118,7 @@ class _Chat:
         self._scribe.finish("submitted" if has_answer else "stopped")
         return self._scribe.records(source)
 
-    def _emit(self, message: Message, by: str | None) -> None:
+    def _emit(self, message: ChatMessage, by: str | None) -> None:
         is_answer = _is_answer(message)
         if None in message.to and not is_answer:
             self._guesses.note(
@@ -129,21 +129,21 @@ class _Chat:
         more = {} if message.payload is None else {"payload": message.payload}
         self._scribe.emit(message.id, by, to, message.type, final=is_answer, **more)
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: ChatMessage) -> None:
         if _is_answer(message):
             self._guesses.note("a message to the outside is an answer, and was accepted")
             self._scribe.deliver(message.id, None)
         for name in _agents(message):
             self._scribe.deliver(message.id, name)
 
-    def _wanted(self, message: Message) -> list[str] | None:
+    def _wanted(self, message: ChatMessage) -> list[str] | None:
         """What a message replies to, in front of its sender; ``None``: that is not known."""
         if message.reply_to is None or message.sender is None:
             return None
         known = [event for event in message.reply_to if self._can_see(event, message)]
         return known or None
 
-    def _can_see(self, event: str, message: Message) -> bool:
+    def _can_see(self, event: str, message: ChatMessage) -> bool:
         graph = self._scribe.graph
         if graph.history.event(event) is None:
             self._guesses.note(
@@ -175,9 +175,9 @@ class _Chat:
                 return name
 
 
-def _agents(message: Message) -> tuple[str, ...]:
+def _agents(message: ChatMessage) -> tuple[str, ...]:
     return tuple(name for name in message.to if name is not None)
 
 
-def _is_answer(message: Message) -> bool:
+def _is_answer(message: ChatMessage) -> bool:
     return message.sender is not None and message.to == (None,)

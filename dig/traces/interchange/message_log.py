@@ -16,7 +16,7 @@ from dig.errors import PayloadError, RecordError, TraceError
 from dig.graph.records import SYSTEM, Record, micros
 from dig.traces.journal.json_text import parse
 
-from .chat import Message, as_run
+from .chat import ChatMessage, as_run
 from .scribe import Guesses
 
 OUTSIDE = ("", "environment", "user", "human", "outside")
@@ -48,13 +48,13 @@ def read_log(path: Path, text: str) -> tuple[list[Record], Guesses]:
 # --- reading ---
 
 
-def _messages(path: Path, text: str, guesses: Guesses) -> list[Message]:
+def _messages(path: Path, text: str, guesses: Guesses) -> list[ChatMessage]:
     rows = list(_rows(path, text))
     times = [_time(path, line, row, guesses) for line, row in rows]
     known = [time for time in times if time is not None]
     base = min(known, default=0.0)
     people = _people(path, rows)
-    messages: list[Message] = []
+    messages: list[ChatMessage] = []
     last = base
     for (line, row), time in zip(rows, times, strict=True):
         if time is None:
@@ -153,7 +153,7 @@ def _people(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> list[s
 
 def _message(
     path: Path, line: int, row: Mapping[str, Any], us: int, people: list[str], guesses: Guesses
-) -> Message:
+) -> ChatMessage:
     if not any(key in row for key in _KEYS["sender"]):
         raise TraceError(path, line, f"says not who sent it (`{'`, `'.join(_KEYS['sender'])}`)")
     (sender, *more) = _names(_get(row, "sender"))
@@ -168,7 +168,7 @@ def _message(
         payload = plain(_get(row, "payload"))
     except PayloadError as error:
         raise TraceError(path, line, str(error)) from None
-    return Message(
+    return ChatMessage(
         line, f"m{line}" if name is None else str(name), None if is_outside else sender,
         _recipients(row, sender, people, guesses), us,
         None if replies is None else tuple(one for one in _names(replies) if one),
@@ -192,7 +192,7 @@ def _recipients(
     return tuple(found)
 
 
-def _check_ids(path: Path, messages: Iterable[Message]) -> None:
+def _check_ids(path: Path, messages: Iterable[ChatMessage]) -> None:
     seen: dict[str, int] = {}
     for message in messages:
         if message.id == SYSTEM:

@@ -69,7 +69,7 @@ def is_journal(first: Mapping[str, Any]) -> bool:
     return HEADER in first or CHAIN in first
 
 
-class Lines:
+class SealedLines:
     """Records as the lines of one journal.
 
     Attributes:

@@ -22,7 +22,7 @@ EXCHANGES = "exchanges.jsonl"
 INCOMPLETE = ".incomplete"
 
 
-class Asked(Protocol):
+class AskedModel(Protocol):
     """What is asked, and tells of it: a `dig.runtime.llm.Model`."""
 
     keep: Callable[[dict[str, Any]], None]
@@ -30,7 +30,7 @@ class Asked(Protocol):
 
 @contextmanager
 def exchanges(
-    models: Sequence[Asked], directory: Path, *, disk_full: DiskFull = "stop"
+    models: Sequence[AskedModel], directory: Path, *, disk_full: DiskFull = "stop"
 ) -> Iterator[None]:
     """Keep what models are asked and what they answer, for as long as the block lasts.
 

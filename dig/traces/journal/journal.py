@@ -34,7 +34,7 @@ from dig.graph.records import Record
 from dig.runtime.group_commit import Durability
 
 from .appending import Appending, Write, check_size
-from .chain import BLOBS, Lines
+from .chain import BLOBS, SealedLines
 from .files import DiskFull as DiskFull
 from .files import cannot, is_full, make_directory, mark, read_file, sync_file, write_file
 from .reader import TRACE
@@ -92,7 +92,7 @@ class Journal:
         self.durability = durability
         self.unreplayable_from: int | None = None
         self._disk_full = disk_full
-        self._lines = Lines(header or {})
+        self._lines = SealedLines(header or {})
         self._records = 0
         self._synced = -1  # records that are on the disk; -1: nor is the file's name
         self._blobs: deque[Path] = deque()  # not synced yet

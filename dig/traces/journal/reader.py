@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,6 @@ from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Finish, Limits, Record, Run
 
-from .blobs import read_blobs
 from .chain import BLOBS, CHAIN, Chain, is_journal
 from .files import open_file
 from .json_text import MOST_BYTES as MOST_BYTES
@@ -276,3 +277,39 @@ def check_trace(
             yield from watch.feed(record)
         except RuleError as error:
             raise fault(trace_path(path), number, str(error)) from None
+
+
+# --- payloads beside the trace ---
+
+
+_BLOB = re.compile("[0-9a-f]{64}")
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file
+
+
+def read_blobs(folder: Path, names: object) -> dict[str, Any]:
+    """The payloads that lie beside a trace, by their keys in a record.
+
+    Raises:
+        RecordError: One is missing or damaged.
+    """
+    if type(names) is not dict:
+        raise RecordError("`blobs` must be an object of checksums")
+    return {key: _read_blob(folder, name) for key, name in names.items()}
+
+
+def _read_blob(folder: Path, name: object) -> Any:
+    if type(name) is not str or not _BLOB.fullmatch(name):
+        raise RecordError("`blobs` names what is no checksum")
+    try:
+        file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS | _NO_WAITING)
+        with open(file, "rb") as blob:
+            data = blob.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise RecordError(f"the payload {name} cannot be read: {error.strerror}") from None
+    if sha256(data).hexdigest() != name:
+        raise RecordError(f"the payload {name} is damaged")
+    try:
+        return parse(data.decode("utf-8"), "it")
+    except (ValueError, RecordError) as error:
+        raise RecordError(f"the payload {name} is no JSON that can be read: {error}") from None

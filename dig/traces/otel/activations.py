@@ -16,8 +16,8 @@ from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
 
 from .content import Content, label
 from .ids import Origin, remote
-from .items import Attribute, Count, Item, Link, Mark, Sample, Span
-from .tree import Place, Tree
+from .items import Attribute, Count, Item, Mark, Sample, Span, SpanLink
+from .tree import SpanPlace, Tree
 
 OUTSIDE = "outside"
 MOST_AGENTS = 100
@@ -40,7 +40,7 @@ class _Begun:
     activation: str
     agent: str
     us: int
-    place: Place
+    place: SpanPlace
     trigger: str | None
     waits: dict[str, int]  # input -> how long it lay in the buffer before, in microseconds
 
@@ -253,7 +253,7 @@ class Activations:
         names = {FROM_OUTSIDE: OUTSIDE, BY_SYSTEM: SYSTEM}
         return names.get(generator) or history.activation_ids[generator]
 
-    def _link(self, event: str, begun: _Begun) -> Link:
+    def _link(self, event: str, begun: _Begun) -> SpanLink:
         about: dict[str, Attribute] = {
             "dig.event.id": label(event),
             "dig.edge": "consume",
@@ -261,9 +261,9 @@ class Activations:
         }
         message = self._messages.get(event)
         if message is not None and message.context is not None:
-            return Link(*message.context, about, remote=True)
+            return SpanLink(*message.context, about, remote=True)
         place = self._tree.producer(event, begun.place.segment)
-        return Link(place.trace_id, place.span_id, about)
+        return SpanLink(place.trace_id, place.span_id, about)
 
     def _marks(self, record: End, fates: dict[str, str], has_failed: bool) -> Iterator[Mark]:
         to = {fate.event: fate.to for fate in record.fates}

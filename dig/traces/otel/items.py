@@ -19,7 +19,7 @@ NAME = "dig-monitor"
 
 
 @frozen
-class Link:
+class SpanLink:
     """A reference to a span, of this or of another trace."""
 
     trace_id: int
@@ -65,13 +65,13 @@ class Span:
     agent: str | None
     attributes: Attributes
     marks: Sequence[Mark] = ()
-    links: Sequence[Link] = ()
+    links: Sequence[SpanLink] = ()
     triggered: bool = False
     error: str = ""
 
 
 @frozen
-class Log:
+class LogItem:
     """A log record about a span."""
 
     name: str
@@ -100,4 +100,4 @@ class Sample:
     attributes: tuple[tuple[str, str], ...]
 
 
-Item = Span | Log | Count | Sample
+Item = Span | LogItem | Count | Sample

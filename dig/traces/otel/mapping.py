@@ -30,8 +30,8 @@ from dig.monitor.sinks import Eviction
 from .activations import MOST_LISTED, Activations
 from .content import Content, label
 from .ids import Origin, segment
-from .items import Attribute, Count, Item, Link, Log, Sample, Span
-from .tree import MOST_DEPTH, Place, Tree
+from .items import Attribute, Count, Item, LogItem, Sample, Span, SpanLink
+from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
 
@@ -158,7 +158,7 @@ class Mapping:
         links = []
         if before >= 0:
             place = self._tree.root(before)
-            links.append(Link(place.trace_id, place.span_id, {"dig.edge": "continues"}))
+            links.append(SpanLink(place.trace_id, place.span_id, {"dig.edge": "continues"}))
         name = f"invoke_workflow {label(run.run)}"
         return self._moment(name, self._tree.root(number), us, attributes, links)
 
@@ -230,7 +230,7 @@ class Mapping:
             attributes["dig.reason"] = self._content.detail(record.reason)
         elif self._content.payloads:
             attributes["dig.note"] = self._content.text(record.note)
-        links = [Link(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
+        links = [SpanLink(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
         yield self._moment(f"dig.heal {action}", place, record.us, attributes, links)
         told = self._content.detail(describe.healing_text(record))
         yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
@@ -242,7 +242,7 @@ class Mapping:
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", told, self._common(), place)
 
-    def _implicated(self, record: FindingRow) -> Iterator[Link]:
+    def _implicated(self, record: FindingRow) -> Iterator[SpanLink]:
         """The activations that a finding names, and those behind the events that it names."""
         history = self._graph.history
         found: dict[int, str] = {}
@@ -254,7 +254,9 @@ class Mapping:
                 found.setdefault(v, name)
         for v, name in found.items():
             place = self._tree.activation(v)
-            yield Link(place.trace_id, place.span_id, {"dig.edge": "about", "dig.id": label(name)})
+            yield SpanLink(
+                place.trace_id, place.span_id, {"dig.edge": "about", "dig.id": label(name)}
+            )
 
     # --- pieces ---
 
@@ -263,8 +265,8 @@ class Mapping:
         return {"gen_ai.conversation.id": execution, "session.id": execution}
 
     def _moment(
-        self, name: str, place: Place, us: int, attributes: dict[str, Attribute],
-        links: list[Link] | None = None, error: str = "",
+        self, name: str, place: SpanPlace, us: int, attributes: dict[str, Attribute],
+        links: list[SpanLink] | None = None, error: str = "",
     ) -> Span:  # fmt: skip
         ns = self._origin.moment(us)
         return Span(
@@ -274,10 +276,10 @@ class Mapping:
 
     def _log(
         self, name: str, record: Record, severity: Any, body: str,
-        attributes: dict[str, Attribute], place: Place,
-    ) -> Log:  # fmt: skip
+        attributes: dict[str, Attribute], place: SpanPlace,
+    ) -> LogItem:  # fmt: skip
         ns = self._origin.moment(record.us)
-        return Log(name, ns, severity, body, attributes, place.trace_id, place.span_id)
+        return LogItem(name, ns, severity, body, attributes, place.trace_id, place.span_id)
 
     def _few(self, name: str) -> str:
         """A name of which there are few; a metric with endless values would never end."""

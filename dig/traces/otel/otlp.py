@@ -36,7 +36,7 @@ MOST_SERVICES = 200
 
 
 @dataclass(frozen=True)
-class Report:
+class ExportReport:
     """What became of what was sent.
 
     Attributes:
@@ -131,7 +131,9 @@ class Otlp:
         if self.spans is not None and self.spans.is_crowded:
             self.spans.wait_for_room(patience_s)
 
-    def close(self, patience_s: float = PATIENCE_S, times: tuple[int, int] | None = None) -> Report:
+    def close(
+        self, patience_s: float = PATIENCE_S, times: tuple[int, int] | None = None
+    ) -> ExportReport:
         """Deliver what waits, and say what became of everything.
 
         Args:
@@ -152,7 +154,7 @@ class Otlp:
             self._meter.shutdown(timeout_millis=max(1000 * patience_s, 100))
         self._hush.close()
         spans, logs, metrics = self.spans, self.logs, self._metrics
-        return Report(
+        return ExportReport(
             spans.delivered if spans else 0,
             spans.lost if spans else 0,
             logs.delivered if logs else 0,

@@ -13,7 +13,7 @@ from typing import Any
 from dig._version import __version__
 
 from .content import label
-from .items import NAME, Attribute, Attributes, Link, Span
+from .items import NAME, Attribute, Attributes, Span, SpanLink
 
 _INTERNAL, _CONSUMER = 1, 5
 _ERROR = 2
@@ -65,7 +65,7 @@ def _span(span: Span) -> dict[str, Any]:
     return row
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: SpanLink) -> dict[str, Any]:
     return {
         "traceId": f"{link.trace_id:032x}",
         "spanId": f"{link.span_id:016x}",

@@ -26,7 +26,7 @@ from .perfetto import perfetto
 from .tree import MOST_DEPTH
 
 if TYPE_CHECKING:
-    from .otlp import Report
+    from .otlp import ExportReport
 
 PATIENCE_S = 10.0
 """Seconds without a delivery after which a receiver is taken for dead."""
@@ -119,7 +119,7 @@ def send(
     most_depth: int = MOST_DEPTH,
     service_per_agent: bool = False,
     patience_s: float = PATIENCE_S,
-) -> Report:
+) -> ExportReport:
     """Send a trace to an OTLP receiver; a slow one is waited for.
 
     Args:

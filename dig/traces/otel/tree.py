@@ -21,7 +21,7 @@ MOST_DEPTH = 12
 
 
 @frozen
-class Place:
+class SpanPlace:
     """Where a span stands.
 
     Attributes:
@@ -52,29 +52,29 @@ class Tree:
         self._segments = array("q")  # by number of activation
         self._depths = array("H")
         self._steps = array("q")
-        self._roots: dict[int, Place] = {}
+        self._roots: dict[int, SpanPlace] = {}
         self._span_id = lru_cache(maxsize=4096)(origin.activation)
         self._findings: dict[int, int] = {}  # logical time -> segment
-        self._made: dict[str, Place] = {}  # system event -> the healing that made it
+        self._made: dict[str, SpanPlace] = {}  # system event -> the healing that made it
 
-    def root(self, number: int) -> Place:
+    def root(self, number: int) -> SpanPlace:
         """The root of a segment."""
         root = self._roots.get(number)
         if root is None:
             ids = self._origin.trace_id(number), self._origin.root(number)
-            root = self._roots[number] = Place(*ids, None, number)
+            root = self._roots[number] = SpanPlace(*ids, None, number)
         return root
 
-    def record(self, t: int, us: int) -> Place:
+    def record(self, t: int, us: int) -> SpanPlace:
         """The place of a record that has a span of its own, below the root."""
         return self._below(self.root(segment(t, us)), self._origin.record(t))
 
-    def finding(self, t: int, us: int) -> Place:
+    def finding(self, t: int, us: int) -> SpanPlace:
         """The place of a finding, which healing may refer to."""
         self._findings[t] = segment(t, us)
         return self.record(t, us)
 
-    def heal(self, t: int, finding: int, made: str | None) -> tuple[Place, Place]:
+    def heal(self, t: int, finding: int, made: str | None) -> tuple[SpanPlace, SpanPlace]:
         """The places of healing and of its finding; `made` is the system event that it makes."""
         root = self.root(self._findings.get(finding, 0))
         cause = self._below(root, self._origin.record(finding))
@@ -83,7 +83,7 @@ class Tree:
             self._made[made] = place
         return place, cause
 
-    def start(self, activation: str, trigger: str | None, t: int, us: int) -> Place:
+    def start(self, activation: str, trigger: str | None, t: int, us: int) -> SpanPlace:
         """The place of an activation that begins; activations come in order of their start."""
         number = segment(t, us)
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
@@ -94,7 +94,7 @@ class Tree:
         self._steps.append(place.steps)
         return place
 
-    def producer(self, event: str, number: int) -> Place:
+    def producer(self, event: str, number: int) -> SpanPlace:
         """The place of what made an event; of one from outside, the root of segment `number`."""
         history = self._graph.history
         generator = history.generator[self._graph.event(event).n]
@@ -102,11 +102,11 @@ class Tree:
             return self.activation(generator)
         return self._made.get(event) or self.root(number)
 
-    def activation(self, v: int) -> Place:
+    def activation(self, v: int) -> SpanPlace:
         """The place of an activation, without its parent."""
         number, span_id = self._segments[v], self._span_id(self._graph.history.activation_ids[v])
         trace_id = self.root(number).trace_id
-        return Place(trace_id, span_id, None, number, self._depths[v], self._steps[v])
+        return SpanPlace(trace_id, span_id, None, number, self._depths[v], self._steps[v])
 
     def forget(self, event: str) -> None:
         """An event cannot be shown to anybody any more."""
@@ -121,8 +121,8 @@ class Tree:
         self._findings = {t: number for t, number in self._findings.items() if t in known}
         self._roots = {}
 
-    def _below(self, parent: Place, span_id: int, steps: int = 0) -> Place:
+    def _below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
         if parent.depth >= self._most_depth:
             parent = self.root(parent.segment)
         trace_id, above = parent.trace_id, parent.span_id
-        return Place(trace_id, span_id, above, parent.segment, parent.depth + 1, steps)
+        return SpanPlace(trace_id, span_id, above, parent.segment, parent.depth + 1, steps)

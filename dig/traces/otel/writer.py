@@ -33,7 +33,7 @@ from opentelemetry.trace import (
 from dig._version import __version__
 from dig.errors import SettingsError
 
-from .items import NAME, Count, Item, Link, Log, Span
+from .items import NAME, Count, Item, LogItem, Span, SpanLink
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 """Bounds of the histograms: from a queue in memory to the patience of a person."""
@@ -147,7 +147,7 @@ class Writer:
         for item in items:
             if isinstance(item, Span):
                 self._span(item)
-            elif isinstance(item, Log):
+            elif isinstance(item, LogItem):
                 self._log(item)
             elif isinstance(item, Count):
                 counts[item.metric, item.attributes] += 1
@@ -189,7 +189,7 @@ class Writer:
         span.end(item.end_ns)
         self.spans += 1
 
-    def _log(self, item: Log) -> None:
+    def _log(self, item: LogItem) -> None:
         if self._logger is None:
             return
         self._logger.emit(
@@ -228,7 +228,7 @@ def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> NonRec
     return NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
 
 
-def _sdk_link(link: Link) -> SdkLink:
+def _sdk_link(link: SpanLink) -> SdkLink:
     context = SpanContext(link.trace_id, link.span_id, link.remote, _SAMPLED)
     return SdkLink(context, link.attributes)
 

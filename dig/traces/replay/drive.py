@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -20,6 +21,7 @@ from dig.errors import (
     RuleError,
 )
 from dig.graph.codec import encode
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
     Emit,
@@ -39,12 +41,14 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
-from dig.traces.journal.chain import Lines, bare
+from dig.traces.journal.chain import SealedLines, bare
 
-from .fitted import DOWNGRADED, AsRecorded
-from .tape import Recorded, Tape
+from .requests import Recorded, RecordedRequests
 
 Outputs = tuple[Output, ...]
+
+DOWNGRADED = "downgraded"
+"""The incident that says that something lesser was done of an intervention, or nothing."""
 
 OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
 """What a monitor writes down by itself."""
@@ -75,7 +79,7 @@ class Done(NamedTuple):
     outputs: Outputs = ()
 
 
-class Driver:
+class ReplayDriver:
     """A monitor on its way through a recorded run.
 
     Attributes:
@@ -88,7 +92,7 @@ class Driver:
 
     def __init__(
         self,
-        tape: Tape,
+        tape: RecordedRequests,
         setup: Setup,
         *,
         sink: Sink = lambda record: None,
@@ -117,12 +121,12 @@ class Driver:
         self._sink = sink
         self._free_from = free_from
         self._edit = edit or Edit()
-        self._lines = None if tape.header is None else Lines(tape.header)
+        self._lines = None if tape.header is None else SealedLines(tape.header)
         self.us = self.same = 0
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        fit = AsRecorded(tape, free_from)
+        fit = RecordedFit(tape, free_from)
         names = first.record.agents
         try:
             monitor = setup.monitor(names, self.clock, self._take, fit=fit)
@@ -283,3 +287,41 @@ def _has_policy(emit: Emit) -> ReplayError:
         f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
         "driven on from here"
     )
+
+
+# --- what a host could do of an intervention ---
+
+
+class RecordedFit:
+    """A `Fit` that leaves of an intervention what was left of it in the recorded run.
+
+    Whether a wrapped team can take a message back, say, is known to its adapter alone, and may
+    change from moment to moment. What it could not do is in the trace, as an incident.
+    """
+
+    def __init__(self, tape: RecordedRequests, free_from: int | None) -> None:
+        """Look at a tape; `free_from`: the first record that need not be as it was recorded."""
+        self._tape = tape
+        self._free_from = free_from
+
+    def __call__(
+        self, graph: InteractionGraph, wish: Act
+    ) -> tuple[Intervention | None, str | None]:
+        """What was possible of an intervention, and why not all of it."""
+        if self._free_from is not None and graph.t + 1 >= self._free_from:
+            return wish, None
+        recorded = self._tape.ahead()
+        row = None if recorded is None else recorded.record
+        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
+            return wish, None
+        detail = row.detail if isinstance(row.detail, dict) else {}
+        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
+
+
+def _lesser(wish: Act, done: object) -> Intervention | None:
+    """What a host has done instead of an intervention."""
+    if done == "inject" and isinstance(wish, Reroute):
+        return Inject(wish.event, wish.note)
+    if done == "create" and isinstance(wish, Reroute):
+        return Create(wish.note, wish.to)
+    return wish if done == type(wish).__name__.lower() else None

@@ -44,10 +44,10 @@ from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 from dig.traces.journal.reader import read_records, trace_path
 
-from .drive import OWN_INCIDENTS, Done, Driver, as_output
+from .drive import OWN_INCIDENTS, Done, ReplayDriver, as_output
 from .edits import Change
+from .requests import RecordedRequests
 from .rerun import setup_of
-from .tape import Tape
 
 
 def rewind(
@@ -76,18 +76,18 @@ def rewind(
         TraceError: The trace cannot be read, or has no record `at`.
     """
     change, finding, number = _change(path, at, edit)
-    tape = Tape(path)
+    tape = RecordedRequests(path)
     setup = setup_of(tape, setup)
     driven = setup if finding is None or change is None else change.healing(setup, finding, number)
-    way = _Way(Driver(tape, driven, sink=sink, free_from=at, edit=change))
-    while way.driver.host.monitor.graph.t + 1 < at:
-        way.step()
+    rewind = _RewindState(ReplayDriver(tape, driven, sink=sink, free_from=at, edit=change))
+    while rewind.driver.host.monitor.graph.t + 1 < at:
+        rewind.step()
     if change is not None and change.begins_a_request and not change.is_done:
-        way.step()
+        rewind.step()
         tape.pop()
     if change is not None and not change.is_done:
         raise ReplayError(f"record {at} did not come about again, so it was not changed")
-    return way.moment(setup, tape)
+    return rewind.moment(setup, tape)
 
 
 def _change(
@@ -128,10 +128,10 @@ def _is_healed(record: Redirect, before: Record | None) -> bool:
     )
 
 
-class _Way:
+class _RewindState:
     """What is going on while a recorded run is driven to some moment."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: ReplayDriver) -> None:
         self.driver = driver
         self._agenda: dict[tuple[str, str], PendingStart | RunningActivation] = {}
         self._past: dict[str, list[PastActivation]] = {}
@@ -188,7 +188,7 @@ class _Way:
 
     # --- what comes after the moment ---
 
-    def moment(self, setup: Setup, tape: Tape) -> Checkpoint:
+    def moment(self, setup: Setup, tape: RecordedRequests) -> Checkpoint:
         """The run as it stands, with what the rest of the recording says about what is to come."""
         driver = self.driver
         running = {name for kind, name in self._agenda if kind == "end"}
@@ -207,7 +207,7 @@ class _Way:
 
 
 def _rest(
-    tape: Tape, running: set[str], reviewer: Reviewer | None
+    tape: RecordedRequests, running: set[str], reviewer: Reviewer | None
 ) -> tuple[dict[str, End], dict[str, Emit], list[ExternalInput]]:
     """Of what was recorded later: how activations in progress end, and what comes from outside.
 
@@ -232,7 +232,7 @@ def _rest(
 
 
 def _from_outside(
-    record: Record, before: Record | None, tape: Tape
+    record: Record, before: Record | None, tape: RecordedRequests
 ) -> Callable[[Monitor], list[Effect]] | None:
     """The request behind a record that follows from nothing in the run."""
     match record:

@@ -22,9 +22,9 @@ from dig.graph.records import FindingRow, Run
 from dig.runtime.host import Setup
 from dig.traces.journal.segments import fault
 
-from .drive import Driver
+from .drive import ReplayDriver
 from .header import header_of
-from .tape import Tape
+from .requests import RecordedRequests
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     Raises:
         TraceError: The trace cannot be read or breaks a rule, or has no record `at`.
     """
-    tape = Tape(path, payloads=False)
+    tape = RecordedRequests(path, payloads=False)
     detectors, is_known = _detectors(tape)
     watch = Watch(detectors)
     found: list[Finding] = []
@@ -83,7 +83,7 @@ def _body(finding: Finding | FindingRow) -> str:
     return dumps([finding.pattern, finding.stage, finding.subject, finding.evidence])
 
 
-def _detectors(tape: Tape) -> tuple[Sequence[Detector], bool]:
+def _detectors(tape: RecordedRequests) -> tuple[Sequence[Detector], bool]:
     """The detectors that a run had; the standard ones, if it had others or does not say."""
     try:
         parts = header_of(tape.path, tape.header or {}).detectors
@@ -94,7 +94,7 @@ def _detectors(tape: Tape) -> tuple[Sequence[Detector], bool]:
     return standard(), False
 
 
-def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
+def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
     """What a recorded run was made with, from the first line of its journal.
 
     Args:
@@ -119,7 +119,7 @@ def setup_of(tape: Tape, given: Setup | None = None) -> Setup:
     )  # fmt: skip
 
 
-def _ours(tape: Tape) -> Setup:
+def _ours(tape: RecordedRequests) -> Setup:
     header = header_of(tape.path, tape.header or {})
     if header.foreign:
         names = ", ".join(header.foreign)
@@ -157,8 +157,8 @@ def rerun(path: Path, setup: Setup | None = None) -> Rerun:
         ReplayError: The run cannot be driven again; it says why.
         TraceError: The trace cannot be read.
     """
-    tape = Tape(path)
-    driver = Driver(tape, setup_of(tape, setup))
+    tape = RecordedRequests(path)
+    driver = ReplayDriver(tape, setup_of(tape, setup))
     try:
         while driver.step():
             pass

@@ -21,19 +21,19 @@ from pathlib import Path
 
 from .books import Books
 from .lines import rows
-from .report import Broken, Problem, Report
+from .report import Broken, VerificationReport, Violation
 
-__all__ = ["Problem", "Report", "verify"]
+__all__ = ["VerificationReport", "Violation", "verify"]
 
 
-def verify(path: Path) -> Report:
+def verify(path: Path) -> VerificationReport:
     """Check a trace file.
 
     Raises:
         OSError: It cannot be read.
         ValueError: It is empty, or no trace at all.
     """
-    report = Report()
+    report = VerificationReport()
     books = Books(report, path.parent)
     try:
         for line, row in rows(path, report):

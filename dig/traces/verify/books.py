@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -10,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Agent, Event, Places, names, text
-from .promises import Promises, payload
-from .report import Report, refuse
+from .places import Locations, TrackedAgent, TrackedEvent, names, text
+from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
 
@@ -20,10 +20,10 @@ _ASIDE = ("finding", "heal", "incident")
 class Books:
     """The books of one run, and the page for each kind of record in them."""
 
-    def __init__(self, report: Report, folder: Path) -> None:
+    def __init__(self, report: VerificationReport, folder: Path) -> None:
         """Begin with empty books; payloads that lie beside the trace are in `folder`."""
         self.line = 0
-        self.places = Places()
+        self.places = Locations()
         self._report = report
         self._folder = folder
         self._t, self._us = -1, 0
@@ -114,7 +114,7 @@ class Books:
         agents = names(row["agents"])
         if "system" in agents or len(set(agents)) != len(agents):
             refuse("two agents have one name, or one is called `system`")
-        self.places.agents = {name: Agent() for name in agents}
+        self.places.agents = {name: TrackedAgent() for name in agents}
         flags = [row.get("session", False), row.get("memory", False)]
         if any(type(flag) is not bool for flag in flags):
             refuse("`session` and `memory` are true or false")
@@ -137,7 +137,7 @@ class Books:
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
         to, ordered = names(row["to"]), type(row.get("policy")) is not str
-        event = Event(name, work=work, final=final, system=system)
+        event = TrackedEvent(name, work=work, final=final, system=system)
         self.places.live[name] = event
         self._count["work"] += work
         if final:
@@ -164,7 +164,7 @@ class Books:
         if event.final:
             self._bounced.add(event.id)
 
-    def _accept(self, event: Event) -> None:
+    def _accept(self, event: TrackedEvent) -> None:
         if not event.final or event.id in self._bounced or event.id in self._accepted:
             refuse(f"{event.id!r} is not final, or was bounced or accepted before")
         self.places.land(event)
@@ -207,7 +207,9 @@ class Books:
             self.places.check_new(output)
         self._emitter, self._sole = row["activation"], len(self._awaited) == 1
 
-    def _take(self, name: str, agent: Agent, event: Event, fate: dict[str, Any]) -> None:
+    def _take(
+        self, name: str, agent: TrackedAgent, event: TrackedEvent, fate: dict[str, Any]
+    ) -> None:
         del agent.buffer[event.id], event.copies[name]
         self._count["taken"] += 1
         if fate["fate"] == "consume":
@@ -224,7 +226,7 @@ class Books:
         agents = self.places.agents
         if name in agents or type(name) is not str or name == "system":
             refuse(f"{name!r} cannot join")
-        agents[name] = Agent()
+        agents[name] = TrackedAgent()
 
     def _leave(self, row: dict[str, Any]) -> None:
         name, agent = row["agent"], self.places.agent(row["agent"])
@@ -333,3 +335,74 @@ _PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {
     "incident": Books._incident,
     "finish": Books._finish,
 }
+
+
+# --- what a monitor promises besides the rules ---
+
+
+class Promises:
+    """Order for each recipient, the effects and the budget of healing, and the answer."""
+
+    def __init__(self, budget: dict[str, int]) -> None:
+        self._budget = budget
+        self._findings: dict[int, tuple[str, str]] = {}
+        self._healed: set[int] = set()
+        self._spent: Counter[str] = Counter()
+        self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
+
+    def finding(self, row: dict[str, Any]) -> None:
+        """A finding that may be healed."""
+        # A healer may take what is about the same subject for different things, by the evidence.
+        about = json.dumps([row["subject"], row["evidence"]], sort_keys=True)
+        self._findings[row["t"]] = (str(row["pattern"]), f"{row['pattern']} {about}")
+
+    def heal(self, row: dict[str, Any]) -> str | None:
+        """An intervention; says what is wrong with it."""
+        if row["action"] in ("create", "reroute"):
+            self.is_owed = row
+        if row["action"] == "refused" or row["finding"] in self._healed:
+            return None
+        self._healed.add(row["finding"])
+        return self._spend(*self._findings[row["finding"]])
+
+    def accepted(self) -> None:
+        """In a session, the budget begins anew."""
+        self._spent.clear()
+
+    def keep(self, row: dict[str, Any]) -> str | None:
+        """The record after an intervention has to be its effect; says if it is not."""
+        owed, self.is_owed = self.is_owed or {}, None
+        kind = {"create": "emit", "reroute": "redirect"}[owed["action"]]
+        if (row["kind"], row.get("event"), row.get("to")) == (kind, owed["event"], owed.get("to")):
+            return None
+        return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
+
+    def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
+        """An event reaches an agent; says which one should have come first."""
+        first = next(iter(agent.lane), event.id)
+        if event.id not in agent.lane or first == event.id:
+            return None
+        return f"{event.id!r} reaches {to!r} before {first!r}, which was held first"
+
+    def finish(self, row: dict[str, Any], accepted: tuple[Any] | None) -> str | None:
+        """The end; says what is wrong with the answer. `accepted`: what the accepted event has."""
+        if row["outcome"] == "submitted" and accepted is None:
+            return "the run ends with an answer, but none was accepted"
+        answer = payload(row, "answer")
+        if answer is not None and (accepted is None or answer != accepted[0]):
+            return "the answer is not what the accepted event carries"
+        return None
+
+    def _spend(self, pattern: str, subject: str) -> str | None:
+        wrong = None
+        for what, key in (("per_run", ""), ("per_pattern", pattern), ("per_subject", subject)):
+            self._spent[f"{what} {key}"] += 1
+            most = self._budget.get(what)
+            if most is not None and self._spent[f"{what} {key}"] > most:
+                wrong = f"healing goes beyond its budget: {what} is {most}"
+        return wrong
+
+
+def payload(row: dict[str, Any], key: str) -> Any:
+    """What a record carries, or the name of the file that has it."""
+    return row.get("blobs", {}).get(key, row.get(key))

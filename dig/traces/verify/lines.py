@@ -11,7 +11,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .report import Broken, Report
+from .report import Broken, VerificationReport
 
 MOST_BYTES = 17 * 1024 * 1024
 MOST_LEVELS = 68
@@ -20,7 +20,7 @@ _SIGNS = (b'"kind"', b'"ts"', b'"chain"', b'"journal"')
 _SEAL = len(b',"chain":"') + 32 + len(b'"}\n')
 
 
-def rows(path: Path, report: Report) -> Iterator[tuple[int, dict[str, Any]]]:
+def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str, Any]]]:
     """The number and the JSON object of each line; tells the report what the files are."""
     number, last = 0, b""
     files, missing = _files(path)

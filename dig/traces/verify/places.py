@@ -36,7 +36,7 @@ def _split(name: str) -> tuple[str, int]:
     return prefix, int(digits) if 0 < len(digits) < 18 and digits[0] != "0" else -1
 
 
-class Event:
+class TrackedEvent:
     """An event, and who has it: `copies` in buffers, `flight` on their way."""
 
     __slots__ = (
@@ -54,25 +54,25 @@ class Event:
         self.cause: str | None = None
 
 
-class Agent:
+class TrackedAgent:
     """A present agent, what lies in front of it and what is on its way to it."""
 
     __slots__ = ("activation", "buffer", "incoming", "lane")
 
     def __init__(self) -> None:
-        self.buffer: dict[str, Event] = {}
-        self.incoming: dict[str, Event] = {}
+        self.buffer: dict[str, TrackedEvent] = {}
+        self.incoming: dict[str, TrackedEvent] = {}
         self.lane: dict[str, None] = {}  # what is on its way to it in order
         self.activation: str | None = None
 
 
-class Places:
+class Locations:
     """The events and agents of a run, and where each event is."""
 
     def __init__(self) -> None:
         self.events, self.activations = Ids(), Ids()
-        self.agents: dict[str, Agent] = {}
-        self.live: dict[str, Event] = {}  # all but what is closed for good
+        self.agents: dict[str, TrackedAgent] = {}
+        self.live: dict[str, TrackedEvent] = {}  # all but what is closed for good
 
     def use(self, name: str, ids: Ids) -> None:
         """Use an id for an event or an activation, whichever list it goes to."""
@@ -86,24 +86,24 @@ class Places:
         if name in self.events or name in self.activations:
             refuse(f"the id {name!r} is used for a second thing")
 
-    def event(self, name: str) -> Event:
+    def event(self, name: str) -> TrackedEvent:
         """An event that has been emitted."""
         event = self.live.get(name)
         if event is None:
             if name not in self.events:
                 refuse(f"there is no event {name!r}")
             # It was closed; its part of the books is settled, and it may be sent on.
-            event = Event(name, work=False, final=False, system=False)
+            event = TrackedEvent(name, work=False, final=False, system=False)
             self.live[name] = event
         return event
 
-    def agent(self, name: str) -> Agent:
+    def agent(self, name: str) -> TrackedAgent:
         """An agent that is present."""
         if name not in self.agents:
             refuse(f"agent {name!r} is not present")
         return self.agents[name]
 
-    def send(self, event: Event, to: Iterable[str], ordered: bool) -> None:
+    def send(self, event: TrackedEvent, to: Iterable[str], ordered: bool) -> None:
         """Put an event on its way to those who are there and do not hold it."""
         for name in to:
             agent = self.agents.get(name)
@@ -113,14 +113,14 @@ class Places:
                 if ordered:
                     agent.lane[event.id] = None
 
-    def land(self, event: Event) -> None:
+    def land(self, event: TrackedEvent) -> None:
         """Call an event back from where it is on its way to."""
         for name in event.flight:
             del self.agents[name].incoming[event.id]
             self.agents[name].lane.pop(event.id, None)
         event.flight = {}
 
-    def settle(self, event: Event, cause: str) -> None:
+    def settle(self, event: TrackedEvent, cause: str) -> None:
         """Say where an event stands after a change."""
         if event.copies or event.flight:
             event.cause = None

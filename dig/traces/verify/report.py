@@ -9,7 +9,7 @@ MOST_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
-class Problem:
+class Violation:
     """Something that must not be.
 
     Attributes:
@@ -29,7 +29,7 @@ class Problem:
 
 
 @dataclass
-class Report:
+class VerificationReport:
     """What the checker found.
 
     Attributes:
@@ -51,7 +51,7 @@ class Report:
     events: int = 0
     activations: int = 0
     work: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Violation] = field(default_factory=list)
     files: dict[str, int | None] = field(default_factory=dict)
 
     def add(self, line: int | None, what: str) -> None:
@@ -68,7 +68,7 @@ class Report:
             begun = {first: name for name, first in self.files.items() if first and first <= line}
             first = max(begun)
             file, line = begun[first], line - first + 1
-        self.problems.append(Problem(line, what, file))
+        self.problems.append(Violation(line, what, file))
 
 
 class Broken(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 from dig import InteractionGraph
 from dig.graph.codec import decode
 from dig.show.figure.drawing import compose
-from dig.show.figure.scene import Scene, Words
+from dig.show.figure.scene import DrawingScene, Words
 from dig.show.figure.selection import Selection, Wanted, select
 from dig.show.figure.source import Source
 from tests.oracle import Row
@@ -22,9 +22,9 @@ def chosen(rows: Iterable[Row], **wanted: Any) -> Selection:
     return select(source(rows), Wanted(**wanted))
 
 
-def scene(rows: Iterable[Row], **wanted: Any) -> Scene:
+def scene(rows: Iterable[Row], **wanted: Any) -> DrawingScene:
     return compose(source(rows), Wanted(**wanted))
 
 
-def texts(picture: Scene) -> list[str]:
+def texts(picture: DrawingScene) -> list[str]:
     return [shape.text for shape in picture.shapes if isinstance(shape, Words)]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError, TraceError
-from dig.show.server.routes import Answer
+from dig.show.server.routes import PageResponse
 from dig.show.server.server import Server
 from dig.show.server.shelf import Shelf
 from dig.traces.journal.journal import Journal
@@ -289,7 +289,7 @@ def test_who_does_not_read_is_dropped(folder: Path, monkeypatch: pytest.MonkeyPa
             yield b"x" * 65536
 
     with serving(folder, answering_s=0.3) as server, connected(server) as connection:
-        monkeypatch.setattr(server.routes, "answer", lambda *asked: Answer("x", endless()))
+        monkeypatch.setattr(server.routes, "answer", lambda *asked: PageResponse("x", endless()))
         connection.sendall(request(server, f"/{TOKEN}/"))
         assert connection.recv(10)
         until, before = time.monotonic() + 10, -1

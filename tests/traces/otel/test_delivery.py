@@ -14,7 +14,7 @@ from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.delivery import BATCH_BYTES, Delivery
 from dig.traces.otel.follow import Follower
-from dig.traces.otel.otlp import Otlp, Report
+from dig.traces.otel.otlp import ExportReport, Otlp
 from tests.helpers import Recorder
 
 from .receiver import Received, http_receiver
@@ -143,7 +143,7 @@ def receiver() -> Iterator[Received]:
         yield received
 
 
-def exported(records: list[Record], otlp: Otlp, patience_s: float = PATIENCE_S) -> Report:
+def exported(records: list[Record], otlp: Otlp, patience_s: float = PATIENCE_S) -> ExportReport:
     follower = Follower(otlp.writer)
     for record in records:
         follower(record)

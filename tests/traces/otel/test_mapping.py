@@ -18,7 +18,7 @@ from dig.graph.records import Record
 from dig.runtime import simulate
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import MOST_NS, Origin, remote, segment
-from dig.traces.otel.items import Count, Item, Log, Sample, Span
+from dig.traces.otel.items import Count, Item, LogItem, Sample, Span
 from dig.traces.otel.mapping import Mapping
 from tests.chaos import chaos_run
 from tests.helpers import Heals, Recorder, Sees, Stage, answer, on_emit, out
@@ -336,7 +336,7 @@ def test_metrics_have_few_values() -> None:
 def test_an_incident_is_a_log_record() -> None:
     stage = Stage()
     stage.monitor.incident("oops", {"who": "x", "what": "y"})
-    (log,) = (i for i in mapped(stage.sink) if isinstance(i, Log))
+    (log,) = (i for i in mapped(stage.sink) if isinstance(i, LogItem))
     assert (log.name, log.severity, log.body) == ("dig.incident", "WARN", "x oops: y")
 
 

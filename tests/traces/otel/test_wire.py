@@ -13,7 +13,7 @@ import pytest
 from dig.graph import records as kinds
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
-from dig.traces.otel.otlp import Otlp, Report
+from dig.traces.otel.otlp import ExportReport, Otlp
 
 from .expected import BEGAN_NS, Acted, Told
 from .receiver import Received, attributes, grpc_receiver, http_receiver, points
@@ -25,7 +25,7 @@ MOST_DEPTH = 12
 Receivers = Callable[[], AbstractContextManager[Received]]
 
 
-def live(told: Told, endpoint: str) -> tuple[Follower, Report]:
+def live(told: Told, endpoint: str) -> tuple[Follower, ExportReport]:
     """Export records as they are while a run goes on."""
     otlp = Otlp(endpoint)
     follower = Follower(otlp.writer, ORIGIN)
@@ -36,7 +36,7 @@ def live(told: Told, endpoint: str) -> tuple[Follower, Report]:
 
 
 @pytest.fixture(scope="module", params=[http_receiver, grpc_receiver], ids=["http", "grpc"])
-def sent(told: Told, request: pytest.FixtureRequest) -> Iterator[tuple[Received, Report]]:
+def sent(told: Told, request: pytest.FixtureRequest) -> Iterator[tuple[Received, ExportReport]]:
     """What each kind of receiver got, and what the sender says about it."""
     receiver: Receivers = request.param
     with receiver() as received:
@@ -69,7 +69,7 @@ class Tree:
 
 
 @pytest.fixture(scope="module")
-def tree(sent: tuple[Received, Report]) -> Tree:
+def tree(sent: tuple[Received, ExportReport]) -> Tree:
     return Tree(sent[0].spans())
 
 
@@ -77,7 +77,7 @@ def ns(us: int) -> int:
     return BEGAN_NS + 1000 * us
 
 
-def test_nothing_is_lost(told: Told, sent: tuple[Received, Report], tree: Tree) -> None:
+def test_nothing_is_lost(told: Told, sent: tuple[Received, ExportReport], tree: Tree) -> None:
     """With the defaults everything arrives once, and the sender's count is the receiver's."""
     received, report = sent
     named = Counter(span.name.partition(" ")[0] for span in tree.spans)
@@ -206,7 +206,7 @@ def test_segments_follow_each_other(told: Told, tree: Tree) -> None:
 
 
 def test_log_records_tell_what_was_found_and_done(
-    told: Told, sent: tuple[Received, Report], tree: Tree
+    told: Told, sent: tuple[Received, ExportReport], tree: Tree
 ) -> None:
     """A log record for each finding, each healing and the end, at the span that it is about."""
     logs = sent[0].logs()
@@ -221,7 +221,7 @@ def test_log_records_tell_what_was_found_and_done(
         assert log.body.string_value
 
 
-def test_metrics_count_what_the_trace_has(told: Told, sent: tuple[Received, Report]) -> None:
+def test_metrics_count_what_the_trace_has(told: Told, sent: tuple[Received, ExportReport]) -> None:
     """Edges, findings, healing and times add up to those of the trace."""
     metrics = sent[0].metrics()
     edges = {

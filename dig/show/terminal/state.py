@@ -1,8 +1,8 @@
 """What there is to see of a run: a lane for each agent, events on their way, and news.
 
-A `Scene` follows the records of a run. The state comes from an `InteractionGraph` of its own, so
-that what is shown cannot drift from what is meant; it adds what a graph does not keep: counts,
-and marks on a time line. `shot()` is a picture of one moment that shares nothing with it.
+A `TerminalState` follows the records of a run. The state comes from an `InteractionGraph` of its
+own, so that what is shown cannot drift from what is meant; it adds what a graph does not keep:
+counts, and marks on a time line. `frame()` is a picture of one moment that shares nothing with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dig.graph.records import (
 )
 from dig.monitor.sinks import Eviction
 
-from .shot import (
+from .frame import (
     ABSENT,
     ACCEPTED,
     BUSY,
@@ -48,10 +48,10 @@ from .shot import (
     SENT,
     SUBMITTED,
     WAITED,
+    Frame,
+    InFlight,
     Lane,
-    News,
-    Parcel,
-    Shot,
+    LogLine,
 )
 
 MOST_NEWS = 100
@@ -59,7 +59,7 @@ MOST_HELD = 3
 MOST_LANES = 1000  # hosts may make an agent for every turn
 
 
-class Scene:
+class TerminalState:
     """Follows one run, from its first record on."""
 
     def __init__(self, agents: Iterable[str] = ()) -> None:
@@ -69,11 +69,11 @@ class Scene:
         self._lanes = {agent: Lane(agent) for agent in agents}
         self._author: Lane | None = None  # whose outputs are being emitted
         self._moving: dict[str, None] = {}
-        self._released: Parcel | None = None
-        self._news: deque[News] = deque(maxlen=MOST_NEWS)
+        self._released: InFlight | None = None
+        self._news: deque[LogLine] = deque(maxlen=MOST_NEWS)
         self._found = self._healed = 0
 
-    def follow(self, record: Record) -> list[News]:
+    def follow(self, record: Record) -> list[LogLine]:
         """Take a record into account; returns what is worth telling about it."""
         self._graph.apply(record)
         told = list(self._look(record))
@@ -94,7 +94,7 @@ class Scene:
 
     # --- what each kind of record changes ---
 
-    def _look(self, record: Record) -> Iterable[News]:
+    def _look(self, record: Record) -> Iterable[LogLine]:
         us = record.us
         match record:
             case Run():
@@ -116,18 +116,18 @@ class Scene:
                 self._found += 1
                 self._system.mark(us, FOUND)
                 style = "bad" if severity(record.pattern) == "error" else "warning"
-                return [News(us, describe.tag(record), describe.finding_text(record), style)]
+                return [LogLine(us, describe.tag(record), describe.finding_text(record), style)]
             case HealRow():
                 return self._treated(record)
             case IncidentRow():
                 self._system.mark(us, INCIDENT)
-                return [News(us, "incident", describe.incident_text(record), "warning")]
+                return [LogLine(us, "incident", describe.incident_text(record), "warning")]
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
-                return [News(us, "end", f"the run is over: {record.outcome}", style)]
+                return [LogLine(us, "end", f"the run is over: {record.outcome}", style)]
         return []
 
-    def _emitted(self, record: Emit) -> Iterable[News]:
+    def _emitted(self, record: Emit) -> Iterable[LogLine]:
         if record.by is None:
             self._system.mark(record.us, OUTSIDE)
         elif record.by == SYSTEM:
@@ -137,18 +137,18 @@ class Scene:
             if record.final:
                 self._author.mark(record.us, SUBMITTED)
                 text = f"{name(self._author.name)} submits {name(record.event)}"
-                return [News(record.us, "answer", text, "plain")]
+                return [LogLine(record.us, "answer", text, "plain")]
         return []
 
-    def _delivered(self, record: Deliver) -> Iterable[News]:
+    def _delivered(self, record: Deliver) -> Iterable[LogLine]:
         self._released = self._parcel(record.event, record.to or "outside")
         if record.to is not None:
             self._settle(record.us, record.to)
             return []
         self._system.mark(record.us, ACCEPTED)
-        return [News(record.us, "answer", f"{name(record.event)} is accepted", "good")]
+        return [LogLine(record.us, "answer", f"{name(record.event)} is accepted", "good")]
 
-    def _ended(self, record: End) -> Iterable[News]:
+    def _ended(self, record: End) -> Iterable[LogLine]:
         if self._graph.ended is None:  # for the type checker: the record has just ended one
             return []
         agent = self._graph.ended.agent
@@ -160,15 +160,15 @@ class Scene:
             return []
         lane.fails += 1
         text = f"{name(agent)} failed: {one_line(record.error)}"
-        return [News(record.us, "failure", text, "bad")]
+        return [LogLine(record.us, "failure", text, "bad")]
 
-    def _treated(self, record: HealRow) -> Iterable[News]:
+    def _treated(self, record: HealRow) -> Iterable[LogLine]:
         is_refused = record.action == "refused"
         if not is_refused:
             self._healed += 1
             self._system.mark(record.us, HEALED)
         style = "warning" if is_refused else "good"
-        return [News(record.us, "healing", describe.healing_text(record), style)]
+        return [LogLine(record.us, "healing", describe.healing_text(record), style)]
 
     def _lane(self, agent: str) -> Lane:
         lane = self._lanes.get(agent)
@@ -193,11 +193,11 @@ class Scene:
 
     # --- a picture of it ---
 
-    def shot(self, us: int) -> Shot:
+    def frame(self, us: int) -> Frame:
         """What there is to see at a moment, not before that of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
         begun = graph.t >= 0
-        return Shot(
+        return Frame(
             us=max(us, graph.now),
             outcome=graph.finished.outcome if graph.finished else "",
             lanes=lanes,
@@ -215,13 +215,13 @@ class Scene:
             news=tuple(self._news),
         )
 
-    def _parcel(self, event: str, to: str | None = None) -> Parcel:
+    def _parcel(self, event: str, to: str | None = None) -> InFlight:
         it, history = self._graph.event(event), self._graph.history
         sender = it.by or "outside"
         if it.by not in (None, SYSTEM):
             sender = history.agent(history.generator[it.n])
         ways = [to] if to is not None else list(it.flight) or ["outside"]
-        return Parcel(name(event), name(it.type), name(sender), names(ways, 4))
+        return InFlight(name(event), name(it.type), name(sender), names(ways, 4))
 
 
 def _did(record: End) -> str:

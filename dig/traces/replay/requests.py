@@ -19,7 +19,7 @@ class Recorded(NamedTuple):
     record: Record
 
 
-class Tape:
+class RecordedRequests:
     """A recorded run, read as far ahead as it is needed.
 
     Attributes:

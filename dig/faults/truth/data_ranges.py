@@ -1,4 +1,4 @@
-"""Which elements of the task an event is about, as ranges, and sums over such ranges."""
+"""The data elements that the events of a simulated task are about, as ranges, and their sums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig.tasks.simulated.parts import Range, merged, missing
+from dig.traces.run import RecordedEvent, RecordedRun
 
 Ranges = tuple[Range, ...]
 """Disjoint ranges of elements of the task, in order."""
@@ -19,6 +20,35 @@ def about(kind: str, payload: Any) -> Ranges:
     if not isinstance(given, list) or not all(map(_is_range, given)):
         return ()
     return merged((start, stop) for start, stop in given)
+
+
+def data_of(event: RecordedEvent) -> Ranges:
+    """The elements of the task that an event is about."""
+    return about(event.type, event.payload)
+
+
+def report_to(event: RecordedEvent) -> Any:
+    """The agent that the result of an event is to be reported to, as far as its payload says."""
+    return event.payload.get("report_to") if isinstance(event.payload, dict) else None
+
+
+def whole_task(run: RecordedRun) -> Ranges:
+    """The elements of the task: those of the first problem from outside that names any."""
+    posed = (data_of(event) for event in run.events.values() if event.by is None)
+    return next(filter(None, posed), ())
+
+
+def solutions_kept(run: RecordedRun, agent: str) -> list[RecordedEvent]:
+    """The solutions that an agent was to merge and still has in front of it in the end."""
+    return [
+        event
+        for event in run.events.values()
+        if event.type == "solution"
+        and event.is_work
+        and run.is_unread(event)
+        and report_to(event) == agent
+        and any(to == agent for to, _ in event.arrivals)
+    ]
 
 
 def _is_range(value: Any) -> bool:

@@ -18,7 +18,7 @@ def around(at: Point, width: float, height: float) -> Rectangle:
     return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
 
-class Room:
+class Occupancy:
     """The rectangles that are taken, in a coarse grid, so that few are looked at each time."""
 
     def __init__(self, bounds: Rectangle) -> None:

@@ -1,4 +1,4 @@
-"""What a picture of a run is drawn from: a `Shot`, with its lanes, marks, events and news."""
+"""What a picture of a run is drawn from: a `Frame`, with its lanes, marks, events and news."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_MARKS = 600
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class LogLine:
     """Something worth telling.
 
     Attributes:
@@ -66,7 +66,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class InFlight:
     """An event and its way, in words."""
 
     event: str
@@ -76,7 +76,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class Frame:
     """A scene at one moment; nothing in it changes any more.
 
     Attributes:
@@ -102,7 +102,7 @@ class Shot:
     fails: int
     found: int
     healed: int
-    held: tuple[Parcel, ...]
+    held: tuple[InFlight, ...]
     moving: int
-    released: Parcel | None
-    news: tuple[News, ...]
+    released: InFlight | None
+    news: tuple[LogLine, ...]

@@ -1,0 +1,122 @@
+"""A trace that is to be explained, and the paths that lead to a thing in it.
+
+A *path* is causal: from the problem, over what was used to make what, to the thing itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dig.detectors import standard
+from dig.detectors.describe import explain, finding_text
+from dig.detectors.finding import Explanation, Finding
+from dig.graph.history import History
+from dig.graph.records import FindingRow, micros
+from dig.traces.run import RecordedRun
+
+Explained = dict[str, Any]
+"""What is said of one thing."""
+
+
+class Explainer:
+    """A trace that was read, and the explanations of what was raised in it.
+
+    Attributes:
+        path: The trace or run directory.
+        run: The run, with what the standard detectors find in it.
+        graph: The graph at the end of the trace.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read a trace file or run directory.
+
+        Raises:
+            TraceError: The trace cannot be read, or breaks a rule; the line is named.
+        """
+        self.path = path
+        self.run = RecordedRun.read(path, detectors=standard())
+        self.graph = self.run.graph
+
+    def findings(self) -> Iterator[Explained]:
+        """What was raised: as it was recorded, or, if nothing was, as it is found now."""
+        for finding in self.run.findings or self.run.found:
+            yield said(finding, finding.t)
+
+    def why(self, one: Explained) -> Explanation:
+        """The explanation of a finding, by the standard detector that raises it, if one does."""
+        keys = ("pattern", "stage", "subject", "evidence")
+        for finding in self.run.found:
+            if all(getattr(finding, key) == one[key] for key in keys):
+                return explain(self.graph, finding)
+        body = {key: one[key] for key in keys}
+        return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
+
+    def about(self, name: str) -> list[Explained]:
+        """The findings that name something, as subject or as evidence."""
+        return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
+
+
+def said(finding: Finding | FindingRow, record: int) -> Explained:
+    """A finding as data; `record` is the number that it goes by."""
+    return {
+        "record": record,
+        "ts": finding.ts,
+        "pattern": finding.pattern,
+        "stage": finding.stage,
+        "subject": finding.subject,
+        "evidence": finding.evidence,
+        "says": finding_text(finding),
+    }
+
+
+# --- paths ---
+
+
+def path_to(h: History, event: str) -> list[str]:
+    """The shortest causal path from a problem to an event, ids of events and activations in turn.
+
+    One that begins with an activation begins there: that activation used nothing.
+    """
+    n = h.event(event)
+    if n is None:
+        return []
+    came: dict[int, int] = {n: n}  # event -> the event that it was used for
+    queue = deque([n])
+    while queue:
+        e = queue.popleft()
+        v = h.generator[e]
+        inputs = h.inputs(v) if v >= 0 else []
+        if not inputs:
+            return _forward(h, e, came)
+        for before in inputs:
+            if before not in came:
+                came[before] = e
+                queue.append(before)
+    return [event]
+
+
+def _forward(h: History, e: int, came: Mapping[int, int]) -> list[str]:
+    path = [] if h.generator[e] < 0 else [h.activation_ids[h.generator[e]]]
+    path.append(h.event_ids[e])
+    while came[e] != e:
+        e = came[e]
+        path += [h.activation_ids[h.generator[e]], h.event_ids[e]]
+    return path
+
+
+def ids_in(value: Any) -> list[str]:
+    """Every text in some evidence, once each: ids among them."""
+    found: dict[str, None] = {}
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, str):
+            found[one] = None
+        elif isinstance(one, Mapping):
+            stack += reversed([*one.keys(), *one.values()])
+        elif isinstance(one, list | tuple):
+            stack += reversed(one)
+    return list(found)

@@ -1,0 +1,99 @@
+"""A recorded run, read back: what it says of events and activations is what the graph has."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dig.detectors import standard
+from dig.detectors.watch import Watch
+from dig.errors import RuleError, TraceError
+from dig.graph.codec import decode
+from dig.graph.records import Deliver, Emit, Leave
+from dig.traces.run import RecordedRun
+from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
+from tests.random_traces import random_trace
+from tests.traces.runs import store
+
+LOST = trace(
+    arrive(0, "e0", None, "a"),
+    turn(1, "v1", "a", "e1", e0="consume"),
+    arrive(1, "e1", "v1", "b"),
+    row(2, "leave", agent="b"),
+    row(3, "finding", pattern="OE", stage=None, subject={"event": "e1"}, evidence={}),
+    row(3, "heal", finding=8, action="reroute", event="e1", to=["c"], note="take it"),
+    row(3, "redirect", event="e1", to=["c"]),
+    deliver(4, "e1", "c"),
+    start(5, "v2", "c", "e1"),
+    end(6, "v2", e1="consume"),
+    limits={"oe_window_s": 0.5},
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_events_and_activations_are_those_of_the_graph(seed: int) -> None:
+    """Fates, outputs, generators and consumption agree with the graph, whatever happens."""
+    run = RecordedRun(map(decode, random_trace(random.Random(seed), length=120)))
+    h = run.graph.history
+    assert list(run.events) == list(h.event_ids)
+    assert list(run.activations) == list(h.activation_ids)
+    for v, one in enumerate(run.activations.values()):
+        assert one.agent == h.agent(v) == run.agent_of(one.id)
+        assert one.outputs == tuple(h.event_ids[n] for n in h.outputs(v))
+        assert run.fates(one.id).items() >= one.fates.items()
+        assert (one.end is not None) == (h.t_end[v] >= 0)
+    for event in run.events.values():
+        held = run.graph.event(event.id)
+        assert event.by == held.by
+        assert event.is_work == held.work
+        assert event.reroutes or not held.reroutes
+        assert held.consumed or not event.consumed_by
+        assert run.is_orphaned(event.id) == (event.id in run.graph.orphans())
+
+
+def test_a_lost_event_is_followed_to_its_end() -> None:
+    """Who left with it, since when no agent could reach it, and what healing did about it."""
+    run = RecordedRun(map(decode, LOST))
+    event = run.events["e1"]
+    leave = run.records[7]
+    assert isinstance(leave, Leave)
+    assert run.left_with(leave, "e1")
+    assert not run.left_with(leave, "e0")
+    assert run.orphaned_t("e1") == run.leaves["b"] == 7
+    assert not run.is_orphaned("e1")
+    assert [row.action for row in run.heals_of(run.findings[0].t)] == ["reroute"]
+    assert event.consumed_by == ["v2"]
+    assert event.agent == "a"
+    assert [to for to, _ in event.arrivals] == ["b", "c"]
+    assert run.ancestors("e1") == {"e1", "e0"}
+    consumption = run.consumption(event)
+    assert consumption is not None
+    assert consumption.activation == "v2"
+
+
+def test_a_moment_is_found_by_its_time() -> None:
+    """The first record that is not before it; the last one, if all are."""
+    run = RecordedRun(map(decode, LOST))
+    assert run.at(0) == 0
+    assert run.at(2_500_000) == 8
+    assert run.at(99_000_000) == run.last.t
+
+
+def test_a_trace_is_checked_as_it_is_read(tmp_path: Path) -> None:
+    """The line that breaks a rule is named; records in hand are checked if a watch is given."""
+    broken = trace(emit(0, "e0", None, "a"), deliver(0, "e0", "b"))
+    with pytest.raises(TraceError, match=":3: "):
+        RecordedRun.read(store(tmp_path / "t.dig.jsonl", broken))
+    with pytest.raises(RuleError):
+        RecordedRun(map(decode, broken), Watch(()))
+
+
+def test_detectors_look_at_the_run_while_it_is_read(tmp_path: Path) -> None:
+    """What they find is kept beside what the trace tells of."""
+    path = store(tmp_path / "t.dig.jsonl", LOST)
+    run = RecordedRun.read(path, detectors=standard())
+    assert [finding.pattern for finding in run.found] == ["OE"]
+    assert not RecordedRun.read(path).found
+    assert {type(record) for record in run.records} >= {Emit, Deliver}
