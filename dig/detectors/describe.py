@@ -54,8 +54,8 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     if pattern is not None:
         try:
             return pattern.explain(graph, finding)
-        except (AttributeError, IndexError, KeyError, TypeError):
-            pass  # a user's detector gave its own pattern the name of one of these
+        except Exception:  # the evidence is of a user's detector of the same name
+            pass
     named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
