@@ -417,7 +417,7 @@ SCHEDULED = [
         "a team that is only observed is healed", WRAPPED,
     ),
     Mutant(
-        "wrap-fault-reaches-the-team", "adapters/base/steps.py",
+        "wrap-fault-reaches-the-team", "adapters/base/guard.py",
         "            if self._strict:\n                raise\n            return otherwise",
         "            raise",
         "a fault of the monitor reaches the team", WRAPPED,

@@ -12,7 +12,7 @@ pytest.importorskip(
 
 from autogen_agentchat.base import TerminationCondition
 
-from dig.adapters.autogen.ending import Ending
+from dig.adapters.autogen.group import BounceableTermination
 
 from .autogen_runtimes import RUNTIMES
 from .autogen_teams import SCENARIOS
@@ -26,13 +26,13 @@ ASKED = [*SCENARIOS, *RUNTIMES]
 
 def others() -> list[Pair]:
     """The condition of a manager, which is an object."""
-    return [Pair(TerminationCondition.__call__, Ending.__call__)]
+    return [Pair(TerminationCondition.__call__, BounceableTermination.__call__)]
 
 
 def test_what_is_replaced_has_the_signature_of_what_was_there() -> None:
     """Names, kinds and defaults of parameters are the same, and so is what has to be awaited."""
     must_look_alike(Watched, ASKED, others)
-    assert inspect.iscoroutinefunction(Ending.__call__)
+    assert inspect.iscoroutinefunction(BounceableTermination.__call__)
 
 
 def test_what_is_replaced_can_be_called_by_name() -> None:

@@ -137,8 +137,8 @@ def test_a_long_session_keeps_nothing_of_what_is_over() -> None:
         session = it.session
         ledger = session.monitor._ledger
         return [
-            len(session._turns), len(session.seats._taken), len(session.seats._instances),
-            len(session._holding._asked), len(ledger.post._mail), len(ledger.graph.live),
+            len(session._turns), len(session.instances._taken), len(session.instances._agents),
+            len(session.holds._asked), len(ledger.post._mail), len(ledger.graph.live),
         ]  # fmt: skip
 
     with watched(team.agents, "heal", clock=clock) as it:

@@ -11,7 +11,7 @@ from ag2.network.transport.local import LocalLinkEndpoint
 
 
 @dataclass(frozen=True)
-class Route:
+class EnvelopeRoute:
     """Where a message goes.
 
     Attributes:
@@ -25,7 +25,7 @@ class Route:
     asks: bool = False
 
 
-def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
+def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | None:
     """Where an envelope will go that is to be posted; ``None``: it is no message, or refused.
 
     The adapter of its channel is asked what it would make of it; that changes nothing.
@@ -42,15 +42,15 @@ def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
     adapter.validate_send(metadata, envelope, state)  # what it raises, the hub will raise again
     state = adapter.fold(envelope, state)
     if awaited is not None:
-        return Route((awaited,), is_answer=False)
+        return EnvelopeRoute((awaited,), is_answer=False)
     result = adapter.on_accepted(metadata, envelope, state)
     if result.next_state is not None:
-        return Route((), is_answer=True)
+        return EnvelopeRoute((), is_answer=True)
     expected = adapter.expected_next(metadata, state)
     hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
     here = tuple(id for id in hearers if is_here(hub, id))
     is_answer = not here and any(is_elsewhere(hub, id) for id in hearers)
-    return Route(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
+    return EnvelopeRoute(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
 
 
 def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:
