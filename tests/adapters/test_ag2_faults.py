@@ -32,7 +32,7 @@ def bare(name: str) -> Outcome:
 
 def test_no_call_site_is_left_out() -> None:
     """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 50
+    assert len(SITES.all) >= 45
     assert FAULTS.left_out() == []
 
 
