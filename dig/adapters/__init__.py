@@ -24,16 +24,6 @@ from .base import (
 from .registry import Adapter
 
 __all__ = [
-    "CAPABILITIES",
-    "Adapter",
-    "Attached",
-    "Mode",
-    "Session",
-    "Statistics",
-    "Turn",
-    "WrapPlan",
-    "as_call",
-    "as_payload",
-    "need_version",
-    "notes",
-]
+    "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",
+    "as_call", "as_payload", "need_version", "notes",
+]  # fmt: skip

@@ -94,7 +94,7 @@ def wrap(
             plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
             who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
         )  # fmt: skip
-    except RuleError as error:  # an agent has a name that nobody can have
+    except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
     session.directory = files.path
     attached = _attached(plan, session, files)

@@ -107,7 +107,7 @@ class Passes:
 
 
 class Sites:
-    """The sites of one adapter, with those of the base's `patching.py` and `plan.py` if it uses them.
+    """The sites of one adapter, with those of `patching.py` and `plan.py` if it uses these.
 
     Args:
         adapter: Its package.

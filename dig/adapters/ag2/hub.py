@@ -202,7 +202,7 @@ class HubPatches:
         return self._step(self._team.has_back, work, answer, default=False)
 
     async def ask(self, original: Callable[..., Any], client: Any, *said: Any, **how: Any) -> Any:
-        """An agent's model is asked: by its handler, or directly, by anybody."""
+        """An agent's model is asked: by its handler, or directly by other code."""
         work = self._step(self._team.work_on, client.agent, default=None)
         if work is not None:
             return await self._show(work.turn, original, said, how)
@@ -235,7 +235,7 @@ class HubPatches:
         middleware = [*how.pop("middleware", ()), showing(lambda: turn.notes)]
         return await original(*said, *as_parts(turn.notes), middleware=middleware, **how)
 
-    # --- healing speaks to an agent that nobody speaks to ---
+    # --- healing speaks to an agent that gets no message ---
 
     def wake(self, name: str) -> None:
         """Have an agent look again at what its channels wait for; from any thread."""

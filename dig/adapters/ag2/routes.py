@@ -1,4 +1,4 @@
-"""Who is to act on a message: the one whose turn it is, those who hear it, or somebody outside."""
+"""Which agents act on a message: the one that has the turn, or all that hear it, or none here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EnvelopeRoute:
 
     Attributes:
         agents: The ids of the agents in this process that are to act on it.
-        is_answer: Whether nobody is: it ends its channel, or reaches people or other processes.
+        is_answer: Whether none is: it ends its channel, or reaches people or other processes.
         asks: Whether it gives the floor of a workflow, which goes on then, to one of those.
     """
 
@@ -66,14 +66,14 @@ def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = No
 
 
 def is_here(hub: Any, agent_id: str) -> bool:
-    """Whether somebody is an agent that runs in this process."""
+    """Whether a participant is an agent that runs in this process."""
     passport = hub._passports.get(agent_id)
     is_agent = passport is not None and passport.effective_kind == "agent"
     return is_agent and isinstance(hub._endpoint_for(agent_id), LocalLinkEndpoint)
 
 
 def is_elsewhere(hub: Any, agent_id: str) -> bool:
-    """Whether somebody is a person, or an agent in another process."""
+    """Whether a participant is a person, or an agent in another process."""
     passport = hub._passports.get(agent_id)
     if passport is None:
         return False
@@ -81,7 +81,7 @@ def is_elsewhere(hub: Any, agent_id: str) -> bool:
 
 
 def is_handoff(event_data: Mapping[str, Any]) -> bool:
-    """Whether a packet only says who is next."""
+    """Whether a packet only hands over to the next agent."""
     routing = event_data.get("routing") or {}
     return routing.get("kind") == "handoff" and not str(event_data.get("body") or "").strip()
 

@@ -1,4 +1,4 @@
-"""What a session is told of a hub: which event lies in front of whom, and who works on what.
+"""What a session is told of a hub: which event lies in front of which agent, and its turns.
 
 Each method is made in one step of the session, so whatever fails in here stays in here.
 """
@@ -77,13 +77,13 @@ class HubTeam(AdapterState):
         self._hub = hub
         self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
         self._works: dict[Turn, AgentRun] = {}
-        self._awaiting: dict[str, Turn] = {}  # channel -> who has delegated something over it
-        self._asked: set[str] = set()  # channels over which somebody outside has asked something
+        self._awaiting: dict[str, Turn] = {}  # channel -> the turn that has delegated over it
+        self._asked: set[str] = set()  # channels over which a question came from outside
 
     # --- a message is sent ---
 
     def look_at(self, envelope: Any) -> OutgoingEnvelope | None:
-        """An envelope is to be posted; ``None``: it is no message that anybody acts on."""
+        """An envelope is to be posted; ``None``: it is no message that an agent acts on."""
         work = self._work_of(envelope.sender_id)
         awaiting = self._awaiting.get(envelope.channel_id)
         awaited = self._works[awaiting].client.agent_id if awaiting in self._works else None
@@ -121,7 +121,7 @@ class HubTeam(AdapterState):
         return not self.has_failed
 
     def deliver(self, sending: OutgoingEnvelope) -> None:
-        """The hub has accepted a message, and nobody has it yet."""
+        """The hub has accepted a message, and no agent has it yet."""
         envelope, route, work = sending.envelope, sending.route, sending.work
         if route.is_answer:
             return
@@ -214,7 +214,7 @@ class HubTeam(AdapterState):
         for channel in [one for one, turn in self._awaiting.items() if turn is work.turn]:
             del self._awaiting[channel]
 
-    # --- who works ---
+    # --- turns ---
 
     def report(self, agent_id: str, error: BaseException) -> None:
         """A handler says that its turn has failed."""

@@ -91,7 +91,7 @@ class AgentPatches:
         self._known: dict[int, Any] = {}  # by id; kept alive in here
 
     def restore(self) -> None:
-        """Take them away again, where nobody has put anything else."""
+        """Restore the methods, except those that other code has replaced since."""
         self._patches.restore()
         self._known.clear()
 
@@ -127,12 +127,12 @@ class AgentPatches:
     def _initiate(
         self, original: Callable[..., Any], plays: Play, *args: Any, **kwargs: Any
     ) -> Any:
-        """A chat begins, with somebody who is known from now on."""
+        """A chat begins; its recipient is known from now on."""
         self._meet(*args[:1], kwargs.get("recipient"))
         return plays(self._scripts.chatting(), partial(original, *args, **kwargs), self._session)
 
     def _receive(self, original: Callable[..., Any], plays: Play, *args: Any, **kwargs: Any) -> Any:
-        """A message comes from somebody: in a chat, or without one."""
+        """An agent receives a message: in a chat, or without one."""
         self._meet(*args[1:2], kwargs.get("sender"))
         here = self._scripts.here
         if here is not None and here.speaker is None:
@@ -165,7 +165,7 @@ class AgentPatches:
         return original(*args, **kwargs)
 
     def _select(self, original: Callable[..., Any], plays: Play, *args: Any, **kwargs: Any) -> Any:
-        """A group chat looks for who is next."""
+        """A group chat selects the next speaker."""
         return plays(self._scripts.selecting(), partial(original, *args, **kwargs), self._session)
 
     def _read(self, original: Callable[..., Any], agent: Any, *args: Any, **kwargs: Any) -> Any:

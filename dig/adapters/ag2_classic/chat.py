@@ -1,7 +1,7 @@
-"""What a session is told of one chat: who has the floor, and what becomes of what was said last.
+"""What a session is told of one chat: which agent has the floor, and what becomes of its words.
 
-In a chat one agent speaks at a time. Whom its words are for is known when the next one has the
-floor, or when the chat is over; so that is when its turn ends.
+In a chat one agent speaks at a time. The recipient of its words is known when the next agent has
+the floor, or when the chat is over; so that is when its turn ends.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ BY_CODE = "[Handing off to "
 
 
 def as_message(reply: Any, name: str) -> dict[str, Any]:
-    """A reply, as whom it is sent to will look at it."""
+    """A reply in the form in which its recipient gets it."""
     said = dict(reply) if issubclass(type(reply), Mapping) else {"content": reply}
     return {"role": "user", "name": name, **said}
 
 
 def words(message: Any) -> Any:
-    """What a message says, without what only says who says it: a text, if it is nothing else.
+    """The content of a message without its role and sender: a text, if it is nothing else.
 
     It never raises, whatever an agent has made its reply of.
     """
@@ -44,7 +44,7 @@ def handoffs(message: Mapping[str, Any], agent: Any) -> list[Any]:
 
 
 def is_handoff(message: Mapping[str, Any], agent: Any) -> bool:
-    """Whether an agent only says who is next."""
+    """Whether an agent only hands over to the next one."""
     content, calls = message.get("content"), _calls(message)
     if calls:
         return not content and len(handoffs(message, agent)) == len(calls) == 1
@@ -64,7 +64,7 @@ def _name(call: Any) -> str:
 
 
 def is_agent(agent: Any) -> bool:
-    """Whether it acts; managers only say who is next, and a group's tools are its agents' own."""
+    """Whether it acts; managers only select speakers, and a group's tools are its agents' own."""
     return not isinstance(agent, GroupChatManager | GroupToolExecutor)
 
 
@@ -99,13 +99,13 @@ Handoff = Callable[[Mapping[str, Any]], bool]
 
 
 class Chat(AdapterState):
-    """One chat, from its beginning to its last word; of one that got lost nothing more is told.
+    """One chat, from its beginning to its last word; after a failure nothing more is reported.
 
     Attributes:
         last: The agent that has spoken last, or is next.
         deliveries: The events that are in front of the agent that is next.
         answer: The event that its latest answer has become.
-        is_answered: Whether its answer has been accepted; who goes on then speaks from outside.
+        is_answered: Whether its answer has been accepted; what is said then comes from outside.
     """
 
     reports_after_failure = False
@@ -116,11 +116,11 @@ class Chat(AdapterState):
         """Begin with nothing said.
 
         Args:
-            team: What is known of all chats of its team; once it is lost, nothing is sent back.
+            team: The state of all chats of its team; once that has failed, nothing is sent back.
             handoff: Whether a message only hands over; ``None``: if it calls nothing but one of
                 its agent's handoffs.
             caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
-            is_direct: Whether it is one turn of one agent, whose reply nobody else gets.
+            is_direct: Whether it is one turn of one agent, whose reply no other agent gets.
         """
         super().__init__(team.session)
         self._team = team
@@ -131,12 +131,12 @@ class Chat(AdapterState):
         self._caller = caller
         self._is_asked = False  # whether the caller awaits an answer
         self._is_direct = is_direct
-        self._turn: Turn | None = None  # of who has spoken last, or is next
+        self._turn: Turn | None = None  # of the agent that has spoken last, or is next
         self._instance = ""
         self._said: Any = None
         self._reply: Mapping[str, Any] = {}
         self._error: BaseException | None = None
-        self._is_persons = False  # whether a person speaks for who has the floor
+        self._is_persons = False  # whether a person speaks for the agent that has the floor
         self.answer = ""
 
     # --- one turn, in the order in which it happens ---
@@ -151,19 +151,19 @@ class Chat(AdapterState):
 
     @property
     def turn(self) -> Turn | None:
-        """The turn of who has the floor, unless the wrapper has lost track."""
+        """The turn of the agent that has the floor, unless the adapter has failed."""
         return None if self.has_failed else self._turn
 
     def notes(self, turn: Turn) -> tuple[str, ...]:
-        """What is to be shown to who has the floor, as of now."""
+        """What is to be shown to the agent that has the floor, as of now."""
         return self.step(turn.listen, default=())
 
     def wait_for_person(self) -> None:
-        """Who has the floor asks the person that it stands for."""
+        """The agent that has the floor asks the person that it stands for."""
         self.step(self._wait_for_person, default=None)
 
     def answers(self, reply: Any, *, is_end: bool) -> str:
-        """What an agent says is submitted, if it ends a chat that somebody outside has begun.
+        """Submit what an agent says, if it ends a chat that was begun from outside.
 
         Returns:
             The answer; empty, if it is none.
@@ -173,7 +173,7 @@ class Chat(AdapterState):
         return self.step(self._submit, words(reply), default="")
 
     def ends(self) -> str:
-        """Nobody is next: what was said last is submitted, if somebody outside has begun."""
+        """Submit what was said last, if no agent is next and the chat was begun from outside."""
         if self._caller is not None or self._error is not None:
             return ""
         return self.step(self._submit, self._said, default="")
@@ -198,11 +198,11 @@ class Chat(AdapterState):
         return self.step(self._close, error, default="")
 
     def hand(self) -> None:
-        """Its last word is handed over: nobody keeps it any more."""
+        """Its last word is handed over, since no gate keeps it any more."""
         self.step(self._hand, default=None)
 
     def go_on(self) -> None:
-        """Somebody has gone on after the answer: what is said next comes from outside."""
+        """The chat goes on after its answer: what is said next comes from outside."""
         self.is_answered, self._turn = False, None
 
     def held(self, events: list[str]) -> list[str]:
@@ -234,10 +234,10 @@ class Chat(AdapterState):
         self._is_persons = False
 
     def _first(self, name: str, instance: str, payload: Any) -> str:
-        """What somebody outside, or the turn that has begun this chat, says to an agent."""
+        """The first message, from outside or from the turn that has begun this chat."""
         caller, session = self._caller, self.session
         if caller is None or not caller.is_open:
-            self._caller = None  # its turn is over: this is nobody's work any more
+            self._caller = None  # its turn is over, so that this comes from outside
             return session.request(payload, instance)
         self._is_asked = True
         return caller.send_once(payload, instance, name)

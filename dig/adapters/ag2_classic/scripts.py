@@ -114,7 +114,7 @@ _here: ContextVar[Mapping[object, ChatContext]] = ContextVar(
 
 
 class ChatScripts(AdapterState):
-    """The scripts for the agents of one team; it is lost once one of its chats is."""
+    """The scripts for the agents of one team; it has failed once one of its chats has."""
 
     def __init__(self, session: Session, handoff: Handoff | None) -> None:
         """Begin with no chat."""
@@ -153,7 +153,7 @@ class ChatScripts(AdapterState):
         return RAISE if (yield from self._closed(chat)) is RAISE else reply
 
     def selecting(self) -> Script:
-        """A group chat looks for who is next; if there is nobody, it is over."""
+        """A group chat selects the next speaker; if there is none, it is over."""
         try:
             return (yield CALL)
         except NoEligibleSpeakerError:
@@ -247,9 +247,9 @@ def _last(agent: Any, messages: Any, sender: Any) -> Any:
 
 
 def _is_end(sender: Any, reply: Any, name: str) -> bool:
-    """Whether who gets a reply will take it as the end; the real question comes later.
+    """Whether the recipient of a reply will take it as the end; AG2 asks it later.
 
-    It is none where a person is asked first, who may go on.
+    It is none where a person is asked first, since that may go on.
     """
     with suppress(Exception):  # then AG2 will raise it
         if is_agent(sender) and sender.human_input_mode != "NEVER":

@@ -38,7 +38,7 @@ def can_take(edges: Any, message: WorkflowMessage) -> Takers:
 
 
 def foreseen(edges: Any, message: WorkflowMessage) -> Takers | None:
-    """Whom a group of edges will give a message to; ``None``: code of the user decides that."""
+    """The executors that edges will give a message to; ``None``: code of the user decides that."""
     takers = can_take(edges, message)
     return None if takers and decides(edges) else takers
 
@@ -51,7 +51,7 @@ def decides(edges: Any) -> bool:
 
 
 def chosen(edges: Any, message: WorkflowMessage, selected: Iterable[str]) -> Takers:
-    """Whom a group of edges gives a message to, once its function has selected."""
+    """The executors that edges give a message to, once their function has selected."""
     takers = can_take(edges, message)
     return tuple(target for target in dict.fromkeys(selected) if target in takers)
 
@@ -141,7 +141,7 @@ class OutgoingMessage:
         message: The framework's message.
         payload: What it says.
         type: The type of its events.
-        takers: To whom each group of edges gives it; ``None``: that is not decided yet.
+        takers: The executors that each group of edges gives it to; ``None``: not decided yet.
         event: The event that stands for it where it is decided later; empty: there is none.
     """
 
@@ -158,7 +158,7 @@ class OutgoingMessage:
 
     @property
     def is_undeliverable(self) -> bool:
-        """Whether there are edges, and none of them leads to anybody who can take it."""
+        """Whether there are edges, and none of them leads to an executor that can take it."""
         return bool(self.takers) and not any(self.takers.values()) and self.is_decided
 
     @property
@@ -192,12 +192,12 @@ class HandlerRun:
 
     @property
     def executor(self) -> str:
-        """Whose handler it is."""
+        """The executor of the handler."""
         return self.delivery.executor
 
     @property
     def is_last(self) -> bool:
-        """Whether nobody in the team goes on with what it has done."""
+        """Whether no executor goes on with what it has done."""
         asked = [one for one in self.outgoing if one.type != "notice"]
         return all(one.is_decided and not one.routes for one in asked)
 

@@ -32,7 +32,7 @@ from .messages import (
 )
 
 DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
-"""What a trace says of a run that nobody looks at any more; it is never raised."""
+"""What a trace says of a run whose caller is gone; it is never raised."""
 
 
 class WorkflowRun:
@@ -43,8 +43,8 @@ class WorkflowRun:
         is_asked: Whether something has come from outside.
         given: What each executor has worked on last.
         said: What executors have put out, in order.
-        asks: What executors ask somebody outside; the run is over then, and goes on with another.
-        lost: What executors have sent to nobody.
+        asks: What executors ask a person; the run is over then, and another one goes on.
+        lost: What executors have sent without a recipient.
     """
 
     def __init__(self, team: WorkflowTeam) -> None:
@@ -102,12 +102,12 @@ class WorkflowRun:
         self.abort(error, self._came_back)
 
     def abort(self, error: BaseException, answer: Any = None) -> None:
-        """The workflow has raised, or nobody wants to know how it ends; `answer` stands anyway."""
+        """The workflow has raised, or its caller is gone; an `answer` stands anyway."""
         if self._is_over:
             return
         self._is_over = True
         session, end = self._session, self._team.end
-        if self._turn is not None:  # who waited for the answer was cancelled
+        if self._turn is not None:  # the task that waited for the answer was cancelled
             session.release(self.answer)
             self._turn.was_bounced(self.answer)
             return
@@ -133,7 +133,7 @@ class WorkflowRun:
         return said[0] if len(said) == 1 else said
 
     def _submitters(self, turn: Turn) -> list[str]:
-        """Who is asked again: those who ended without a word, or else those who answered."""
+        """The executors that are asked again: the silent ones, or else those that answered."""
         team = self._team
         if self.asks or team.has_failed or not team.has_iterations_left:
             return []
@@ -159,7 +159,7 @@ class WorkflowRun:
 NEVER_RAN = RuntimeError(
     "the workflow was unwrapped before this executor had all that it waits for"
 )
-"""What a trace says of a join that nobody will look at; it is never raised."""
+"""What a trace says of a join that never ran; it is never raised."""
 
 
 Handoff = Callable[[Any, Any], bool]
@@ -228,7 +228,7 @@ class WorkflowTeam(AdapterState):
         return tuple(filter(self.session.is_held, events))
 
     def pass_by(self, edges: Edges, message: WorkflowMessage) -> None:
-        """A group of edges is done with a message; if it has given it to nobody, that is known."""
+        """A group of edges is done with a message; it may have given it to no executor."""
         self._selected.pop(edges, None)
         work, outgoing = self._outgoing.get(id(message), (None, None))
         if work is not None and outgoing is not None and outgoing.takers.get(edges, ()) is None:
@@ -245,7 +245,7 @@ class WorkflowTeam(AdapterState):
         else:
             event = self._event(edges, executor, message)
             events = (event,) if event else ()
-        if not events:  # nobody in the team has sent it, so it has come from outside
+        if not events:  # no executor has sent it, so it has come from outside
             self.run.is_asked = True
             events = (self.session.request(shown(message.data), (executor,)),)
         delivery = self._due[id(message), executor] = ExecutorDelivery(executor, message, events)
@@ -261,7 +261,7 @@ class WorkflowTeam(AdapterState):
                 self.session.redirect(event, (delivery.executor,), shown(delivery.message.data))
 
     def readdress(self, delivery: ExecutorDelivery) -> str:
-        """Something has been sent to another executor; says who gets this."""
+        """Give the executor of a delivery, which healing may have sent to another one."""
         event = delivery.events[0]
         recipients = self.session.recipients_of(event) if event in self.moved else ()
         if recipients:
@@ -276,7 +276,7 @@ class WorkflowTeam(AdapterState):
         return self._due.pop((id(message), executor), None)
 
     def _event(self, edges: Edges, executor: str, message: WorkflowMessage) -> str:
-        """The event of a message that edges give to an executor; empty: nobody has sent it."""
+        """The event of a message that edges give to an executor; empty: no executor has sent it."""
         work, outgoing = self._outgoing.get(id(message), (None, None))
         if work is not None and outgoing is not None:
             selected = self._selected.get(edges, [executor])
@@ -346,7 +346,7 @@ class WorkflowTeam(AdapterState):
         return message
 
     def forget_joins(self) -> None:
-        """Joins may wait from one run to the next; now nobody looks at them any more."""
+        """Joins may wait from one run to the next; after unwrapping no run will follow."""
         for delivery in self.put_aside():
             turn = self.session.begin(delivery.executor, delivery.events, at_once=True)
             for event in delivery.events:
@@ -354,7 +354,7 @@ class WorkflowTeam(AdapterState):
             turn.fail(NEVER_RAN)
 
     def put_aside(self) -> list[ExecutorDelivery]:
-        """What joins wait with, which nobody waits for in this run any more."""
+        """What joins have of their sources, and will not be given in this run."""
         joining, self._joining = self._joining, {}
         return self._in_front(
             ExecutorDelivery(edges._edge_group.edges[0].target_id, None, tuple(events))
@@ -362,7 +362,7 @@ class WorkflowTeam(AdapterState):
         )
 
     def put_away(self) -> list[ExecutorDelivery]:
-        """All that nobody will take up any more, since the run has failed."""
+        """All that no executor will take up any more, since the run has failed."""
         due, self._due = self._due, {}
         routed, self._routed = self._routed, {}
         sent = (
@@ -423,7 +423,7 @@ class WorkflowTeam(AdapterState):
     def take_up(self, messages: list[WorkflowMessage]) -> None:
         """A run begins with these; if not with one for one executor, the workflow gives them out.
 
-        So what a checkpoint had on its way, or what somebody has replied to several questions,
+        So what a checkpoint had on its way, or what a person has replied to several questions,
         is one problem.
         """
         one = messages[0] if len(messages) == 1 else None
@@ -512,7 +512,7 @@ class WorkflowTeam(AdapterState):
         return OutgoingMessage(message, shown(message.data), kind, takers)
 
     def _say_last_words(self, work: HandlerRun) -> None:
-        """What nobody in the team is given is part of the answer."""
+        """What no executor is given is part of the answer."""
         if work.said is not None:
             work.turn.emit(work.said, self.end)
         elif any(event.type != "notice" for event in work.turn.events):

@@ -202,7 +202,7 @@ class WorkflowPatches:
         self, original: Callable[..., Any], executor: AgentExecutor, context: Any,
         *, messages: list[Message] | None = None,
     ) -> Any:  # fmt: skip
-        """An agent is called; notes go to it beside its conversation, and to nobody else."""
+        """An agent is called; it alone is given notes, beside its conversation."""
         turn = current.get()
         is_ours = turn is not None and turn.guard is self._session.guard
         if turn is not None and is_ours and turn.notes and not self._team.only_observes:

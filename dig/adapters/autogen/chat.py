@@ -1,7 +1,7 @@
-"""What a session is told of a group chat: who has the floor, and what goes to whom.
+"""What a session is told of a group chat: which agent has the floor, and what it sends where.
 
-A participant's turn goes on until its manager knows who is next, since that is whom its words are
-for. Each method is made in one step of the session, so whatever fails in here stays in here.
+A participant's turn goes on until its manager has selected the next ones, since its words are for
+these. Each method is made in one step of the session, so whatever fails in here stays in here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dig.adapters.base import AdapterState, Session, Turn, as_payload, describe
 
 
 def payload_of(message: Any) -> Any:
-    """A chat message: its text, to whom it hands over, or its type with what it has."""
+    """A chat message: its text, with the target of a handoff; or its type with its content."""
     content = message.content
     if isinstance(message, HandoffMessage):
         return {"handoff": message.target, "said": content}
@@ -44,12 +44,12 @@ def answer_of(message: Any) -> Any:
 
 
 def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
-    """Whom a response is for: who is next; in a graph, who comes behind, now or after a join.
+    """The recipients of a response: the next speakers; in a graph, the nodes behind its node.
 
     Args:
         team: The team.
         message: The response.
-        speakers: Who is next.
+        speakers: The next speakers.
     """
     graph = getattr(team, "_graph", None)
     if graph is None or message.name not in graph.nodes:
@@ -65,7 +65,7 @@ def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
 
 
 def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
-    """Whether a handoff only says who is next, in the words that stand for that.
+    """Whether a handoff only names the next speaker, in the words that stand for that.
 
     Args:
         message: The handoff.
@@ -77,7 +77,7 @@ def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
 
 
 def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
-    """To whom a response hands over in vain: AutoGen carries out the first handoff only.
+    """The targets that a response hands over to in vain: AutoGen carries out the first only.
 
     Args:
         message: The response.
@@ -90,7 +90,7 @@ def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
 
 
 def _handoffs_in(messages: Iterable[Any], handoffs: Mapping[str, Any]) -> list[str]:
-    """To whom the last request for tools wanted to hand over."""
+    """The targets that the last request for tools wanted to hand over to."""
     requests = [one.content for one in messages if isinstance(one, ToolCallRequestEvent)]
     return [handoffs[call.name].target for call in (requests or [()])[-1] if call.name in handoffs]
 
@@ -103,11 +103,11 @@ class GroupChatState(AdapterState):
     """The floor of one group chat.
 
     Attributes:
-        again: Whose answer came back, so that it has to speak once more.
+        again: The participant whose answer came back, so that it has to speak once more.
     """
 
     def __init__(self, session: Session, team: Any, is_handoff: IsHandoff | None) -> None:
-        """Begin with nobody speaking."""
+        """Begin with no participant speaking."""
         super().__init__(session)
         self.again: str | None = None
         self._team = team
@@ -115,12 +115,14 @@ class GroupChatState(AdapterState):
         self._handoffs = {
             one.name: getattr(one, "_handoffs", None) or {} for one in team._participants
         }
-        self._task: tuple[Any] | None = None  # what came from outside, until it is known for whom
-        self._next: list[str] = []  # who is asked to speak, until all of them are known
+        self._task: tuple[Any] | None = (
+            None  # what came from outside, until its recipients are known
+        )
+        self._next: list[str] = []  # the next speakers, until all of them are known
         self._deliveries: dict[
             str, list[str]
         ] = {}  # participant -> what it is given with its next turn
-        self._turns: dict[str, Turn] = {}  # by participant: speaking, or waiting for who is next
+        self._turns: dict[str, Turn] = {}  # by participant: speaking, or until the next is known
         self._said: dict[str, Any] = {}  # by participant: its response, in the order of these
         self._shown: dict[Turn, int] = {}  # how many notes a turn was shown
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
@@ -147,7 +149,7 @@ class GroupChatState(AdapterState):
         self._next.append(participant)
 
     def place(self) -> None:
-        """It is known who is next: what was said is for them."""
+        """The next speakers are known: what was said is for them."""
         speakers, self._next = self._next, []
         if not speakers or self.again in speakers:
             return
@@ -206,7 +208,7 @@ class GroupChatState(AdapterState):
             self.spoken(name)
 
     def fail_request(self, error: BaseException) -> None:
-        """The manager has raised: whoever has spoken last has no answer."""
+        """The manager has raised: the last speaker has no answer."""
         self.end_request(describe(error))
 
     # --- a participant ---
@@ -226,7 +228,7 @@ class GroupChatState(AdapterState):
         return turn
 
     def wait_for_person(self, participant: str, turn: Turn) -> None:
-        """Whoever has the floor may be a person."""
+        """The participant that has the floor may be a person."""
         if participant in self._persons:
             turn.waits()
 
@@ -236,7 +238,7 @@ class GroupChatState(AdapterState):
         return () if self.only_observes else turn.notes[shown:]
 
     def spoken(self, participant: str) -> None:
-        """A participant has spoken; if nobody listens any more, its turn is over."""
+        """A participant has spoken; if the chat is over, so is its turn."""
         if self._is_over and participant in self._turns:
             self._turns[participant].end()
             self._forget(participant)
@@ -258,7 +260,7 @@ class GroupChatState(AdapterState):
     # --- inside ---
 
     def close(self) -> None:
-        """Nothing more will be told: whoever speaks still is not listened to."""
+        """End all turns: nothing more will be reported."""
         for name in tuple(self._turns):
             self._turns[name].end()
             self._forget(name)
@@ -280,11 +282,11 @@ class GroupChatState(AdapterState):
             turn.receive(event)
 
     def _pending(self) -> list[str]:
-        """Who has spoken, and it is not known who is next."""
+        """The participants that have spoken, while the next speakers are not known."""
         return [name for name in self._said if name in self._turns]
 
     def _begin_with(self, task: Any, speakers: list[str]) -> None:
-        """Give what came from outside to who begins; the manager splits it, if several do."""
+        """Give what came from outside to the first speakers; the manager splits it for several."""
         if len(speakers) == 1:
             self._post(speakers[0], [self.session.request(task, speakers)])
             return

@@ -278,7 +278,7 @@ class GroupPatches:
         chat.step(chat.spoken, name, default=None)
 
     async def _released(self, event: str, ctx: Any) -> None:
-        """Wait while an event is held; whoever cancels the run waits no more."""
+        """Wait while an event is held, until the run is cancelled at the latest."""
         chat = self._chat
         if chat.step(chat.session.is_held, event, default=False):
             ctx.cancellation_token.add_callback(
@@ -287,7 +287,7 @@ class GroupPatches:
             await chat.session.released(event)
 
     def _show(self, container: Any, turn: Turn) -> tuple[Any, ...]:
-        """Put notes behind what a participant has heard, as if somebody had told it alone."""
+        """Put notes behind what a participant has heard, as messages to it alone."""
         notes = tuple(
             TextMessage(content=NOTE.format(note), source=SOURCE)
             for note in self._chat.notes_for(turn)
@@ -297,7 +297,7 @@ class GroupPatches:
 
 
 def _choose(manager: Any, participant: str | None) -> None:
-    """Have a manager choose a participant next, whom it would not choose itself."""
+    """Have a manager select a participant next that it would not select itself."""
     before = vars(manager).get("select_speaker")
 
     async def once(thread: Any) -> Any:

@@ -99,7 +99,7 @@ class PublishedDelivery:
 
 
 AtWork = dict[Turn, PublishedDelivery]
-"""What is being worked on, by whose turn."""
+"""What is being worked on, by turn."""
 
 
 def told(message: Any) -> Any:

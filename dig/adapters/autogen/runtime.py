@@ -157,7 +157,7 @@ class RuntimePatches:
             self._deliveries[message_id, agent] = post
 
     def _answer(self, turn: Turn, payload: Any) -> None:
-        """Something is said to the outside: an answer, unless somebody waits for another one."""
+        """Something is said to the outside: an answer, unless the sender waits for another one."""
         if turn in self._at_work:
             self._at_work[turn].answer = payload
         else:
@@ -165,7 +165,7 @@ class RuntimePatches:
 
     def _event(self, turn: Turn | None, payload: Any, instances: tuple[str, ...]) -> str:
         if turn is None:
-            kind = "problem" if self._outside else "notice"  # else nobody can ever answer it
+            kind = "problem" if self._outside else "notice"  # else no agent can ever answer it
             return self._session.request(payload, instances, kind)
         event, received = turn.sent.received if turn.sent else ("", None)
         if event and received == payload and turn.holds(event):
@@ -175,7 +175,7 @@ class RuntimePatches:
         return turn.send(payload, instances, awaits=bool(instances))
 
     def _subscribed(self, topic_id: Any) -> list[AgentId]:
-        """Who gets what is published, as the runtime finds out later."""
+        """The agents that get what is published, as the runtime finds out later."""
         subscriptions = self._runtime._subscription_manager.subscriptions
         found = (one.map_to_agent(topic_id) for one in subscriptions if one.is_match(topic_id))
         return [*dict.fromkeys(found)]

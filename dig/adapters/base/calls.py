@@ -1,4 +1,4 @@
-"""One agent calls another, or somebody outside calls an agent, and waits for what it returns.
+"""An agent is called, by another one or from outside, and its result is awaited.
 
 The call is an event to the callee, what it returns an event back (a final one, to the outside);
 docs/wrapping.md has the rules, and what an exception or a cancellation leaves behind.

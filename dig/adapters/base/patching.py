@@ -21,7 +21,7 @@ NOTE = "[monitor] {}"
 """A note as a framework's messages show it, unless a user says how."""
 
 ADAPTER_FAILED = RuntimeError("the wrapper has failed, and does not know what became of this")
-"""What a trace says of turns whose end nobody knows; it is never raised."""
+"""What a trace says of turns whose end the adapter does not know; it is never raised."""
 
 
 class Patches:

@@ -293,8 +293,8 @@ class Turn:
     ) -> HandedOver:  # fmt: skip
         """End, and give the floor to others.
 
-        A silent agent, which only says who is next, passes on what it was given. So handing over
-        in a circle can be seen.
+        A silent agent, which only names the next one, passes on what it was given. So handing
+        over in a circle can be seen.
 
         Args:
             to: The next agents (see `Session.reserve_instance`).

@@ -82,7 +82,7 @@ class GraphCall:
     """A request from outside, from the call of a graph to its return; a context manager.
 
     Attributes:
-        graph: A copy of the graph for this request alone, so that its nodes know whose they are.
+        graph: A copy of the graph for this request alone, so that its nodes know their request.
         given: What it runs on, and the config.
         more: What it is called with besides.
         goes_on: Whether it is to run, for the first time or once more.

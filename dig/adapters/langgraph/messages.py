@@ -85,7 +85,7 @@ class OutgoingUpdate:
         payload: What a new event carries.
         type: The type of a new event.
         events: The events, by id; several, if the node hands on what it was given.
-        before: Who had one of them before, and has it still: it was sent to them as well.
+        before: The nodes that have one of them already: it was sent to them as well.
     """
 
     routes: list[tuple[NodeRoute, NodeDelivery]]
@@ -137,7 +137,7 @@ class PendingDeliveries:
         if route.node != END and route.node not in self._team.nodes:
             return NodeDelivery(
                 route.node, route.node
-            )  # nobody: the event is lost, and that will show
+            )  # no node: the event is lost, and that will show
         delivery = None if route.is_send else self.find(route.node, None, False)
         if delivery is None:
             instance = self._session.reserve_instance(route.node)
@@ -151,7 +151,7 @@ class PendingDeliveries:
         return self.address(NodeRoute(node, BRANCH + node, None))
 
     def holders(self, event: str) -> set[str]:
-        """In front of whom an event lies, or will when a gate lets it go."""
+        """The instances that an event lies in front of, or will when a gate releases it."""
         state = self._session.monitor.graph.event(event)
         return {*state.copies, *state.flight}
 

@@ -1,4 +1,4 @@
-"""What a node writes that starts other nodes, and what it writes for everybody to read.
+"""What a node writes that starts other nodes, and what it writes into the shared state.
 
 LangGraph has no messages: a node writes into channels, and some channels start nodes. All of a
 node's writes pass one function, so this is where its edges, gotos and sends can be read, and

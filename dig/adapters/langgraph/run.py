@@ -1,4 +1,4 @@
-"""One request to a graph: who was started by whom, told to the session, and what comes of it.
+"""One request to a graph: which node was started by which, and what comes of it.
 
 The graph's own `__start__` and `__end__` are agents too: the first gets what comes from outside
 and starts the entry nodes, the second gets what the last nodes wrote and submits it.
@@ -122,7 +122,7 @@ class StopConditions:
 
 
 NEVER_RAN = RuntimeError("the graph ended before this node ran")
-"""What a trace says of turns that nobody will end; it is never raised."""
+"""What a trace says of turns that never ran; it is never raised."""
 
 
 class GraphRequest(AdapterState):
@@ -136,7 +136,7 @@ class GraphRequest(AdapterState):
         pending: What waits for nodes to run.
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
-        is_paused: Whether LangGraph has stopped: a node asks somebody outside, for instance.
+        is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
         stops: Where LangGraph stops.
     """
 
@@ -251,7 +251,7 @@ class GraphRequest(AdapterState):
             work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
     def give_up(self, work: NodeRun, error: BaseException, delivery: NodeDelivery) -> None:
-        """A node has failed for good; who gets the delivery is told."""
+        """A node has failed for good; the node of the delivery is told."""
         self.works.pop(work, None)
         if work.delivery is not None:
             self.session.release(*work.delivery.events)
@@ -260,7 +260,7 @@ class GraphRequest(AdapterState):
             delivery.events.append(work.turn.fail(error, (delivery.instance,)))
 
     def pause(self, work: NodeRun, asked: list[Any]) -> None:
-        """A node asks somebody outside, and will be run again with what that says."""
+        """A node asks a person, and will be run again with the answer."""
         self.works.pop(work, None)
         self.is_paused = True
         if work.turn is not None:
@@ -268,11 +268,11 @@ class GraphRequest(AdapterState):
             delivery.events.append(work.turn.end({"$asks": shown(asked)}, (delivery.instance,)))
 
     def end_delivery(self) -> NodeDelivery:
-        """The delivery of who submits."""
+        """The delivery of the agent that submits."""
         return self.pending.address(NodeRoute(END, END, None))
 
     def _is_handoff(self, work: NodeRun, turn: Turn, written: Mapping[str, Any]) -> bool:
-        """Whether a node decided who is next, and nothing else."""
+        """Whether a node decided which node is next, and nothing else."""
         static = self.team.nodes.get(work.node, frozenset())
         targets = {route.node for route in work.routes}
         return (
@@ -395,8 +395,8 @@ class GraphRequest(AdapterState):
         return Command(goto=[delivery.node for delivery in deliveries])
 
     def abort(self, error: BaseException) -> None:
-        """The graph has raised, or nobody wants to know how it ends."""
-        if self._turn is not None:  # who waited for the answer was cancelled
+        """The graph has raised, or its caller does not wait for its end."""
+        if self._turn is not None:  # the task that waited for the answer was cancelled
             self.session.release(*self.answers)
             self._turn.was_bounced(self._turn.submitted)
         if self._turn is not None or not self.is_asked:
@@ -430,7 +430,7 @@ class GraphRequest(AdapterState):
                 end.events.extend(delivery.events)
 
     def _forget_who_waits(self) -> None:
-        """The request is over: nobody will run any more."""
+        """The request is over: no node will run any more."""
         for turn in map(self.turn_instead, self._deliveries_of_nodes()):
             turn.fail(NEVER_RAN)
 

@@ -1,4 +1,4 @@
-"""What a model's response says, and to whom."""
+"""What a model's response says, and to which agent."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class AgentTeam:
         first: The agent that was wrapped.
         agents: All of its agents.
         annotate: Puts notes into what a model is given.
-        has_failed: Whether track was lost of any of its runs: what that has left lying about may
-            concern others, so that none is healed any more.
+        has_failed: Whether the adapter has failed in any of its runs: events that this has left
+            open may concern others, so that none is healed any more.
     """
 
     session: Session
@@ -59,7 +59,7 @@ class HandoffMessage:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has only said who is next."""
+        """Whether it has only named the next agent."""
         return not self.said and self.given in NOTHING and not self.ignored
 
     def payload(self, to: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
 
 
 def handoffs(agent: Agent[Any]) -> Mapping[str, str]:
-    """The tools by which an agent hands over, and to whom."""
+    """The tools by which an agent hands over, with the names of the next agents."""
     return {
         **{tool_name(item.name): item.name for item in agent.handoffs if isinstance(item, Agent)},
         **{item.tool_name: item.agent_name for item in agent.handoffs if isinstance(item, Handoff)},

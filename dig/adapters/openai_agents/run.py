@@ -1,4 +1,4 @@
-"""One run of an agent, from its call to its result: who has the turn, and what goes to whom."""
+"""One run, from its call to its result: which agent has the turn, and what it sends where."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class PendingQuestions:
 
 
 class MonitoredRun(AdapterState):
-    """What a session is told of one run; it stands in for its turn of the moment (`as_turn`).
+    """What a session is told of one run; it serves as its present turn, too (`as_turn`).
 
-    Of a run that got lost nothing more is told.
+    After a failure nothing more is reported of it.
 
     Attributes:
-        team: Whose run it is.
+        team: The team of the run.
         turn: The turn of the agent that works; ``None``: what it is given is held.
         outer: The turn or run in whose code this one was begun.
     """
@@ -103,10 +103,10 @@ class MonitoredRun(AdapterState):
         """Tell the session that an agent is called.
 
         Args:
-            team: Whose run it is.
+            team: The team of the run.
             agent: The agent that begins, or goes on.
             given: What it is called with.
-            caller: The run that calls it; ``None``: somebody outside.
+            caller: The run that calls it; ``None``: it is called from outside.
             is_streamed: Whether its result is handed over before it is there.
             is_kept: Whether its conversation is kept elsewhere, so that it cannot be taken up.
         """
@@ -203,7 +203,7 @@ class MonitoredRun(AdapterState):
         self._fail(ADAPTER_FAILED)
 
     def _place(self) -> None:
-        """Make the event of the call: a problem, or a message of who calls."""
+        """Make the event of the call: a problem, or a message of the calling run."""
         _, agent, payload = self._question
         self._instance = self.session.reserve_instance(agent)
         if self._caller is None:
@@ -270,7 +270,7 @@ class MonitoredRun(AdapterState):
             asker.receive(answer)
 
     def _asking(self) -> Turn | None:
-        """Who gets an answer: who has asked, or has the turn of that run now; maybe nobody."""
+        """The turn that gets an answer: the one that has asked, or the present one of that run."""
         if self._asker is not None and not self._asker.is_open and self._caller is not None:
             self._asker = self._caller.turn  # a guardrail's answer may come after a handoff
         return self._asker if self._asker is not None and self._asker.is_open else None
@@ -290,7 +290,7 @@ class MonitoredRun(AdapterState):
             self._reply(notice, failed=True)
 
     def _streamed(self, result: Any, task: asyncio.Task[Any]) -> None:
-        """The task of a streamed run is done; nobody can wait for anything any more."""
+        """The task of a streamed run is done, so that nothing can be waited for any more."""
         error = _failure(result, task)
         if error is not None:
             self.fail(error)
@@ -301,7 +301,7 @@ class MonitoredRun(AdapterState):
 
 
 def running() -> MonitoredRun | None:
-    """The run that the running code belongs to, if an agent of it has the turn, or it is lost."""
+    """The run that the running code belongs to, if it has an open turn, or has failed."""
     turn: Any = current.get()
     while turn is not None and not (
         isinstance(turn, MonitoredRun) and (turn.is_open or turn.has_failed)
@@ -315,7 +315,7 @@ def _address(turn: Turn | None) -> tuple[str, ...]:
 
 
 def _answer(result: Any) -> Any:
-    """What a run has come to, or what it asks somebody outside before it goes on."""
+    """What a run has come to, or what it asks a person before it goes on."""
     if result.interruptions:
         return {"$asks": [as_payload(one.raw_item) for one in result.interruptions]}
     return as_payload(result.final_output)

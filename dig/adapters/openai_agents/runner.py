@@ -1,4 +1,4 @@
-"""Stands where `Runner` has its work done, and has the runs of wrapped teams monitored.
+"""Replaces the object that `Runner` has its work done by, and monitors runs of wrapped teams.
 
 `Runner` asks one object for every run, agents as tools included. This one is put in its place for
 as long as a team is wrapped, and hands every run on; agents and tools are not touched.
@@ -214,7 +214,7 @@ def remove(team: AgentTeam) -> None:
     """Have the runs of a team not monitored any more; the last one puts back what was there."""
     now = get_default_agent_runner()
     if not isinstance(now, MonitoredRunner):
-        return  # somebody else has put another in its place
+        return  # other code has put another one in its place
     now.teams[:] = [one for one in now.teams if one is not team]
     if not now.teams:
         set_default_agent_runner(now.inner)

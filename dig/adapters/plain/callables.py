@@ -1,4 +1,4 @@
-"""What teams of plain callables look like: where each callable is, and whose it is."""
+"""What teams of plain callables look like: where each callable is, and of which agent it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True)
 class CallablePlace:
-    """Where an async callable of a team is, and whose it is.
+    """Where an async callable of a team is, and of which agent it is.
 
     Attributes:
         agent: The agent.
