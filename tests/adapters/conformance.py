@@ -136,8 +136,9 @@ class Faultless(Shared):
             "site": self.sites.all, "called": self.sites.called, "part": self.parts,
             "asked": self.broken_in or self.fragile,
         }  # fmt: skip
-        for name in values.keys() & {*metafunc.fixturenames}:
-            metafunc.parametrize(name, [*values[name]], ids=str)
+        for name, some in values.items():
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, [*some], ids=str)
 
     def options(self, scenario: Scenario) -> dict[str, Any]:
         """The options of the adapter that a scenario needs."""

@@ -76,7 +76,7 @@ def test_a_framework_that_is_put_together_in_another_way_is_refused(
 ) -> None:
     workflow = chain(Script())
     monkeypatch.delattr(RunnerImpl, "run_until_convergence")
-    with pytest.raises(SettingsError, match=r"otherwise: RunnerImpl\.run_until"):
+    with pytest.raises(SettingsError, match=r"in another way: RunnerImpl has no run_until"):
         adapter.plan(workflow)
 
 
