@@ -176,6 +176,6 @@ CASES = [
     Case(passed_on(), behind(Passing())),
     Case(twice_asked()),
     Case(early_team()),
-    Case(asking_beside(), behind(SendingBack(8)), lost=("turn.emit", 1)),
+    Case(asking_beside(), behind(SendingBack(8)), lost=("turn.hand_over", 1)),
     Case(silent),
 ]

@@ -186,26 +186,22 @@ class Session:
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
-        self._veto = veto
-        self._on_note = on_note
-        self._on_finding = on_finding
+        self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
         self._tally = setup.tally()
-        self._raised: list[Finding] = []
-        self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
+        self._forget_step()
         self._turns: dict[Turn, None] = {}
         self._bounces = BounceLimit()
-        fit = Fitting(self.capabilities, self._refuse)
 
         def make(now: Callable[[], float]) -> Monitor:
+            fit = Fitting(self.capabilities, self._refuse)
             return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
 
-        guard = self.guard = Guard(make, clock, strict=strict)
+        self.guard = guard = Guard(make, clock, strict=strict)
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
-        guard.on_stop = self._stop_watchdog
         self.monitor = guard.monitor
-        self.holds = HoldWaiter(guard)
-        self.instances = AgentInstances(guard)
+        self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
         self._watchdog = Watchdog(guard) if keeps_time else None
+        guard.on_stop = self._stop_watchdog
 
     @property
     def stopped(self) -> str | None:
@@ -368,9 +364,13 @@ class Session:
     def _end_step(self) -> Callable[[], None]:
         """Take what a step has come to; gives what is to be done when nothing is locked."""
         wakes = self.holds.to_wake()
-        found, self._raised = self._raised, []
-        created, self._created = self._created, []
+        found, created = self._raised, self._created
+        self._forget_step()
         return partial(self._follow_up, found, created, wakes)
+
+    def _forget_step(self) -> None:
+        self._raised: list[Finding] = []
+        self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
 
     def _follow_up(
         self, found: list[Finding], created: list[tuple[str, str]], wakes: list[ThreadSafeEvent]
