@@ -88,7 +88,7 @@ def _wait(session: Session, event: str) -> Any:
     except RuntimeError:
         anyio.run(session.released, event)
     else:
-        session.release(event)
+        session.guard.run(session.release, event, default=None)
 
 
 class ChatContext(NamedTuple):
