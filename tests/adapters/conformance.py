@@ -7,6 +7,7 @@ a subclass says what is wrapped, by what, and where the framework's own nature a
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
 import runpy
 from collections.abc import Callable, Iterable, Sequence
@@ -189,10 +190,11 @@ class LooksAlike(Shared):
 
 
 def example(name: str, tmp_path: Path, *, traces: int = 4) -> Any:
-    """Run the main function of `examples/wrap_NAME.py`, which must keep this many traces."""
+    """What the main function of `examples/wrap_NAME.py` returns; it must keep this many traces."""
     found = runpy.run_path(str(ROOT / "examples" / f"wrap_{name}.py"))["main"](str(tmp_path))
+    result = asyncio.run(found) if asyncio.iscoroutine(found) else found
     assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == traces
-    return found
+    return result
 
 
 def lines_of(page: str) -> list[Any]:
