@@ -159,12 +159,14 @@ class WorkflowPatches:
         """Edges give a message to an executor."""
         delivery = self._step(self._team.arrive, edges, executor, message, default=None)
         if delivery is not None:
-            events = delivery.events
-            wait = (lambda: self._session.released(*events)) if delivery.is_held else None
+            wait = partial(self._released, delivery) if delivery.is_held else None
             await self._order.wait_turn(executor, wait)
             if self._team.moved:
                 executor = self._step(self._team.readdress, delivery, default=executor)
         await original(executor, sources, message, *more)
+
+    async def _released(self, delivery: ExecutorDelivery) -> None:
+        await self._session.released(*delivery.events)
 
     # --- executors ---
 
