@@ -365,8 +365,8 @@ SCHEDULED = [
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
     Mutant(
-        "wrap-instance-stays", "adapters/base/instances.py",
-        "            self._session.ask(monitor.leave, seat)", "            pass",
+        "wrap-instance-stays", "adapters/base/session.py",
+        "            self._guard.ask(monitor.leave, instance)", "            pass",
         "an instance of an agent never leaves", WRAPPED,
     ),
     Mutant(
@@ -383,29 +383,29 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-bounce-ignored", "adapters/base/calls.py",
-        "                while await self._is_handed_back(turn, result):",
-        "                while await self._is_handed_back(turn, result) and False:",
+        "                while await self._was_bounced(turn, result):",
+        "                while await self._was_bounced(turn, result) and False:",
         "an answer that comes back is handed out all the same", WRAPPED,
     ),
     Mutant(
         "wrap-failure-untold", "adapters/base/calls.py",
-        "            self._session.step(self._fail, error, otherwise=None)\n", "",
+        "            self._session.guard.run(self._fail, error, default=None)\n", "",
         "a call that raised or was cancelled stays open for ever", WRAPPED,
     ),
     Mutant(
         "wrap-failure-swallowed", "adapters/base/calls.py",
-        "(self._fail, error, otherwise=None)\n            raise\n",
-        "(self._fail, error, otherwise=None)\n            return None\n",
+        "(self._fail, error, default=None)\n            raise\n",
+        "(self._fail, error, default=None)\n            return None\n",
         "what an agent raises does not reach its caller", WRAPPED,
     ),
     Mutant(
         "wrap-cancelled-held", "adapters/base/calls.py",
-        "        session.let_go(self._answer or self.event)\n", "",
+        "        self._session.release(self._answer or self.event)\n", "",
         "what a cancelled call waited for stays held", WRAPPED,
     ),
     Mutant(
         "wrap-reroute-unfollowed", "adapters/base/calls.py",
-        "if elsewhere and self._seat not in elsewhere:", "if not elsewhere:",
+        "if elsewhere and self._instance not in elsewhere:", "if not elsewhere:",
         "a call that healing sent to another agent goes to the first all the same", WRAPPED,
     ),
     Mutant(
@@ -414,8 +414,8 @@ SCHEDULED = [
         "a team that is only observed is healed", WRAPPED,
     ),
     Mutant(
-        "wrap-fault-reaches-the-team", "adapters/base/steps.py",
-        "            if self._strict:\n                raise\n            return otherwise",
+        "wrap-fault-reaches-the-team", "adapters/base/guard.py",
+        "            if self._strict:\n                raise\n            return default",
         "            raise",
         "a fault of the monitor reaches the team", WRAPPED,
     ),

@@ -11,6 +11,8 @@ from pathlib import Path
 import networkx
 import pytest
 
+import dig.adapters.base
+
 ROOT = Path(__file__).parents[1]
 LINKS = ("detectors", "runtime", "tasks", "traces")
 
@@ -119,7 +121,7 @@ def test_imports_are_relative_exactly_inside_a_package() -> None:
         ("dig/runtime/bus.py", "from dig import Monitor", True),
         ("dig/runtime/bus.py", "from .agents import Agent", True),
         ("dig/runtime/bus.py", "from dig.runtime.agents import Agent", False),
-        ("dig/adapters/langgraph/one.py", "from dig.adapters.base.turn import Turn", True),
+        ("dig/adapters/langgraph/one.py", "from dig.adapters.base import Turn", True),
         ("dig/adapters/langgraph/one.py", "from ..base.turn import Turn", False),
         ("dig/adapters/langgraph/one.py", "from .run import Run", True),
     ],
@@ -146,10 +148,27 @@ def test_the_monitor_and_what_it_is_made_of_are_pure(package: str) -> None:
 def test_no_modules_import_one_another_in_a_circle() -> None:
     """Also not for annotations alone: what two modules need belongs below both."""
     arrows = {module: set(imported(path)) for module, path in MODULES.items()}
-    arrows = {a: b for a, b in arrows.items() if not a.startswith("dig.adapters.")}  # next step
     graph = networkx.DiGraph((a, b) for a, some in arrows.items() for b in some if a != b)
     circles = [sorted(one) for one in networkx.strongly_connected_components(graph) if len(one) > 1]
     assert circles == []
+
+
+def test_adapters_use_what_the_base_exports() -> None:
+    """An adapter of one's own can do all that those of dig can (docs/wrapping.md)."""
+    folders = {path.name for path in (ROOT / "dig" / "adapters").iterdir() if path.is_dir()}
+    files = python_files(*(f"dig/adapters/{name}" for name in folders - {"base", "__pycache__"}))
+    offenders = [
+        f"{path}:{line}: {name}"
+        for path in files
+        for line, dots, name in imports(parse(path))
+        if not dots and name.startswith("dig.adapters.") and not _is_exported(name)
+    ]
+    assert files and not offenders, "import these from dig.adapters.base:\n" + "\n".join(offenders)
+
+
+def _is_exported(name: str) -> bool:
+    package, _, exported = name.rpartition(".")
+    return package == "dig.adapters.base" and exported in vars(dig.adapters.base)["__all__"]
 
 
 def test_the_root_of_the_package_is_an_overview() -> None:

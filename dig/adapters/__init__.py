@@ -8,24 +8,22 @@
 
 from __future__ import annotations
 
-from .base.capabilities import CAPABILITIES
-from .base.payload import as_call, as_payload
-from .base.running import notes
-from .base.session import Mode, Session, Statistics
-from .base.turn import Turn
-from .registry import Adapter, Attached, Plan, need_version
+from .base import (
+    CAPABILITIES,
+    Attached,
+    Mode,
+    Session,
+    Statistics,
+    Turn,
+    WrapPlan,
+    as_call,
+    as_payload,
+    need_version,
+    notes,
+)
+from .registry import Adapter
 
 __all__ = [
-    "CAPABILITIES",
-    "Adapter",
-    "Attached",
-    "Mode",
-    "Plan",
-    "Session",
-    "Statistics",
-    "Turn",
-    "as_call",
-    "as_payload",
-    "need_version",
-    "notes",
-]
+    "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",
+    "as_call", "as_payload", "need_version", "notes",
+]  # fmt: skip

@@ -6,17 +6,15 @@ imported to find out; the adapter's own module is imported when its first team c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, runtime_checkable
 
 from dig.errors import SettingsError
 
-from .base.capabilities import Veto
-from .base.session import Session
+from .base import Attached, Session, WrapPlan
 
 KINDS = (
     ("langgraph.", "dig.adapters.langgraph"),
@@ -32,45 +30,11 @@ KINDS = (
 PLAIN = "dig.adapters.plain.adapter"
 
 
-@dataclass(frozen=True)
-class Attached:
-    """A team that is wrapped.
-
-    Attributes:
-        team: What the user goes on with: the team itself, changed, or a copy of it.
-        restore: Gives the original team its own behaviour back, and returns it.
-    """
-
-    team: Any
-    restore: Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What an adapter makes of a team, before anything of it is changed.
-
-    Attributes:
-        who: The team in words: `a LangGraph graph`.
-        agents: The agents that are there from the beginning.
-        attach: Puts a session between them.
-        capabilities: What the team can be made to do.
-        veto: Asked about each event that healing wants to send elsewhere.
-        on_note: Brings an agent at once what healing says to it, where that can be done.
-    """
-
-    who: str
-    agents: tuple[str, ...]
-    attach: Callable[[Session], Attached]
-    capabilities: frozenset[str] = frozenset()
-    veto: Veto = field(default=lambda wish: None)
-    on_note: Callable[[str, str], object] | None = None
-
-
 @runtime_checkable
 class Adapter(Protocol):
     """What the module of an adapter has: this one function."""
 
-    def plan(self, team: Any, **options: Any) -> Plan:
+    def plan(self, team: Any, **options: Any) -> WrapPlan:
         """Look at a team, and refuse what cannot be wrapped.
 
         Raises:
@@ -110,37 +74,6 @@ def _load(module: str, team: Any) -> Adapter:
             raise
         kind = f"{type(team).__module__}.{type(team).__qualname__}"
         raise SettingsError(f"there is no wrapper for {kind} yet") from None
-
-
-def need_version(package: str, at_least: str, below: str, extra: str) -> str:
-    """Check that a framework is one that its adapter was tested with.
-
-    Args:
-        package: Its distribution.
-        at_least: The lowest version that was tested, such as `1.2.22`.
-        below: The first version that was not.
-        extra: The extra of this package that installs a fitting one.
-
-    Raises:
-        SettingsError: It is not there, or another version; the message says what to install.
-    """
-    wanted = f"{package}>={at_least},<{below}"
-    try:
-        found = version(package)
-    except PackageNotFoundError:
-        raise SettingsError(
-            f"{package} is not installed; pip install 'dig-monitor[{extra}]'"
-        ) from None
-    if not _numbers(at_least) <= _numbers(found) < _numbers(below):
-        raise SettingsError(
-            f"{package} {found} is installed, and this wrapper was tested with {wanted}; "
-            f"pip install 'dig-monitor[{extra}]'"
-        )
-    return found
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0])[:3])
 
 
 # --- the teams that are wrapped ---

@@ -19,12 +19,11 @@ from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
-from .base.session import Mode, Session, fitting
-from .base.steps import logger
+from .base import Attached, Mode, Session, WrapPlan
+from .base.guard import logger
+from .base.session import fitting
 from .registry import (
     Adapter,
-    Attached,
-    Plan,
     Wrapped,
     adapter_of,
     find,
@@ -95,7 +94,7 @@ def wrap(
             plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
             who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
         )  # fmt: skip
-    except RuleError as error:  # an agent has a name that nobody can have
+    except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
     session.directory = files.path
     attached = _attached(plan, session, files)
@@ -104,7 +103,7 @@ def wrap(
     return result
 
 
-def _attached(plan: Plan, session: Session, files: _Files) -> Attached:
+def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
     """The team with the monitor in it; if that cannot be, the session is over."""
     try:
         return plan.attach(session)
@@ -130,7 +129,7 @@ def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setu
     return replace(setup, limits=limits) if limits else setup
 
 
-def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> Plan:
+def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
     takes = [*signature(adapter.plan).parameters.values()][1:]
     known = [parameter.name for parameter in takes if parameter.kind != Parameter.VAR_KEYWORD]
     unknown = sorted(options.keys() - known)

@@ -178,6 +178,6 @@ CASES = [
     Case(twice_asked()),
     Case(early_team()),
     Case(hooked(directly, ASKS[0])),
-    Case(asking_beside(), behind(SendingBack(8)), lost=("turn.emit", 1)),
+    Case(asking_beside(), behind(SendingBack(8)), lost=("turn.hand_over", 1)),
     Case(silent),
 ]

@@ -14,7 +14,7 @@ from autogen.agentchat.group import (
 )
 from autogen.agentchat.group.patterns import DefaultPattern
 
-from dig.adapters.ag2_classic import members
+from dig.adapters.ag2_classic import agents as members
 
 from .ag2_classic_teams import (
     agent,

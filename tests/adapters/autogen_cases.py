@@ -143,7 +143,7 @@ CASES = [
     Case(scenario(early)),
     Case(scenario(early_once, ask_two)),
     Case(scenario(round_robin, ask_twice), behind(Usher())),
-    Case(scenario(graph, ask_twice), lost=("turn.emit", 1)),
+    Case(scenario(graph, ask_twice), lost=("turn.hand_over", 1)),
     Case(telling_twice, options=OUTSIDE, lost=("turn.send", 1)),
     Case(scenario(round_robin), behind(Usher("Welcome."))),
     Case(scenario(round_robin, cancelled), keeping("A part")),

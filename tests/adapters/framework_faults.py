@@ -10,8 +10,8 @@ from typing import Any
 from unittest.mock import patch
 
 from dig.adapters import Session, Turn
-from dig.adapters.base import patching as taps
-from dig.adapters.base.holds import Holding
+from dig.adapters.base import Guard, patching
+from dig.adapters.base.holds import HoldWaiter
 from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
 from tests.helpers import Recorder
@@ -21,11 +21,11 @@ from .framework_watch import Broken, Watched
 PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
 """What a user may hand in, and what may break."""
 
-KINDS: dict[str, Any] = {"session": Session, "turn": Turn}
-INSIDE: dict[str, tuple[Any, str]] = {"session.released": (Holding, "released")}
+KINDS: dict[str, Any] = {"session": Session, "turn": Turn, "guard": Guard}
+INSIDE: dict[str, tuple[Any, str]] = {"session.released": (HoldWaiter, "released")}
 """What breaks instead of a call that contains all that can fail in it."""
 
-SHARED = Path(taps.__file__)  # what adapters call by way of the base
+SHARED = Path(patching.__file__)  # what adapters call by way of the base
 
 
 def folder(adapter: Any) -> Path:

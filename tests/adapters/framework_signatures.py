@@ -1,6 +1,6 @@
 """What a wrapper puts in place of a framework's functions: it looks like them, and is called so.
 
-What is replaced is seen where `Taps` replaces it; what an adapter puts in place by other means is
+What is replaced is seen where `Patches` replaces it; what an adapter replaces by other means is
 handed in.
 """
 
@@ -20,7 +20,7 @@ from inspect import (
 from typing import Any
 from unittest.mock import patch
 
-from dig.adapters.base.patching import Taps
+from dig.adapters.base import Patches
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
@@ -58,14 +58,14 @@ def shape(parameters: Mapping[str, Parameter]) -> list[Any]:
 @contextmanager
 def tapped(*, by_name: bool = False) -> Iterator[list[Pair]]:
     """While a block lasts, see what is replaced; `by_name`: and is called with keywords only."""
-    whole_around, pairs = Taps.around, list[Pair]()
+    whole_around, pairs = Patches.around, list[Pair]()
 
-    def around(taps: Taps, whole: Any, stand_in: Any, *first: Any) -> Any:
-        made = whole_around(taps, whole, stand_in, *first)
+    def around(patches: Patches, whole: Any, stand_in: Any, *first: Any) -> Any:
+        made = whole_around(patches, whole, stand_in, *first)
         pairs.append(Pair(whole, made))
         return naming(whole, made) if by_name else made
 
-    with patch.object(Taps, "around", around):
+    with patch.object(Patches, "around", around):
         yield pairs
 
 
@@ -101,7 +101,7 @@ def must_look_alike(
     Args:
         watched: What wraps teams, made of a mode and a setup.
         asked: The teams, and what they are asked.
-        others: What is replaced by other means than taps.
+        others: What is replaced by other means than patches.
     """
     with tapped() as pairs:
         for one in asked:

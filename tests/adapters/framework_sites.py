@@ -24,8 +24,7 @@ import anyio
 
 from dig import InteractionGraph, Monitor
 from dig.adapters import Session, Turn
-from dig.adapters.base import patching as taps
-from dig.adapters.base import steps
+from dig.adapters.base import AdapterState, Guard, guard, patching, plan
 from dig.graph.history import History
 
 from . import framework_faults
@@ -33,15 +32,16 @@ from .framework_faults import folder
 
 KINDS: dict[str, Any] = {
     "session": Session, "turn": Turn, "monitor": Monitor, "graph": InteractionGraph,
-    "history": History,
+    "history": History, "guard": Guard,
 }  # fmt: skip
 OWNERS = re.compile(
-    r"\b_?(session|turn)s?(?:\(\)|\[.*\])?$|\b(monitor)$|\bmonitor\.(graph)$|\b(history)$"
+    r"\b_?(session|turn)s?(?:\(\)|\[.*\])?$|\b(monitor)$|\bmonitor\.(graph)$|\b(history)$|\b(guard)$"
 )
 OURS = (__file__, framework_faults.__file__)
 LOOPS = tuple(str(Path(str(module.__file__)).parent) for module in (asyncio, anyio))
-STEPS = ("step", "_step", "guard")
+STEPS = {"step": AdapterState, "guard.run": Guard, "guard.call": Guard}
 """These contain whatever is raised in them, so it is what they call that raises."""
+CONTAIN = {name.rpartition(".")[2] for name in STEPS}
 
 
 @dataclass(frozen=True, order=True)
@@ -107,11 +107,10 @@ class Passes:
 
 
 class Sites:
-    """The sites of one adapter, as far as it uses them those of `taps.py` with it.
+    """The sites of one adapter, with those of `patching.py` and `plan.py` if it uses these.
 
     Args:
         adapter: Its package.
-        tellers: Classes of its own with a `step` or `_step`.
         also: Further names of variables, each for one of `KINDS`.
 
     Attributes:
@@ -119,20 +118,23 @@ class Sites:
         called: What of sessions and turns is called there: `turn.end`.
     """
 
-    def __init__(self, adapter: Any, *tellers: Any, **also: str) -> None:
+    def __init__(self, adapter: Any, **also: str) -> None:
         self._also = also
         self._paths = {str(path) for path in folder(adapter).glob("*.py")}
-        if any("Teller" in Path(path).read_text() for path in self._paths):
-            self._paths.add(str(taps.__file__))
-            tellers = (*tellers, taps.Teller)
+        if any("AdapterState" in Path(path).read_text() for path in self._paths):
+            self._paths.add(str(patching.__file__))
+        if any("NoteDelivery" in Path(path).read_text() for path in self._paths):
+            self._paths.add(str(plan.__file__))
         self.all = sorted({site for path in self._paths for site in self._read(path)})
         every = {site.called for site in self.all}
-        self.called = sorted(one for one in every if one.startswith(("session.", "turn.")))
+        self.called = sorted(
+            one for one in every - STEPS.keys() if one.startswith(("session.", "turn.", "guard."))
+        )
         self._by_name: dict[tuple[str, str], list[Site]] = defaultdict(list)
         for site in self.all:
             self._by_name[site.path, site.name].append(site)
         self._methods = self._called() | {
-            (kind, name) for kind in (Session, *tellers) for name in STEPS if hasattr(kind, name)
+            (kind, name.rpartition(".")[2]) for name, kind in STEPS.items()
         }
 
     @contextmanager
@@ -164,8 +166,8 @@ class Sites:
                 yield Site(path, place.lineno, place.end_lineno or place.lineno, called)
 
     def _name(self, part: ast.Attribute) -> str | None:
-        if part.attr in STEPS:
-            return part.attr
+        if part.attr.lstrip("_") in STEPS:
+            return part.attr.lstrip("_")
         owner = ast.unparse(part.value)
         named = OWNERS.search(owner)
         last = owner.partition("(")[0].rpartition(".")[2].lstrip("_")
@@ -181,7 +183,7 @@ class Sites:
             (kind, name)
             for kind in (Session, Turn)
             for name in dir(kind)
-            if not name.startswith("_") and callable(getattr(kind, name)) and name not in STEPS
+            if not name.startswith("_") and callable(getattr(kind, name))
         }
 
     # --- standing in place ---
@@ -210,18 +212,18 @@ class Sites:
             fails = passes.count(self._site(name, passes))
             return whole(itself, broken if fails else do, *args, **kwargs)
 
-        async def wait_in_vain(session: Session, event: str) -> None:
+        async def wait_in_vain(session: Session, *events: str) -> None:
             async def broken(event: str) -> None:
-                del session._holding.released
+                del session.holds.released
                 if passes.after:
-                    await session._holding.released(event)
+                    await session.holds.released(event)
                 passes.fail()
 
-            if passes.count(self._site(name, passes)):
-                session._holding.released = broken  # type: ignore[method-assign]
-            await whole(session, event)
+            if events and passes.count(self._site(name, passes)):
+                session.holds.released = broken  # type: ignore[method-assign]
+            await whole(session, *events)
 
-        if name in STEPS:
+        if name in CONTAIN:
             return contain
         if name == "released":
             return wait_in_vain
@@ -243,7 +245,7 @@ class Sites:
                     return min(here, key=lambda one: len(one.lines))
                 nearest = nearest or frame
             elif not (
-                _is_between(path) or (path == steps.__file__ and frame.f_code.co_name in STEPS)
+                _is_between(path) or (path == guard.__file__ and frame.f_code.co_name in CONTAIN)
             ):
                 break
             frame = frame.f_back

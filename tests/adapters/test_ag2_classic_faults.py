@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,11 @@ from .ag2_classic_asked import SCENARIOS, in_group, nested
 from .ag2_classic_cases import CASES
 from .ag2_classic_cases import Watched as Whole
 from .ag2_classic_teams import Watched, Wrapping, scenario
+from .conformance import Faultless
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken
-from .framework_sites import Site, Sites
-from .harness import Outcome, Scenario, play
+from .framework_faults import PARTS, broken
+from .framework_sites import Sites
+from .harness import play
 from .test_ag2_classic_healing import in_background, ping_pong, twice, two_at_once
 
 FRAGILE = ["chat-ask", "chat-ask_now", "group-ask", "nested-ask", "failing-ask", "desks-in_group"]
@@ -28,39 +29,27 @@ ASKED = [one for one in SCENARIOS if one.name in FRAGILE]
 HEALED = [scenario(ping_pong, in_group), scenario(two_at_once, in_group), scenario(twice)]
 
 SITES = Sites(adapter, caller="turn")
-FAULTS = Cases(SITES, adapter, Whole, CASES, most=6)
 
 
-@cache
-def bare(asked: Scenario) -> Outcome:
-    return play(asked)
+class TestFaultless(Faultless):
+    watched, scenarios = Watched, SCENARIOS
+    sites, at_least = SITES, 35
+    faults = Cases(SITES, adapter, Whole, CASES, most=6)
+    fragile, broken_in = ASKED, (*ASKED, *HEALED)
+    parts = (*PARTS, "handoff")
+    finding = Setup(detectors=standard)
 
-
-def test_no_call_site_is_left_out() -> None:
-    """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 40
-    assert FAULTS.left_out() == []
-
-
-@pytest.mark.parametrize("site", SITES.all, ids=str)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
-    FAULTS.must_stand(site)
+    def wrap(self, watched: Any) -> Wrapping:
+        return Wrapping(watched)
 
 
 def test_once_one_chat_is_lost_no_answer_of_any_is_sent_back() -> None:
     """Ann is not asked twice because the wrapper has missed what came of a chat of hers."""
-    in_first = [site for site in SITES.all if site.called == "turn.send"][-1]
+    in_first = [site for site in SITES.all if site.called == "turn.send_once"][-1]
     asked, watched = scenario(nested), Whole("heal", strict=False)
     with SITES.passing(in_first, after=True) as passes:
         assert play(asked, watched) == play(asked)
     assert passes.planted and watched.patterns == ["ET"]
-
-
-@pytest.mark.parametrize("called", SITES.called)
-def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    watched = partial(Watched, "heal", Setup(detectors=standard), strict=False)
-    for asked in ASKED:
-        FAULTS.must_stand_for_good(called, asked, bare(asked), watched, Wrapping)
 
 
 @pytest.mark.parametrize("called", SITES.called)
@@ -72,12 +61,3 @@ def test_what_fails_for_good_while_it_heals_leaves_the_host_a_result(called: str
                 mine = play(asked, Wrapping(watched))
             watched.detach()
             assert mine.returned, f"{called} raised in {asked} from call {at} on: {mine.raised}"
-
-
-@pytest.mark.parametrize("part", [*PARTS, "handoff"])
-@pytest.mark.parametrize("asked", [*ASKED, *HEALED], ids=str)
-def test_broken_parts_change_nothing_for_the_host(part: str, asked: Scenario) -> None:
-    watched = Watched("heal", strict=False)
-    break_part(watched, part)
-    assert play(asked, Wrapping(watched)) == bare(asked)
-    watched.detach()

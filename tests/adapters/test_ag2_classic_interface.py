@@ -18,7 +18,7 @@ from autogen.agentchat.group.patterns import DefaultPattern
 
 import dig
 from dig.adapters import ag2_classic as adapter
-from dig.adapters.ag2_classic import members
+from dig.adapters.ag2_classic import agents as members
 from dig.errors import SettingsError
 from dig.graph.records import Emit, End, Start
 from dig.traces.verify import verify
@@ -70,7 +70,7 @@ def test_what_such_a_team_cannot_do_is_refused_if_it_is_demanded() -> None:
 
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.registry.version", lambda package: "0.15.0")
+    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "0.15.0")
     with pytest.raises(SettingsError, match=r"ag2 0\.15\.0 is installed"):
         adapter.plan(group(Script()).first)
 

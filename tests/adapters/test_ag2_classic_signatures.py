@@ -10,18 +10,11 @@ pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,
 
 from .ag2_classic_asked import SCENARIOS
 from .ag2_classic_teams import Watched, Wrapping
-from .framework_signatures import must_look_alike, must_take_keywords
+from .conformance import LooksAlike
 
 
-def wrapping(*made_of: Any) -> Wrapping:
-    return Wrapping(Watched(*made_of))
+class TestLooksAlike(LooksAlike):
+    watched, scenarios = Watched, SCENARIOS
 
-
-def test_what_is_replaced_has_the_signature_of_what_was_there() -> None:
-    """Names, kinds and defaults of parameters are the same, and so is what has to be awaited."""
-    must_look_alike(wrapping, SCENARIOS)
-
-
-def test_what_is_replaced_can_be_called_by_name() -> None:
-    """Each argument may be given by its name, as without a monitor."""
-    must_take_keywords(wrapping, SCENARIOS)
+    def wrap(self, watched: Any) -> Wrapping:
+        return Wrapping(watched)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,14 @@ pytest.importorskip("autogen.testing", reason="not installed: pip install .[dev,
 from dig.traces.verify import verify
 
 from .ag2_classic_asked import group
+from .conformance import example, lines_of
 from .harness import Script
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_shows_both_failures_and_both_cures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_ag2_classic.py"))
-    assert example["main"](str(tmp_path)) == [
+    assert example("ag2_classic", tmp_path) == [
         "billing: None",
         "refunds: Paid back.",
         "shipping: Sent again.",
@@ -38,11 +33,8 @@ def test_the_example_shows_both_failures_and_both_cures(
     assert len(traces) == 4 and not any(verify(trace).problems for trace in traces)
 
 
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "wrapping-ag2-classic.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    lines = compile(code, "wrapping-ag2-classic.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    lines, *_ = lines_of("wrapping-ag2-classic.md")
     built = group(Script())
     names: dict[str, Any] = {"manager": built.first, "user": built.user}
     monkeypatch.chdir(tmp_path)

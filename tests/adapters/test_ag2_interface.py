@@ -43,7 +43,7 @@ def test_what_a_hub_cannot_do_is_refused_if_it_is_demanded() -> None:
 
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.registry.version", lambda package: "1.3.0")
+    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "1.3.0")
     with pytest.raises(SettingsError, match=r"ag2 1\.3\.0 is installed"):
         adapter.plan(Team(Script(), {}).hub)
 

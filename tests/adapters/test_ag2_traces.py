@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +11,14 @@ import pytest
 pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
 
 from .ag2_teams import CHAIN, PAIR, Team
+from .conformance import example, lines_of
 from .harness import Script
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_shows_both_failures_and_both_cures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_ag2.py"))
-    round_and_round, paid, silence, text = example["main"](str(tmp_path))
+    round_and_round, paid, silence, text = example("ag2", tmp_path)
     assert round_and_round == "none: max_turns"
     assert paid == "Paid back."
     assert silence == "none: nobody speaks"
@@ -31,14 +26,10 @@ def test_the_example_shows_both_failures_and_both_cures(
     told = capsys.readouterr().out
     assert told.count("trace and result: ") == 4
     assert "found ER" in told and "found MC" in told
-    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
 
 
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "wrapping-ag2.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    lines = compile(code, "wrapping-ag2.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    lines, *_ = lines_of("wrapping-ag2.md")
     acts = {"planner": CHAIN["ann"], "writer": CHAIN["bob"]}
 
     async def drive() -> None:

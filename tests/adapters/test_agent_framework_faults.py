@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-
 import pytest
 
 pytest.importorskip(
@@ -19,11 +17,12 @@ from .agent_framework_asked import SCENARIOS, ask_twice
 from .agent_framework_cases import CASES, elsewhere, team, two_workers
 from .agent_framework_teams import chain
 from .agent_framework_watch import Watched
+from .conformance import Faultless
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part
+from .framework_faults import PARTS
 from .framework_gates import Usher, behind
-from .framework_sites import Site, Sites
-from .harness import Outcome, play
+from .framework_sites import Sites
+from .harness import play
 from .test_agent_framework_healing import ping_pong
 
 SCENARIO = {one.name: one for one in SCENARIOS}
@@ -37,24 +36,16 @@ FRAGILE = [
 ]
 
 
-@cache
-def bare(name: str) -> Outcome:
-    return play(SCENARIO[name])
-
-
 SITES = Sites(adapter, graph="graph")
-FAULTS = Cases(SITES, adapter, Watched, CASES, most=6)
 
 
-def test_no_call_site_is_left_out() -> None:
-    """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 65
-    assert FAULTS.left_out() == []
-
-
-@pytest.mark.parametrize("site", SITES.all, ids=str)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
-    FAULTS.must_stand(site)
+class TestFaultless(Faultless):
+    watched, scenarios = Watched, SCENARIOS
+    sites, at_least = SITES, 65
+    faults = Cases(SITES, adapter, Watched, CASES, most=6)
+    fragile = tuple(one for one in SCENARIOS if one.name in FRAGILE)
+    parts = (*PARTS, "annotate", "handoff")
+    finding = Setup(detectors=standard, healers=dict)
 
 
 def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
@@ -75,20 +66,4 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody() -> None:
     with SITES.passing(end, 1, True) as passes:
         assert play(asked, watched) == play(asked)
     assert passes.planted
-    watched.detach()
-
-
-@pytest.mark.parametrize("called", SITES.called)
-def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    watched = partial(Watched, "heal", Setup(detectors=standard, healers=dict), strict=False)
-    for name in FRAGILE:
-        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
-
-
-@pytest.mark.parametrize("part", [*PARTS, "annotate", "handoff"])
-@pytest.mark.parametrize("name", FRAGILE)
-def test_broken_parts_change_nothing_for_the_host(part: str, name: str) -> None:
-    watched = Watched("heal", strict=False)
-    break_part(watched, part)
-    assert play(SCENARIO[name], watched) == bare(name)
     watched.detach()

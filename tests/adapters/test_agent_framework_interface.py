@@ -66,7 +66,7 @@ def test_what_a_workflow_cannot_do_is_refused_if_it_is_demanded() -> None:
 
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.registry.version", lambda package: "1.24.0")
+    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "1.24.0")
     with pytest.raises(SettingsError, match=r"agent-framework-core 1\.24\.0 is installed"):
         adapter.plan(chain(Script()))
 
@@ -76,7 +76,7 @@ def test_a_framework_that_is_put_together_in_another_way_is_refused(
 ) -> None:
     workflow = chain(Script())
     monkeypatch.delattr(RunnerImpl, "run_until_convergence")
-    with pytest.raises(SettingsError, match=r"otherwise: RunnerImpl\.run_until"):
+    with pytest.raises(SettingsError, match=r"in another way: RunnerImpl has no run_until"):
         adapter.plan(workflow)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,14 @@ pytest.importorskip(
 )
 
 from .agent_framework_teams import chain
+from .conformance import example, lines_of
 from .harness import Script
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_example_shows_both_failures_and_both_cures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_agent_framework.py"))
-    round_and_round, paid, silence, text = example["main"](str(tmp_path))
+    round_and_round, paid, silence, text = example("agent_framework", tmp_path)
     assert round_and_round.startswith("WorkflowConvergenceException")
     assert paid == "Nobody else will: we pay it back."
     assert silence == "none"
@@ -33,14 +28,10 @@ def test_the_example_shows_both_failures_and_both_cures(
     told = capsys.readouterr().out
     assert told.count("trace and result: ") == 4
     assert "found ER" in told and "found ET" in told
-    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
 
 
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "wrapping-agent-framework.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    lines = compile(code, "wrapping-agent-framework.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    lines, *_ = lines_of("wrapping-agent-framework.md")
 
     async def drive() -> None:
         names: dict[str, Any] = {"workflow": chain(Script())}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from .autogen_runtimes import RUNTIMES
 from .autogen_teams import SCENARIOS, ask_twice, graph, round_robin
 from .autogen_teams import scenario as chat
 from .autogen_watch import Watched
+from .conformance import Faultless, bare
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part
 from .framework_gates import Usher, behind
 from .framework_sites import Site, Sites
 from .framework_watch import Broken
-from .harness import Outcome, play
+from .harness import Scenario, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 
@@ -37,28 +36,17 @@ def line_of(site: Site) -> str:
     return Path(site.path).read_text().splitlines()[site.first - 1]
 
 
-@cache
-def bare(name: str) -> Outcome:
-    return play(SCENARIO[name])
-
-
-def options(name: str) -> dict[str, Any]:
-    return {"outside": {"collector"}} if SCENARIO[name] in RUNTIMES else {}
-
-
 SITES = Sites(adapter, caller="turn", sender="turn", waiting="turn")
-FAULTS = Cases(SITES, adapter, Watched, CASES, most=6)
 
 
-def test_no_call_site_is_left_out() -> None:
-    """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 80
-    assert FAULTS.left_out() == []
+class TestFaultless(Faultless):
+    watched, scenarios = Watched, (*SCENARIOS, *RUNTIMES)
+    sites, at_least = SITES, 80
+    faults = Cases(SITES, adapter, Watched, CASES, most=6)
+    fragile = tuple(SCENARIO[name] for name in FRAGILE)
 
-
-@pytest.mark.parametrize("site", SITES.all, ids=str)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
-    FAULTS.must_stand(site)
+    def options(self, scenario: Scenario) -> dict[str, Any]:
+        return {"outside": {"collector"}} if scenario in RUNTIMES else {}
 
 
 def test_once_the_wrapper_has_failed_nobody_is_told_anything() -> None:
@@ -87,26 +75,10 @@ def test_what_is_held_while_the_wrapper_fails_delays_nobody(build: Any) -> None:
         watched.detach()
 
 
-@pytest.mark.parametrize("called", SITES.called)
-def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    for name in FRAGILE:
-        watched = partial(Watched, "heal", strict=False, **options(name))
-        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
-
-
 @pytest.mark.parametrize("name", FRAGILE)
 def test_a_fault_of_what_a_user_hands_in_changes_nothing_for_the_host(name: str) -> None:
     is_team = SCENARIO[name] in SCENARIOS
     more: dict[str, Any] = {"handoff": Broken()} if is_team else {"annotate": Broken()}
     watched = Watched("heal", strict=False, deliver=Broken(), **more)
-    assert play(SCENARIO[name], watched) == bare(name)
-    watched.detach()
-
-
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("name", FRAGILE)
-def test_broken_parts_change_nothing_for_the_host(part: str, name: str) -> None:
-    watched = Watched("heal", strict=False)
-    break_part(watched, part)
-    assert play(SCENARIO[name], watched) == bare(name)
+    assert play(SCENARIO[name], watched) == bare(SCENARIO[name])
     watched.detach()

@@ -12,7 +12,7 @@ pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat, Swarm
 
-from dig.adapters.base.bounces import MOST_BOUNCES
+from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup

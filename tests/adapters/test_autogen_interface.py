@@ -57,7 +57,7 @@ def test_what_cannot_be_is_refused(team: Any, options: dict[str, Any], why: str)
 
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.registry.version", lambda package: "0.8.0")
+    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "0.8.0")
     with pytest.raises(SettingsError, match=r"autogen-core 0\.8\.0 is installed"):
         adapter.plan(round_robin(Script()))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +19,7 @@ import pytest
 
 from dig import Budget, Limits
 from dig.adapters import Session
-from dig.adapters.base import calls, session, steps, turn
-from dig.adapters.base import holds as holding
-from dig.adapters.base import instances as seats
+from dig.adapters.base import calls, guard, holds, session, turn
 from dig.adapters.plain import adapter as plain
 from dig.monitor import recorder
 from tests.helpers import Recorder, backends
@@ -28,18 +27,21 @@ from tests.helpers import Recorder, backends
 from .test_faults import Boom, Flags, Healing, Keeper, note
 from .watching import setup_of
 
-MODULES = (calls, holding, plain, seats, session, steps, turn)
-CALLED = ("step", "ask", "guard")
+MODULES = (calls, guard, holds, plain, session, turn)
+CALLED = ("run", "ask", "call")
 Site = tuple[str, int, int]  # file, first and last line
 
 
 def sites() -> Iterator[Site]:
-    """Every call of `step`, `ask` and `guard` in the parts of a wrapper."""
+    """Every call of `run`, `ask` and `call` of a guard in the parts of a wrapper."""
     for module in MODULES:
+        guards = re.compile(
+            r"(^|\.)guard\.$|^$|^self\.$" if module is guard else r"(^|[._])guard\.$|^$"
+        )
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and _name(node.func) in CALLED:
-                if ast.unparse(node.func) == "self._holding.ask":
-                    continue  # no request to the monitor
+                if not guards.search(ast.unparse(node.func).removesuffix(_name(node.func))):
+                    continue
                 yield str(module.__file__), node.lineno, node.end_lineno or node.lineno
 
 
@@ -48,7 +50,7 @@ def _name(called: ast.expr) -> str:
 
 
 class Failing:
-    """Makes the call number `at` of `step`, `ask`, `guard` or the ledger's `write` fail.
+    """Makes the call number `at` of `run`, `ask`, `call` or the ledger's `write` fail.
 
     Attributes:
         passed: Where the calls came from, in order.
@@ -87,7 +89,7 @@ class Failing:
     def in_place(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             for name in CALLED:
-                patch.setattr(steps.Steps, name, self.around(name, getattr(steps.Steps, name)))
+                patch.setattr(guard.Guard, name, self.around(name, getattr(guard.Guard, name)))
             patch.setattr(recorder.Recorder, "write", self.around("write", recorder.Recorder.write))
             yield
 
@@ -166,28 +168,35 @@ async def by_hand(watching: Session) -> None:
     async with watching.activation("ann", [first]) as one:
         one.keep(second)
         one.listen()
-        one.send("go", watching.reserve("bob"))
+        one.send("go", watching.reserve_instance("bob"))
         one.receive()
         one.wait_for(0)
         one.waits()
         one.emit("notice", "cyd")
-        one.submit({"answer": object()} if one.seat else None)
+        one.submit({"answer": object()} if one.instance else None)
     third = watching.request("!", "ann")
     with pytest.raises(ValueError, match="no"):
         async with watching.activation("ann", [third], retried=True):
             raise ValueError("no")
     watching.begin("cyd").send("nonsense", [3])  # type: ignore[list-item]
-    watching.unreserve(watching.reserve("dan"))
+    watching.release_instance(watching.reserve_instance("dan"))
+    handing = watching.begin("ann", at_once=True)
+    handing.send_once("go", watching.reserve_instance("bob"), "bob")
+    handing.send_once("go", watching.reserve_instance("cyd"), "cyd")
+    fourth = watching.request("!", "dan")
+    watching.begin("dan", [fourth]).hand_over("ann", "go", silent=lambda: True)
+    watching.begin("dan").forward("ann")
+    watching.begin("ann").abandon(Boom(), "dan")
     watching.redirect(third, "cyd", "again")
-    watching.seats_of(third)
+    watching.recipients_of(third)
     watching.is_held(third)
-    watching.incident("said", "something")
+    watching.guard.incident("said", "something")
     watching.tick()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching._holding, "released", broken)
+        patch.setattr(watching.holds, "released", broken)
         await watching.released(third)
-    watching.guard(lambda: None, otherwise=None)
-    watching._say("ann", "said by healing")
+    watching.guard.call(lambda: None, default=None)
+    watching._follow_up([], [("ann", "said by healing")], [])
 
 
 async def broken(event: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
 from dig.adapters import Session
-from dig.adapters.base.watchdog import Timekeeper
+from dig.adapters.base.watchdog import Watchdog
 from dig.adapters.plain import adapter as plain
 from dig.detectors.interventions import Inject
 from dig.detectors.protocols import Detector, Healer
@@ -244,7 +244,7 @@ async def test_a_clock_that_fails_later_stops_monitoring_only() -> None:
     """The clock that the session goes by is one of the parts that may fail."""
     clock = Clock()
     session = await with_faults({}, clock=clock)
-    session._clock = boom
+    session.guard._clock = boom
     for _ in range(3):
         assert session.begin("ann").is_open
     assert session.statistics().faults > 0
@@ -305,10 +305,10 @@ async def test_a_step_that_does_not_come_back_is_reported() -> None:
         return []
 
     session = Session(["ann"], setup_of(), keeps_time=True)
-    keeper = session._timekeeper
-    assert isinstance(keeper, Timekeeper)
+    keeper = session._watchdog
+    assert isinstance(keeper, Watchdog)
     keeper._hangs_s = 0.02
-    thread = threading.Thread(target=lambda: session.step(hang, otherwise=list[Finding]()))
+    thread = threading.Thread(target=lambda: session.guard.run(hang, default=list[Finding]()))
     session.request("?", ("ann",))
     thread.start()
     stuck.wait(20)
@@ -317,5 +317,5 @@ async def test_a_step_that_does_not_come_back_is_reported() -> None:
     free.set()
     thread.join()
     assert session.statistics().hanging == 1
-    assert session.is_on
+    assert session.stopped is None
     session.close()

@@ -10,7 +10,6 @@ import pytest
 
 from dig import Hold, Inject, InteractionGraph, Pending, Reroute
 from dig.adapters import Session, notes
-from dig.adapters.base.session import let_go_rest
 from dig.detectors.interventions import Intervention
 from dig.errors import SettingsError
 
@@ -131,7 +130,7 @@ async def test_who_waits_for_a_gate_may_be_cancelled(kept: str, at: float) -> No
         it.session.tick()
         it.must_be_sound()
         assert not {"MC", "DL", "OE"} & set(it.patterns)
-        assert await team["ann"]("z") == "zz" if it.session.is_on else True
+        assert await team["ann"]("z") == "zz" if it.session.stopped is None else True
 
 
 class Stubborn(Keeper):
@@ -229,7 +228,7 @@ async def test_a_wait_that_fails_keeps_nothing_back(monkeypatch: pytest.MonkeyPa
     boss = session.begin("boss", (session.request("?", ("boss",)),))
     first = boss.send("x", ("ann",))
     with monkeypatch.context() as patch:
-        patch.setattr(session._holding, "released", broken)
+        patch.setattr(session.holds, "released", broken)
         await session.released(first)
     assert not session.is_held(boss.send("y", ("ann",)))
     assert session.statistics().faults == 1
@@ -248,7 +247,7 @@ async def test_what_nobody_waits_for_can_be_let_go_of_and_the_rest_is_still_deci
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.released, awaited)
         await anyio.sleep(0.5)
-        session.step(let_go_rest, session, otherwise=None)
+        session.guard.run(session.holds.release_unawaited, default=None)
         assert not session.is_held(lost) and session.is_held(awaited)
     assert gate.seen == ["y"] and not session.is_held(awaited)
     session.close()
@@ -265,7 +264,7 @@ async def test_a_gate_sends_no_answer_back_that_cannot_be_taken_back(bounces: bo
     turn = session.begin("ann", (session.request("?", ("ann",)),))
     answer = turn.submit("!", bounces=bounces)
     await session.released(answer)
-    assert gate.seen == ["!"] and turn.came_back(answer) is bounces
+    assert gate.seen == ["!"] and turn.was_bounced(answer) is bounces
     turn.end()
     session.close()
 

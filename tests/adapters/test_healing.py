@@ -10,7 +10,7 @@ import pytest
 
 from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending, Reroute
 from dig.adapters import Mode, notes
-from dig.adapters.base.bounces import MOST_BOUNCES
+from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.errors import SettingsError
 
 from .watching import Clock, Watched, watched

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-
 import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
@@ -11,34 +9,26 @@ pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install
 
 from dig.adapters import langgraph as adapter
 
+from .conformance import Faultless
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part
+from .framework_faults import PARTS
 from .framework_gates import Usher, behind
-from .framework_sites import Site, Sites
-from .harness import Outcome, play
+from .framework_sites import Sites
+from .harness import play
 from .langgraph_asked import SCENARIOS, ask_twice
 from .langgraph_cases import CASES, PLAIN, line
 from .langgraph_watch import Watched, team
 
 SCENARIO = {one.name: one for one in SCENARIOS}
 SITES = Sites(adapter, turn_instead="turn")
-FAULTS = Cases(SITES, adapter, Watched, CASES)
 
 
-@cache
-def bare(name: str) -> Outcome:
-    return play(SCENARIO[name])
-
-
-def test_no_call_site_is_left_out() -> None:
-    """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 50
-    assert FAULTS.left_out() == []
-
-
-@pytest.mark.parametrize("site", SITES.all, ids=str)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
-    FAULTS.must_stand(site)
+class TestFaultless(Faultless):
+    watched, scenarios = Watched, SCENARIOS
+    sites, at_least = SITES, 50
+    faults = Cases(SITES, adapter, Watched, CASES)
+    fragile = tuple(one for one in SCENARIOS if one.name in PLAIN)
+    parts = (*PARTS, "annotate", "handoff")
 
 
 def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
@@ -49,18 +39,3 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
     with SITES.passing(emit):
         assert play(asked, watched) == play(asked)
     assert watched.session.statistics().faults == 1
-
-
-@pytest.mark.parametrize("called", SITES.called)
-def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    watched = partial(Watched, "heal", strict=False)
-    for name in PLAIN:
-        FAULTS.must_stand_for_good(called, SCENARIO[name], bare(name), watched)
-
-
-@pytest.mark.parametrize("part", [*PARTS, "annotate", "handoff"])
-@pytest.mark.parametrize("name", [*PLAIN])
-def test_broken_parts_change_nothing_for_the_host(part: str, name: str) -> None:
-    watched = Watched("heal", strict=False)
-    break_part(watched, part)
-    assert play(SCENARIO[name], watched) == bare(name)

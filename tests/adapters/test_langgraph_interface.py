@@ -19,7 +19,6 @@ from langgraph.types import Command, Send
 
 import dig
 from dig import Detector, Healer, Hold
-from dig.adapters import registry as adapters
 from dig.adapters.langgraph.routes import is_handoff
 from dig.detectors import standard
 from dig.detectors.finding import Finding
@@ -319,7 +318,7 @@ def test_what_is_no_compiled_graph_is_refused() -> None:
 
 
 def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapters, "version", lambda package: "1.4.0")
+    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "1.4.0")
     with pytest.raises(SettingsError, match=r"langgraph 1\.4\.0 is installed.*tested with"):
         dig.wrap(plain().compile())
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import dig
 from dig.cli import app
 from dig.traces.verify import verify
 
+from .conformance import example, lines_of
 from .harness import Scenario, Script, play
 from .langgraph_asked import SCENARIOS, ask
 from .langgraph_teams import State, chain, fan, subgraph
@@ -62,20 +61,15 @@ def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
     assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
 
 
-ROOT = Path(__file__).parents[2]
-
-
 def test_the_example_shows_both_failures_and_both_cures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_langgraph.py"))
-    round_and_round, paid, early, whole = example["main"](str(tmp_path))
+    round_and_round, paid, early, whole = example("langgraph", tmp_path)
     assert round_and_round.startswith("GraphRecursionError")
     assert paid == "Nobody else will: refunds pays it back."
     assert early == "A text about rain, please."
     assert whole == "A text after a check of the facts (one review is missing)."
     assert capsys.readouterr().out.count("trace and result: ") == 4
-    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
 
 
 def straight() -> Any:
@@ -88,12 +82,10 @@ def straight() -> Any:
     return built.compile()
 
 
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "wrapping-langgraph.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    lines, *_ = lines_of("wrapping-langgraph.md")
     names: dict[str, Any] = {"graph": straight()}
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "wrapping-langgraph.md", "exec"), names)
+    exec(lines, names)
     assert names["answer"]["done"] == ["a", "b"]
     assert len([*tmp_path.glob("runs/*/result.json")]) == 1

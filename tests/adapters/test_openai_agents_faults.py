@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -14,11 +13,12 @@ from dig.adapters import openai_agents as adapter
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
+from .conformance import Faultless, bare
 from .framework_cases import Cases
-from .framework_faults import PARTS, break_part, broken
-from .framework_sites import Site, Sites
+from .framework_faults import broken
+from .framework_sites import Sites
 from .framework_watch import Broken
-from .harness import Outcome, Scenario, play
+from .harness import Scenario, play
 from .openai_agents_asked import SCENARIOS
 from .openai_agents_cases import CASES, PLAIN, THEIR_OWN, ask_twice
 from .openai_agents_teams import Watched, ask, scenario, stream
@@ -26,23 +26,14 @@ from .test_openai_agents_healing import ping_pong, two_at_once
 
 ASKED = [one for one in SCENARIOS if one.name in PLAIN]
 SITES = Sites(adapter, asker="turn")
-FAULTS = Cases(SITES, adapter, Watched, CASES)
 
 
-@cache
-def bare(asked: Scenario) -> Outcome:
-    return play(asked)
-
-
-def test_no_call_site_is_left_out() -> None:
-    """Every place in the code is passed, and every call comes from a place that was read."""
-    assert len(SITES.all) >= 40
-    assert FAULTS.left_out() == []
-
-
-@pytest.mark.parametrize("site", SITES.all, ids=str)
-def test_a_fault_at_a_call_site_changes_nothing_for_the_host(site: Site) -> None:
-    FAULTS.must_stand(site)
+class TestFaultless(Faultless):
+    watched, scenarios = Watched, SCENARIOS
+    sites, at_least = SITES, 35
+    faults = Cases(SITES, adapter, Watched, CASES)
+    fragile, broken_in = ASKED, (*ASKED, scenario(two_at_once), scenario(ping_pong))
+    finding = Setup(detectors=standard)
 
 
 def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
@@ -53,13 +44,6 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
     with SITES.passing(request, 1, True):
         assert play(asked, watched) == play(asked)
     assert watched.session.statistics().faults == 1
-
-
-@pytest.mark.parametrize("called", SITES.called)
-def test_what_fails_for_good_changes_nothing_for_the_host(called: str) -> None:
-    watched = partial(Watched, "heal", Setup(detectors=standard), strict=False)
-    for asked in ASKED:
-        FAULTS.must_stand_for_good(called, asked, bare(asked), watched)
 
 
 @pytest.mark.parametrize("called", SITES.called)
@@ -89,11 +73,3 @@ def test_an_annotate_that_raises_changes_nothing_for_the_host(drive: Any) -> Non
     watched = Watched("heal", strict=False, annotate=Broken())
     assert play(asked, watched) == bare(asked)
     assert watched.session.statistics().faults > 0
-
-
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("asked", [*ASKED, scenario(two_at_once), scenario(ping_pong)], ids=str)
-def test_broken_parts_change_nothing_for_the_host(part: str, asked: Any) -> None:
-    watched = Watched("heal", strict=False)
-    break_part(watched, part)
-    assert play(asked, watched) == bare(asked)

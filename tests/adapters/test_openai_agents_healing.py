@@ -14,7 +14,7 @@ from agents import Runner, SQLiteSession
 from agents.run import DEFAULT_MAX_TURNS
 
 import dig
-from dig.adapters.base.bounces import MOST_BOUNCES
+from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup

@@ -13,8 +13,7 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 from agents import RunHooks
 from agents.run import AgentRunner, get_default_agent_runner
 
-from dig.adapters.openai_agents.runner import MonitoredRunner
-from dig.adapters.openai_agents.taps import Hooks
+from dig.adapters.openai_agents.runner import MonitoredHooks, MonitoredRunner
 
 from .framework_signatures import Pair
 from .harness import Script, play
@@ -22,7 +21,7 @@ from .openai_agents_teams import Watched, agent, says, scenario
 
 REPLACED = [
     (base, stand_in, name)
-    for base, stand_in in ((AgentRunner, MonitoredRunner), (RunHooks, Hooks))
+    for base, stand_in in ((AgentRunner, MonitoredRunner), (RunHooks, MonitoredHooks))
     for name, _ in getmembers(base, isfunction)
     if name in vars(stand_in) and not name.startswith("_")
 ]

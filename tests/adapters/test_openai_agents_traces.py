@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import re
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from dig.cli import app
 from dig.errors import SettingsError
 from dig.traces.verify import verify
 
+from .conformance import example, lines_of
 from .harness import Scenario, Script, play
 from .openai_agents_asked import SCENARIOS, alone, chain, guarded, tool_and_handoff
 from .openai_agents_teams import Watched, agent, as_tool, ask, at_once, hands, says, scenario
@@ -48,30 +46,22 @@ def test_a_team_that_does_its_work_has_no_findings(build: Any, drive: Any) -> No
         assert watched.patterns == []
 
 
-ROOT = Path(__file__).parents[2]
-
-
 def test_the_example_shows_both_failures_and_both_cures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_openai_agents.py"))
-    round_and_round, paid, early, whole = asyncio.run(example["main"](str(tmp_path)))
+    round_and_round, paid, early, whole = example("openai_agents", tmp_path)
     assert round_and_round == "MaxTurnsExceeded: Max turns (10) exceeded"
     assert paid == "Nobody else will: refunds pays it back."
     assert early == "The bill is mended."
     assert whole == "The bill is mended, and your parcel comes on Monday."
     assert capsys.readouterr().out.count("trace and result: ") == 4
-    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == 4
 
 
-@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "wrapping-openai-agents.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    lines, *_ = lines_of("wrapping-openai-agents.md")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"agent": chain(Script())}
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    asyncio.run(eval(compile(code, "wrapping-openai-agents.md", "exec", flags), names))
+    asyncio.run(eval(lines, names))
     assert names["result"].final_output == "done"
     assert len([*tmp_path.glob("runs/*/result.json")]) == 1
 

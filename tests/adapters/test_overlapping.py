@@ -137,8 +137,8 @@ def test_a_long_session_keeps_nothing_of_what_is_over() -> None:
         session = it.session
         recorder = session.monitor._recorder
         return [
-            len(session._turns), len(session.seats._taken), len(session.seats._instances),
-            len(session._holding._asked), len(recorder.payloads._carried), len(recorder.graph.live),
+            len(session._turns), len(session.instances._taken), len(session.instances._agents),
+            len(session.holds._asked), len(recorder.payloads._carried), len(recorder.graph.live),
         ]  # fmt: skip
 
     with watched(team.agents, "heal", clock=clock) as it:

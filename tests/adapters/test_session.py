@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dig.adapters import Session
-from dig.adapters.base.patching import Teller
+from dig.adapters.base import AdapterState
 from dig.errors import DecisionError, RequestError
 from tests.helpers import Recorder
 
@@ -29,11 +29,11 @@ def test_a_turn_consumes_what_it_was_called_with_and_leaves_the_rest() -> None:
     turn = it.session.begin("ann", [second])
     assert [event.payload for event in turn.events] == ["two"]
     turn.submit("2")
-    assert not turn.came_back(turn.submitted)
+    assert not turn.was_bounced(turn.submitted)
     turn = it.session.begin("ann")
     assert [event.id for event in turn.events] == [first]
     turn.submit("1")
-    turn.came_back(turn.submitted)
+    turn.was_bounced(turn.submitted)
     it.must_be_sound()
 
 
@@ -55,7 +55,7 @@ def test_fates_are_those_that_the_adapter_names() -> None:
         {"event": dropped, "fate": "discard"},
         {"event": kept, "fate": "delay"},
     ]
-    assert it.session.seats_of(passed) == ("ann",)
+    assert it.session.recipients_of(passed) == ("ann",)
 
 
 def test_a_turn_that_failed_and_will_be_tried_again_keeps_what_it_was_given() -> None:
@@ -66,7 +66,7 @@ def test_a_turn_that_failed_and_will_be_tried_again_keeps_what_it_was_given() ->
     turn = it.session.begin("ann")
     assert [given.id for given in turn.events] == [event]
     turn.submit("!")
-    turn.came_back(turn.submitted)
+    turn.was_bounced(turn.submitted)
     assert it.rows("end")[0]["error"] == "OSError: no line"
     it.must_be_sound()
 
@@ -76,7 +76,7 @@ def test_an_answer_to_several_questions_is_awaited() -> None:
     it = session_of("ann", "bob")
     session = it.session
     ann = session.begin("ann", [session.request("?", "ann")])
-    seats = [session.reserve("bob") for _ in range(2)]
+    seats = [session.reserve_instance("bob") for _ in range(2)]
     assert seats == ["bob", "bob#2"]
     asked = [ann.send("part", seat) for seat in seats]
     replies = []
@@ -87,7 +87,7 @@ def test_an_answer_to_several_questions_is_awaited() -> None:
     assert ann.activation is not None
     assert {event.id for event in ann.events} >= {*replies}
     ann.submit("!")
-    ann.came_back(ann.submitted)
+    ann.was_bounced(ann.submitted)
     it.must_be_sound()
 
 
@@ -109,7 +109,7 @@ def test_what_is_too_large_for_an_event_is_told_by_its_size() -> None:
     turn = it.session.begin("ann", [it.session.request(large, "ann")])
     bob = it.session.begin("bob", [turn.send(large, "bob")])
     turn.receive(bob.end(large, "ann"))
-    assert not turn.came_back(turn.submit(large))
+    assert not turn.was_bounced(turn.submit(large))
     sizes = [row["payload"] for row in it.rows("emit") if row["type"] != "notice"]
     assert sizes == [{"$too_large": len(large) + 2}] * 4
     it.must_be_sound()
@@ -140,7 +140,7 @@ def test_an_event_that_cannot_be_made_does_not_keep_a_turn_open() -> None:
     assert it.session.statistics().faults == 1
     assert it.session.statistics().open_turns == 0
     assert "recipients" in it.rows("end")[0]["error"]
-    assert it.session.reserve("ann") == "ann"
+    assert it.session.reserve_instance("ann") == "ann"
 
 
 def test_what_is_asked_after_the_end_is_not_done() -> None:
@@ -163,12 +163,12 @@ def test_what_is_asked_after_the_end_is_not_done() -> None:
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_a_wrapper_is_lost_once_a_step_has_failed_or_was_never_begun(is_closed: bool) -> None:
     it = session_of("ann", strict=False)
-    teller = Teller(it.session)
-    assert teller.step(int, "1", otherwise=0) == 1 and not teller.is_lost
+    teller = AdapterState(it.session)
+    assert teller.step(int, "1", default=0) == 1 and not teller.has_failed
     if is_closed:
         it.session.close()
-    assert teller.step(int, "1" if is_closed else "one", otherwise=0) == 0
-    assert teller.is_lost and teller.only_looks
+    assert teller.step(int, "1" if is_closed else "one", default=0) == 0
+    assert teller.has_failed and teller.only_observes
 
 
 def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
@@ -177,7 +177,7 @@ def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
     turn = it.session.begin("ann", [it.session.request("?", "ann")])
     turn.waits()
     activation = turn.activation
-    turn.came_back(turn.submit("!"))
+    turn.was_bounced(turn.submit("!"))
     turn.waits()
     told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
     assert told == [{"activation": activation}]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dig.adapters.base.patching import Taps
+from dig.adapters.base import Patches
 
 from .framework_signatures import Pair
 from .watching import watched
@@ -87,13 +87,13 @@ async def test_a_tap_is_of_the_kind_of_what_it_stands_for(name: str, is_on: bool
         seen.append((first, task, args, kwargs))
         return whole(task, *args, **kwargs)
 
-    thing, taps = Whole(), Taps()
+    thing, patches = Whole(), Patches()
     bare = getattr(thing, name)
-    taps.tap(thing, name, stand_in, "first")
+    patches.patch(thing, name, stand_in, "first")
     replaced = getattr(thing, name)
     assert not [*Pair(bare, replaced).differences()]
     if not is_on:
-        taps.restore()
+        patches.restore()
     result = replaced(more=2, task="x", loud=True)
     if name == "later":
         result = await result
@@ -105,11 +105,11 @@ async def test_a_tap_is_of_the_kind_of_what_it_stands_for(name: str, is_on: bool
 
 async def test_what_is_called_wrongly_raises_as_without_a_monitor() -> None:
     """A name that there is not is a `TypeError` that names what was called."""
-    thing, taps = Whole(), Taps()
+    thing, patches = Whole(), Patches()
 
     def stand_in(whole: Any, *args: Any, **kwargs: Any) -> Any:
         return whole(*args, **kwargs)
 
-    taps.tap(thing, "now", stand_in)
+    patches.patch(thing, "now", stand_in)
     with pytest.raises(TypeError, match=r"now.*unexpected keyword argument 'wrong'"):
         thing.now("x", wrong=1)  # type: ignore[call-arg]

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import dig
 from dig import Finding, Limits
-from dig.adapters.registry import need_version
+from dig.adapters import need_version
 from dig.errors import SettingsError
 from dig.graph.records import Emit, IncidentRow
 from dig.runtime import Setup

@@ -1,7 +1,8 @@
 """AG2 1.x: the agents that are registered with a hub (docs/wrapping-ag2.md).
 
-- `taps`: what stands in place of the hub's methods, and of what receives for an agent.
-- `team`: what is in front of whom, and who works on what. `routes`: who is to act on a message.
+- `hub`: patches the hub's methods and what receives for an agent; shows notes to its model.
+- `team`: which event is in front of which agent, and which turns are open.
+- `routes`: which agents act on a message.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dig.adapters import Attached, Plan, Session, need_version
+from dig.adapters.base import Attached, Session, WrapPlan, importing, need_attributes
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
@@ -21,7 +22,7 @@ HUB = ("_channels", "_passports", "_dispatch", "_endpoint_for", "_owned_clients"
 CLIENT = ("_run_default_handler", "_suppress_handler")
 
 
-def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = None) -> Plan:
+def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = None) -> WrapPlan:
     """Look at a hub, and refuse what cannot be wrapped.
 
     Args:
@@ -33,32 +34,27 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
     Raises:
         SettingsError: It is no hub, or AG2 is not one that was tested.
     """
-    need_version("ag2", *VERSIONS, extra="ag2")
-    try:
+    with importing("AG2", ("ag2",), VERSIONS, extra="ag2"):
         from ag2.network import AgentClient, Hub
 
-        from . import hub as taps
+        from . import hub as patches
         from .routes import is_handoff, is_here
-        from .team import Team
-    except ImportError as error:
-        raise SettingsError(f"this AG2 is put together in another way: {error}") from error
+        from .team import HubTeam
     if not isinstance(team, Hub):
         kind = type(team).__name__
         raise SettingsError(f"{kind} is no hub; wrap the Hub that its agents are registered with")
-    missing = [name for name in HUB if not hasattr(team, name)]
-    missing += [name for name in CLIENT if not hasattr(AgentClient, name)]
-    if missing:
-        raise SettingsError(f"this AG2 is put together in another way: no {', '.join(missing)}")
+    need_attributes("AG2", (team,), HUB)
+    need_attributes("AG2", (AgentClient,), CLIENT)
     agents = tuple(name for name, id in team.name_to_id_map().items() if is_here(team, id))
 
-    attached: list[taps.HubTaps] = []
+    attached: list[patches.HubPatches] = []
 
     def attach(session: Session) -> Attached:
-        attached.append(taps.attach(team, Team(team, session, handoff or is_handoff)))
+        attached.append(patches.attach(team, HubTeam(team, session, handoff or is_handoff)))
         return Attached(team, attached[0].restore)
 
     def wake(name: str, note: str) -> None:
         attached[0].wake(name)
 
     can = frozenset({"annotate", "tell", "wake", "hold", "bounce"})
-    return Plan("an AG2 hub", agents, attach, can, on_note=wake)
+    return WrapPlan("an AG2 hub", agents, attach, can, on_note=wake)

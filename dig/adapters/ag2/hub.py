@@ -7,65 +7,130 @@ A hub knows its agents by name, but not what receives for them. So one method of
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any
 
+from ag2.events import ModelRequest, TextInput
+from ag2.middleware import BaseMiddleware
 from ag2.network import AgentClient
 
-from dig.adapters import Turn, as_call, as_payload
-from dig.adapters.base.calls import Call
-from dig.adapters.base.patching import Taps
-from dig.adapters.base.running import current, inside
+from dig.adapters.base import NOTE, Call, Patches, Turn, as_call, as_payload, current, inside
 
-from .notes import as_parts, showing, waiting
-from .team import Sending, Team, Work
+from .team import AgentRun, HubTeam, OutgoingEnvelope
 
-_taps: dict[int, HubTaps] = {}  # by the id of their hub
+Read = Callable[[], tuple[str, ...]]
+"""Gives the notes of a turn, oldest first; it grows."""
+
+
+def as_parts(notes: Sequence[str]) -> list[str]:
+    """Notes as parts of a message."""
+    return [NOTE.format(note) for note in notes]
+
+
+def showing(read: Read) -> Callable[[Any, Any], NotesMiddleware]:
+    """Makes middleware that shows the notes that come from now on."""
+    known = len(read())
+
+    def make(event: Any, context: Any) -> NotesMiddleware:
+        return NotesMiddleware(event, context, read, known)
+
+    return make
+
+
+class NotesMiddleware(BaseMiddleware):  # type: ignore[misc]
+    """Puts notes before the model's eyes, where they have come in."""
+
+    def __init__(self, event: Any, context: Any, read: Read, known: int) -> None:
+        """Begin with `known` notes shown already."""
+        super().__init__(event, context)
+        self._read = read
+        self._known = known
+        self._shown: list[tuple[int, Any]] = []  # after how many events, the note
+
+    async def on_llm_call(self, call_next: Any, events: Sequence[Any], context: Any) -> Any:
+        """The model is called."""
+        for note in as_parts(self._read()[self._known :]):
+            self._shown.append((len(events), ModelRequest([TextInput(note)])))
+            self._known += 1
+        if not self._shown:
+            return await call_next(events, context)
+        told = list(events)
+        for place, note in reversed(self._shown):
+            told.insert(place, note)
+        return await call_next(told, context)
+
+
+def waiting(waits: Callable[[], None]) -> Callable[[Any, Any], WaitingMiddleware]:
+    """Makes middleware that calls `waits` when the turn asks a person (`hitl_hook`)."""
+
+    def make(event: Any, context: Any) -> WaitingMiddleware:
+        return WaitingMiddleware(event, context, waits)
+
+    return make
+
+
+class WaitingMiddleware(BaseMiddleware):  # type: ignore[misc]
+    """Reports that a turn waits for a person."""
+
+    def __init__(self, event: Any, context: Any, waits: Callable[[], None]) -> None:
+        """Begin with nothing asked."""
+        super().__init__(event, context)
+        self._waits = waits
+
+    async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:
+        """A person is asked."""
+        self._waits()
+        return await call_next(event, context)
+
+
+_patches: dict[int, HubPatches] = {}  # by the id of their hub
 _receive = AgentClient.receive
 
 
-def attach(hub: Any, team: Team) -> HubTaps:
+def attach(hub: Any, team: HubTeam) -> HubPatches:
     """Put a session between the agents of a hub."""
-    taps = _taps[id(hub)] = HubTaps(hub, team)
+    patches = _patches[id(hub)] = HubPatches(hub, team)
     AgentClient.receive = _received
-    return taps
+    return patches
 
 
 @wraps(_receive)
 async def _received(client: Any, envelope: Any) -> None:
-    taps = _taps.get(id(client._hub_client._hub))
-    if taps is None:
+    patches = _patches.get(id(client._hub_client._hub))
+    if patches is None:
         await _receive(client, envelope)
     else:
-        await taps.receive(client, envelope)
+        await patches.receive(client, envelope)
 
 
-class HubTaps:
-    """The taps of one hub."""
+class HubPatches:
+    """The patches of one hub."""
 
-    def __init__(self, hub: Any, team: Team) -> None:
+    def __init__(self, hub: Any, team: HubTeam) -> None:
         """Put them in place."""
         self._hub = hub
         self._team = team
         self._session = team.session
-        self._sent: dict[int, Sending] = {}  # by the id of an envelope that is being posted
+        self._sent: dict[
+            int, OutgoingEnvelope
+        ] = {}  # by the id of an envelope that is being posted
         self._step = team.step
-        self._taps = Taps()
+        self._patches = Patches()
         self._clients: dict[str, Any] = {}  # name -> AgentClient
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: set[asyncio.Task[None]] = set()
         for name in ("post_envelope", "_dispatch", "report_turn_failure", "register"):
-            self._taps.tap(hub, name, getattr(self, name))
+            self._patches.patch(hub, name, getattr(self, name))
         for owned in hub._owned_clients:
             for client in owned._clients.values():
                 self._know(client)
 
     def restore(self) -> Any:
         """Take them away again; returns the hub."""
-        self._taps.restore()
-        _taps.pop(id(self._hub), None)
-        if not _taps:
+        self._patches.restore()
+        _patches.pop(id(self._hub), None)
+        if not _patches:
             AgentClient.receive = _receive
         return self._hub
 
@@ -75,65 +140,65 @@ class HubTaps:
         if agent is not None and self._clients.get(name) is not client:
             self._clients[name] = client
             if "ask" not in vars(agent):
-                self._taps.tap(agent, "ask", self.ask, client)
+                self._patches.patch(agent, "ask", self.ask, client)
 
     # --- the hub ---
 
-    async def register(self, whole: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def register(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """An agent comes."""
-        client = await whole(*args, **kwargs)
-        self._step(self._know, client, otherwise=None)
+        client = await original(*args, **kwargs)
+        self._step(self._know, client, default=None)
         return client
 
-    async def post_envelope(self, whole: Callable[..., Any], envelope: Any) -> Any:
+    async def post_envelope(self, original: Callable[..., Any], envelope: Any) -> Any:
         """An agent sends something; an answer is put to the monitor before the hub has it."""
         self._loop = asyncio.get_running_loop()
-        sending = self._step(self._team.look_at, envelope, otherwise=None)
+        sending = self._step(self._team.look_at, envelope, default=None)
         if sending is None:
-            return await whole(envelope)
+            return await original(envelope)
         if sending.answer:
             await self._session.released(sending.answer)
-            if self._step(self._team.is_back, sending, otherwise=False):
+            if self._step(self._team.is_back, sending, default=False):
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = sending
         try:
-            return await whole(envelope)
+            return await original(envelope)
         finally:
             self._sent.pop(id(envelope), None)
 
-    async def _dispatch(self, whole: Callable[..., Any], envelope: Any, metadata: Any) -> Any:
+    async def _dispatch(self, original: Callable[..., Any], envelope: Any, metadata: Any) -> Any:
         sending = self._sent.pop(id(envelope), None)
         if sending is not None:
-            self._step(self._team.deliver, sending, otherwise=None)
-        return await whole(envelope, metadata)
+            self._step(self._team.deliver, sending, default=None)
+        return await original(envelope, metadata)
 
-    async def report_turn_failure(self, whole: Callable[..., Any], **what: Any) -> Any:
+    async def report_turn_failure(self, original: Callable[..., Any], **what: Any) -> Any:
         """A handler has caught an exception of its agent."""
-        self._step(self._team.report, what["agent_id"], what["exc"], otherwise=None)
-        return await whole(**what)
+        self._step(self._team.report, what["agent_id"], what["exc"], default=None)
+        return await original(**what)
 
     # --- an agent ---
 
     async def receive(self, client: Any, envelope: Any) -> None:
         """Something is delivered to an agent, whose handler runs in here."""
-        self._step(self._know, client, otherwise=None)
-        event = self._step(self._team.event_for, client, envelope, otherwise="")
+        self._step(self._know, client, default=None)
+        event = self._step(self._team.event_for, client, envelope, default="")
         if not event:
-            again = self._step(self._team.look_again, client, envelope, otherwise=None)
+            again = self._step(self._team.look_again, client, envelope, default=None)
             await self._run(again, partial(_receive, client, envelope))
             return
         try:
             await self._session.released(event)
         except BaseException as error:
-            self._step(self._give_up, client, envelope, event, error, otherwise=None)
+            self._step(self._team.give_up, client, envelope, event, error, default=None)
             raise
-        if self._step(self._team.takes_up, client, envelope, event, otherwise=False):
+        if self._step(self._team.takes_up, client, envelope, event, default=False):
             await _receive(client, envelope)
             return
-        work = self._step(self._team.begin, client, envelope, event, otherwise=None)
+        work = self._step(self._team.begin, client, envelope, event, default=None)
         await self._run(work, partial(_receive, client, envelope))
 
-    async def _run(self, work: Work | None, handle: Callable[[], Any]) -> None:
+    async def _run(self, work: AgentRun | None, handle: Callable[[], Any]) -> None:
         """Have a handler run, and once more for as long as its answers come back."""
         if work is None:
             await handle()
@@ -144,74 +209,65 @@ class HubTaps:
                 while await self._comes_again(work):
                     await work.client._on_envelope(work.envelope)
         except BaseException as error:
-            self._step(work.turn.fail, error, otherwise="")
+            self._step(work.turn.fail, error, default="")
             raise
         finally:
-            self._step(self._team.forget, work, otherwise=None)
+            self._step(self._team.forget, work, default=None)
 
-    async def _comes_again(self, work: Work) -> bool:
+    async def _comes_again(self, work: AgentRun) -> bool:
         if work.comes_again:
             work.comes_again = False
             return True
-        answer = self._step(self._team.finish, work, otherwise="")
+        answer = self._step(self._team.finish, work, default="")
         if not answer:
             return False
         await self._session.released(answer)
-        return self._step(self._team.has_back, work, answer, otherwise=False)
+        return self._step(self._team.has_back, work, answer, default=False)
 
-    def _give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
-        """Who waited for a message that is held is cancelled."""
-        self._session.let_go(event)
-        work = self._team.begin(client, envelope, event)
-        work.turn.fail(error)
-        self._team.forget(work)
-
-    async def ask(self, whole: Callable[..., Any], client: Any, *said: Any, **how: Any) -> Any:
-        """An agent's model is asked: by its handler, or directly, by anybody."""
-        work = self._step(self._team.work_on, client.agent, otherwise=None)
+    async def ask(self, original: Callable[..., Any], client: Any, *said: Any, **how: Any) -> Any:
+        """An agent's model is asked: by its handler, or directly by other code."""
+        work = self._step(self._team.work_on, client.agent, default=None)
         if work is not None:
-            return await self._show(work.turn, whole, said, how)
+            return await self._show(work.turn, original, said, how)
         name = client.passport.name
         # What channels bring meanwhile goes to the agent itself.
-        beside = self._step(self._session.reserve, name, otherwise="")
+        beside = self._step(self._session.reserve_instance, name, default="")
         call = Call(
             self._session, name, as_call(said, {}), tell=_body,
-            bounces=lambda: "stream" not in how and not self._team.is_lost,
+            bounces=lambda: "stream" not in how and not self._team.has_failed,
         )  # fmt: skip
-        self._step(self._session.unreserve, beside, otherwise=None)
+        self._step(self._session.release_instance, beside, default=None)
 
         async def asked(name: str, notes: tuple[str, ...]) -> Any:
             turn = current.get()
-            mine = turn and self._step(self._team.adopt, client, None, turn, otherwise=None)
+            mine = turn and self._step(self._team.adopt, client, None, turn, default=None)
             try:
-                return await self._show(turn, whole, said, how)
+                return await self._show(turn, original, said, how)
             finally:
                 if mine:
-                    self._step(self._team.forget, mine, otherwise=None)
+                    self._step(self._team.forget, mine, default=None)
 
-        return await call.through(asked)
+        return await call.run(asked)
 
     async def _show(
-        self, turn: Turn | None, whole: Callable[..., Any], said: Any, how: dict[str, Any]
+        self, turn: Turn | None, original: Callable[..., Any], said: Any, how: dict[str, Any]
     ) -> Any:
         """Call the model, show it the notes of its turn, and see whether that asks a person."""
-        if turn is None or self._team.is_lost:
-            return await whole(*said, **how)
-        middleware = [*how.pop("middleware", ()), waiting(partial(self._waits, turn))]
-        if self._team.only_looks:
-            return await whole(*said, middleware=middleware, **how)
+        if turn is None or self._team.has_failed:
+            return await original(*said, **how)
+        waits = partial(self._step, turn.waits, default=None)
+        middleware = [*how.pop("middleware", ()), waiting(waits)]
+        if self._team.only_observes:
+            return await original(*said, middleware=middleware, **how)
         middleware.append(showing(lambda: turn.notes))
-        return await whole(*said, *as_parts(turn.notes), middleware=middleware, **how)
+        return await original(*said, *as_parts(turn.notes), middleware=middleware, **how)
 
-    def _waits(self, turn: Turn) -> None:
-        self._step(turn.waits, otherwise=None)
-
-    # --- healing speaks to an agent that nobody speaks to ---
+    # --- healing speaks to an agent that gets no message ---
 
     def wake(self, name: str) -> None:
         """Have an agent look again at what its channels wait for; from any thread."""
         client, loop = self._clients.get(name), self._loop
-        if self._team.only_looks:
+        if self._team.only_observes:
             return
         if client is not None and loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._start, client)
@@ -225,7 +281,7 @@ class HubTaps:
         for turn in await self._hub.pending_turns_for(client.agent_id):
             for envelope in await self._hub.read_wal(turn.channel_id):
                 if envelope.envelope_id == turn.triggering_envelope_id:
-                    work = self._step(self._team.look_again, client, envelope, otherwise=None)
+                    work = self._step(self._team.look_again, client, envelope, default=None)
                     if work is not None:  # else it is busy, and reads the note with its next turn
                         await self._run(work, partial(client._on_envelope, envelope))
 

@@ -1,4 +1,4 @@
-"""Who is to act on a message: the one whose turn it is, those who hear it, or somebody outside."""
+"""Which agents act on a message: the one that has the turn, or all that hear it, or none here."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ag2.network.transport.local import LocalLinkEndpoint
 
 
 @dataclass(frozen=True)
-class Route:
+class EnvelopeRoute:
     """Where a message goes.
 
     Attributes:
         agents: The ids of the agents in this process that are to act on it.
-        is_answer: Whether nobody is: it ends its channel, or reaches people or other processes.
+        is_answer: Whether none is: it ends its channel, or reaches people or other processes.
         asks: Whether it gives the floor of a workflow, which goes on then, to one of those.
     """
 
@@ -25,7 +25,7 @@ class Route:
     asks: bool = False
 
 
-def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
+def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | None:
     """Where an envelope will go that is to be posted; ``None``: it is no message, or refused.
 
     The adapter of its channel is asked what it would make of it; that changes nothing.
@@ -42,15 +42,15 @@ def forecast(hub: Any, envelope: Any, awaited: str | None) -> Route | None:
     adapter.validate_send(metadata, envelope, state)  # what it raises, the hub will raise again
     state = adapter.fold(envelope, state)
     if awaited is not None:
-        return Route((awaited,), is_answer=False)
+        return EnvelopeRoute((awaited,), is_answer=False)
     result = adapter.on_accepted(metadata, envelope, state)
     if result.next_state is not None:
-        return Route((), is_answer=True)
+        return EnvelopeRoute((), is_answer=True)
     expected = adapter.expected_next(metadata, state)
     hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
     here = tuple(id for id in hearers if is_here(hub, id))
     is_answer = not here and any(is_elsewhere(hub, id) for id in hearers)
-    return Route(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
+    return EnvelopeRoute(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
 
 
 def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:
@@ -66,14 +66,14 @@ def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = No
 
 
 def is_here(hub: Any, agent_id: str) -> bool:
-    """Whether somebody is an agent that runs in this process."""
+    """Whether a participant is an agent that runs in this process."""
     passport = hub._passports.get(agent_id)
     is_agent = passport is not None and passport.effective_kind == "agent"
     return is_agent and isinstance(hub._endpoint_for(agent_id), LocalLinkEndpoint)
 
 
 def is_elsewhere(hub: Any, agent_id: str) -> bool:
-    """Whether somebody is a person, or an agent in another process."""
+    """Whether a participant is a person, or an agent in another process."""
     passport = hub._passports.get(agent_id)
     if passport is None:
         return False
@@ -81,7 +81,7 @@ def is_elsewhere(hub: Any, agent_id: str) -> bool:
 
 
 def is_handoff(event_data: Mapping[str, Any]) -> bool:
-    """Whether a packet only says who is next."""
+    """Whether a packet only hands over to the next agent."""
     routing = event_data.get("routing") or {}
     return routing.get("kind") == "handoff" and not str(event_data.get("body") or "").strip()
 

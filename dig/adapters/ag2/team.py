@@ -1,4 +1,4 @@
-"""What a session is told of a hub: which event lies in front of whom, and who works on what.
+"""What a session is told of a hub: which event lies in front of which agent, and its turns.
 
 Each method is made in one step of the session, so whatever fails in here stays in here.
 """
@@ -6,16 +6,15 @@ Each method is made in one step of the session, so whatever fails in here stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from dig.adapters import Session, Turn, as_payload
-from dig.adapters.base.calls import Sent, calling
-from dig.adapters.base.patching import Teller
+from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_turn
 
-from .routes import Route, forecast, has_floor, is_here
+from .routes import EnvelopeRoute, forecast, has_floor, is_here
 
 
-class Work:
+class AgentRun:
     """A turn of an agent, from the message that it was given to the end of its handler.
 
     Attributes:
@@ -39,7 +38,7 @@ class Work:
         self.said: Any = None
 
 
-class Sending:
+class OutgoingEnvelope:
     """A message on its way into the hub.
 
     Attributes:
@@ -50,7 +49,9 @@ class Sending:
         answer: The event of it, if it is an answer and was submitted.
     """
 
-    def __init__(self, envelope: Any, route: Route, work: Work | None, is_last: bool) -> None:
+    def __init__(
+        self, envelope: Any, route: EnvelopeRoute, work: AgentRun | None, is_last: bool
+    ) -> None:
         """Begin."""
         self.envelope = envelope
         self.route = route
@@ -64,7 +65,7 @@ class Sending:
         return as_payload(self.envelope.event_data)
 
 
-class Team(Teller):
+class HubTeam(AdapterState):
     """The agents of a hub, and what is between them."""
 
     def __init__(
@@ -75,14 +76,14 @@ class Team(Teller):
         self.handoff = handoff
         self._hub = hub
         self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
-        self._works: dict[Turn, Work] = {}
-        self._awaiting: dict[str, Turn] = {}  # channel -> who has delegated something over it
-        self._asked: set[str] = set()  # channels over which somebody outside has asked something
+        self._works: dict[Turn, AgentRun] = {}
+        self._awaiting: dict[str, Turn] = {}  # channel -> the turn that has delegated over it
+        self._asked: set[str] = set()  # channels over which a question came from outside
 
     # --- a message is sent ---
 
-    def look_at(self, envelope: Any) -> Sending | None:
-        """An envelope is to be posted; ``None``: it is no message that anybody acts on."""
+    def look_at(self, envelope: Any) -> OutgoingEnvelope | None:
+        """An envelope is to be posted; ``None``: it is no message that an agent acts on."""
         work = self._work_of(envelope.sender_id)
         awaiting = self._awaiting.get(envelope.channel_id)
         awaited = self._works[awaiting].client.agent_id if awaiting in self._works else None
@@ -94,16 +95,16 @@ class Team(Teller):
         if route is None or (work is None and not route.agents):
             return None
         is_last = work is not None and self._is_last(envelope, work)
-        sending = Sending(envelope, route, work, is_last)
+        sending = OutgoingEnvelope(envelope, route, work, is_last)
         if route.is_answer and work is not None:
             if not is_last:
                 work.said = sending.payload
             else:
-                may_bounce = not (self.is_lost or route.asks)
+                may_bounce = not (self.has_failed or route.asks)
                 sending.answer = work.turn.submit(sending.payload, bounces=may_bounce)
         return sending
 
-    def is_back(self, sending: Sending) -> bool:
+    def is_back(self, sending: OutgoingEnvelope) -> bool:
         """Whether an answer was sent back, once it is not held any more; else its turn is over."""
         work = sending.work
         if work is None:
@@ -111,20 +112,20 @@ class Team(Teller):
         work.comes_again = self.has_back(work, sending.answer)
         return work.comes_again
 
-    def has_back(self, work: Work, answer: str) -> bool:
+    def has_back(self, work: AgentRun, answer: str) -> bool:
         """Whether a turn has its answer back, to look at its message again."""
-        if not work.turn.came_back(answer):
+        if not work.turn.was_bounced(answer):
             return False
-        if self.is_lost:
+        if self.has_failed:
             work.turn.end()
-        return not self.is_lost
+        return not self.has_failed
 
-    def deliver(self, sending: Sending) -> None:
-        """The hub has accepted a message, and nobody has it yet."""
+    def deliver(self, sending: OutgoingEnvelope) -> None:
+        """The hub has accepted a message, and no agent has it yet."""
         envelope, route, work = sending.envelope, sending.route, sending.work
         if route.is_answer:
             return
-        to = tuple(self._seat(id, envelope.channel_id) for id in route.agents)
+        to = tuple(self._instance(id, envelope.channel_id) for id in route.agents)
         if work is None:
             event = self.session.request(sending.payload, to)
         elif not route.agents and self._is_delegated(work, envelope):
@@ -138,34 +139,20 @@ class Team(Teller):
         if work is not None and self._is_delegated(work, envelope):
             self._awaiting[envelope.channel_id] = work.turn
 
-    def _send(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
+    def _send(self, work: AgentRun, sending: OutgoingEnvelope, to: tuple[str, ...]) -> str:
         """A turn says something and goes on; the same to a further agent is the same event."""
-        turn, waits = work.turn, self._is_delegated(work, sending.envelope)
-        sent = turn.sent or Sent("", None)
-        again = sent.again(sending.payload, to[0]) if len(to) == 1 else None
-        if again is not None:
-            turn.wait_for(int(waits))
-            self.session.redirect(again, to, sending.payload)
-            return again
-        event = turn.send(sending.payload, to, awaits=waits)
-        if to:
-            sent.add(event, sending.payload, to[0])
-        turn.sent = sent
-        return event
+        waits = self._is_delegated(work, sending.envelope)
+        return work.turn.send_once(sending.payload, to, awaits=waits)
 
-    def _end(self, work: Work, sending: Sending, to: tuple[str, ...]) -> str:
+    def _end(self, work: AgentRun, sending: OutgoingEnvelope, to: tuple[str, ...]) -> str:
         """A turn ends with what it says, or hands on what it was given."""
-        turn, given = work.turn, work.event
-        if to and self._is_passed_on(work) and self._only_hands_over(sending.envelope):
-            turn.pass_on(given, to)
-            turn.end()
-            return given
-        turn.emit(sending.payload, to)
-        turn.end()
-        return turn.outputs[-1] if turn.outputs else ""
+        is_silent = partial(self._only_hands_over, sending.envelope)
+        given = (work.event,) if to and self._is_from_agent(work) else ()
+        handed = work.turn.hand_over(to, sending.payload, silent=is_silent, given=given)
+        return handed.events[-1] if handed.events else ""
 
     def _only_hands_over(self, envelope: Any) -> bool:
-        return self.session.guard(self.handoff, envelope.event_data, otherwise=False)
+        return self.session.guard.call(self.handoff, envelope.event_data, default=False)
 
     # --- a message is received ---
 
@@ -183,25 +170,25 @@ class Team(Teller):
         turn.receive(event)
         return True
 
-    def begin(self, client: Any, envelope: Any, event: str) -> Work:
+    def begin(self, client: Any, envelope: Any, event: str) -> AgentRun:
         """An agent begins to work on a message."""
         turn = self.session.begin(client.passport.name, (event,) if event else ())
         work = self.adopt(client, envelope, turn)
         work.event = event
         return work
 
-    def look_again(self, client: Any, envelope: Any) -> Work | None:
+    def look_again(self, client: Any, envelope: Any) -> AgentRun | None:
         """An agent begins to work on a message once more that its channel still waits for."""
         is_busy = any(work.client is client and work.envelope for work in self._works.values())
         floor = has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
         return None if is_busy or not floor else self.begin(client, envelope, "")
 
-    def adopt(self, client: Any, envelope: Any, turn: Turn) -> Work:
+    def adopt(self, client: Any, envelope: Any, turn: Turn) -> AgentRun:
         """Know the agent and the message of a turn."""
-        work = self._works[turn] = Work(client, envelope, turn)
+        work = self._works[turn] = AgentRun(client, envelope, turn)
         return work
 
-    def finish(self, work: Work) -> str:
+    def finish(self, work: AgentRun) -> str:
         """A handler has returned; gives the answer of its agent, if that is one."""
         turn = work.turn
         if not turn.is_open:
@@ -211,18 +198,23 @@ class Team(Teller):
         elif work.said is not None:
             return turn.submit(work.said, bounces=False)
         elif not turn.outputs and self._is_silence(work):
-            return turn.submit(as_payload(work.envelope.event_data), bounces=not self.is_lost)
+            return turn.submit(as_payload(work.envelope.event_data), bounces=not self.has_failed)
         else:
             turn.end()
         return ""
 
-    def forget(self, work: Work) -> None:
+    def give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
+        """The task that waited for a held message is cancelled."""
+        turn = self.session.begin(client.passport.name, (event,), at_once=True)
+        turn.fail(error)
+
+    def forget(self, work: AgentRun) -> None:
         """A handler is done, whatever became of its turn."""
         self._works.pop(work.turn, None)
         for channel in [one for one, turn in self._awaiting.items() if turn is work.turn]:
             del self._awaiting[channel]
 
-    # --- who works ---
+    # --- turns ---
 
     def report(self, agent_id: str, error: BaseException) -> None:
         """A handler says that its turn has failed."""
@@ -230,14 +222,14 @@ class Team(Teller):
         if work is not None:
             work.error = error
 
-    def work_on(self, agent: Any) -> Work | None:
+    def work_on(self, agent: Any) -> AgentRun | None:
         """The turn that the running code belongs to, if it is one of this agent."""
-        turn = calling(self.session)
+        turn = current_turn(self.session)
         work = self._works.get(turn) if turn else None
         return work if work is not None and work.client.agent is agent else None
 
-    def _work_of(self, agent_id: str) -> Work | None:
-        turn = calling(self.session)
+    def _work_of(self, agent_id: str) -> AgentRun | None:
+        turn = current_turn(self.session)
         while turn is not None:
             work = self._works.get(turn)
             if work is not None and turn.is_open and work.client.agent_id == agent_id:
@@ -245,7 +237,7 @@ class Team(Teller):
             turn = turn.outer
         return None
 
-    def _is_last(self, envelope: Any, work: Work) -> bool:
+    def _is_last(self, envelope: Any, work: AgentRun) -> bool:
         client, given = work.client, work.envelope
         is_default = client._on_envelope == client._run_default_handler
         return given is not None and is_default and envelope.causation_id == given.envelope_id
@@ -254,22 +246,22 @@ class Team(Teller):
         creator = self._hub._channels[channel_id].creator_id
         return channel_id in self._asked or not is_here(self._hub, creator)
 
-    def _to_creator(self, envelope: Any) -> Route | None:
+    def _to_creator(self, envelope: Any) -> EnvelopeRoute | None:
         """What ends a channel that an agent has opened for its work is for that agent."""
         creator = self._hub._channels[envelope.channel_id].creator_id
-        return None if creator == envelope.sender_id else Route((creator,), is_answer=False)
+        return None if creator == envelope.sender_id else EnvelopeRoute((creator,), is_answer=False)
 
-    def _is_passed_on(self, work: Work) -> bool:
-        """Whether what a turn was given can be handed on: it has come from another agent."""
+    def _is_from_agent(self, work: AgentRun) -> bool:
+        """Whether what a turn was given has come from another agent, not from outside."""
         graph = self.session.monitor.graph
         return (
             work.turn.holds(work.event) and graph.history.by(graph.event(work.event).n) is not None
         )
 
-    def _is_delegated(self, work: Work, envelope: Any) -> bool:
+    def _is_delegated(self, work: AgentRun, envelope: Any) -> bool:
         return envelope.channel_id in work.client._handler_suppressed_channels
 
-    def _is_silence(self, work: Work) -> bool:
+    def _is_silence(self, work: AgentRun) -> bool:
         """Whether an agent that says nothing ends something; else the others wait for it."""
         given = work.envelope
         if given is None:
@@ -279,11 +271,11 @@ class Team(Teller):
             return False
         return not has_floor(self._hub, given.channel_id, work.client.agent_id)
 
-    def _seat(self, agent_id: str, channel_id: str) -> str:
+    def _instance(self, agent_id: str, channel_id: str) -> str:
         turn = self._awaiting.get(channel_id)
         if turn is not None and turn.is_open and self._works[turn].client.agent_id == agent_id:
-            return turn.seat
+            return turn.instance
         name: str = self._hub.name_for(agent_id)
         if name not in self.session.monitor.graph.agents:
-            self.session.unreserve(self.session.reserve(name))  # it joins
+            self.session.release_instance(self.session.reserve_instance(name))  # it joins
         return name

@@ -1,9 +1,9 @@
 """AG2 classic (`ag2<1`, `import autogen`): chats and group chats (docs/wrapping-ag2-classic.md).
 
-- `taps`: what stands in place of the methods of an agent that chats go through.
-- `scripts`: what happens around one call of such a method, awaited or not; `play` carries it out.
-- `chat`: what a session is told of a chat: who has the floor, and what was said last.
-- `members`: the agents of a team. `talk`: what they say. `notes`: what is shown to their models.
+- `agents`: the agents of a team, and the patches of the methods that their chats go through.
+- `scripts`: what happens around one call of such a method, awaited or not.
+- `chat`: what a session is told of a chat: which agent has the floor, and what was said last;
+  messages as payloads, and the notes that are shown to models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dig.adapters import Attached, Plan, Session, need_version
+from dig.adapters.base import Attached, Session, WrapPlan, importing
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
@@ -22,7 +22,7 @@ VERSIONS = ("0.14.0", "0.15")
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})
 
 
-def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = None) -> Plan:
+def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = None) -> WrapPlan:
     """Look at a team, and refuse what cannot be wrapped.
 
     Args:
@@ -35,30 +35,27 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
         SettingsError: It is no such team, two agents are called the same, or AG2 is not one
             that was tested.
     """
-    need_version("ag2", *VERSIONS, extra="ag2-classic")
-    try:
-        from . import agents as taps
-        from . import members
-    except ImportError as error:
-        raise SettingsError(f"this AG2 is put together in another way: {error}") from error
-    found = members.of(team)
+    with importing("AG2", ("ag2",), VERSIONS, extra="ag2-classic"):
+        from . import agents
+        from .chat import is_agent
+    found = agents.of(team)
 
     def attach(session: Session) -> Attached:
-        tapped = taps.ChatTaps(session, handoff)
+        patches = agents.AgentPatches(session, handoff)
         try:
             for agent in found:
-                tapped.know(agent)
-            if members.is_pattern(team):
-                tapped.follow(team)
+                patches.know(agent)
+            if agents.is_pattern(team):
+                patches.follow(team)
         except Exception as error:  # an agent of the user's own kind may refuse
-            tapped.restore()
+            patches.restore()
             raise SettingsError(f"an agent of this team cannot be watched: {error!r}") from error
 
         def restore() -> Any:
-            tapped.restore()
+            patches.restore()
             return team
 
         return Attached(team, restore)
 
-    names = tuple(agent.name for agent in found if members.is_agent(agent))
-    return Plan("a team of AG2 classic", names, attach, CAN)
+    names = tuple(agent.name for agent in found if is_agent(agent))
+    return WrapPlan("a team of AG2 classic", names, attach, CAN)

@@ -2,26 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio  # noqa: TID251  agents run on it alone
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
+import anyio
 from autogen.exception_utils import NoEligibleSpeakerError
 
-from dig.adapters import Session, Turn
-from dig.adapters.base.patching import Teller
-from dig.adapters.base.running import inside
+from dig.adapters.base import AdapterState, Session, Turn, inside
 
-from .chat import Chat, Handoff
-from .members import is_agent
-from .notes import Told
-from .play import CALL, RAISE, Script
-from .talk import as_message
+from .chat import Chat, Handoff, NotedMessages, as_message, is_agent
+
+Script = Generator[str, Any, Any]
+
+CALL = ""
+RAISE = object()
+"""A script cannot raise it itself: `StopIteration` may be among what an agent raises."""
 
 
-class Here(NamedTuple):
+async def play(script: Script, call: Callable[[], Any], session: Session) -> Any:
+    """Carry out a script around a call that is awaited."""
+    part = _Part(script)
+    while not part.is_over:
+        try:
+            got = await (session.released(part.asked) if part.asked else call())
+        except BaseException as error:
+            part.failed(error)
+        else:
+            part.got(got)
+    return part.result()
+
+
+def play_now(script: Script, call: Callable[[], Any], session: Session) -> Any:
+    """Carry out a script around a call that is not awaited."""
+    part = _Part(script)
+    while not part.is_over:
+        try:
+            got = _wait(session, part.asked) if part.asked else call()
+        except BaseException as error:
+            part.failed(error)
+        else:
+            part.got(got)
+    return part.result()
+
+
+class _Part:
+    """How far a script has been carried out; `asked` is what it returns, once it is over."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._error: BaseException | None = None
+        self.is_over = False
+        self.asked: Any = next(script)
+
+    def got(self, value: Any) -> None:
+        self._go_on(self._script.send, value)
+
+    def failed(self, error: BaseException) -> None:
+        self._error = error
+        self._go_on(self._script.throw, error)
+
+    def _go_on(self, tell: Callable[[Any], Any], what: Any) -> None:
+        try:
+            self.asked = tell(what)
+        except StopIteration as end:
+            self.is_over, self.asked = True, end.value
+
+    def result(self) -> Any:
+        error, self._error = self._error, None
+        if self.asked is RAISE and error is not None:
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
+        return self.asked
+
+
+def _wait(session: Session, event: str) -> Any:
+    """Wait on a loop of one's own; on a running one that would stop all others, so not there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        anyio.run(session.released, event)
+    else:
+        session.guard.run(session.release, event, default=None)
+
+
+class ChatContext(NamedTuple):
     """Where the running code belongs to.
 
     Attributes:
@@ -35,14 +105,16 @@ class Here(NamedTuple):
     turn: Turn | None = None
 
 
-NOWHERE: Mapping[object, Here] = {}
+NOWHERE: Mapping[object, ChatContext] = {}
 
-_here: ContextVar[Mapping[object, Here]] = ContextVar("dig_ag2_classic_here", default=NOWHERE)
+_here: ContextVar[Mapping[object, ChatContext]] = ContextVar(
+    "dig_ag2_classic_here", default=NOWHERE
+)
 """Where the running code belongs to, for each team: an agent may be in several."""
 
 
-class Scripts(Teller):
-    """The scripts for the agents of one team; it is lost once one of its chats is."""
+class ChatScripts(AdapterState):
+    """The scripts for the agents of one team; it has failed once one of its chats has."""
 
     def __init__(self, session: Session, handoff: Handoff | None) -> None:
         """Begin with no chat."""
@@ -50,7 +122,7 @@ class Scripts(Teller):
         self._handoff = handoff
 
     @property
-    def here(self) -> Here | None:
+    def here(self) -> ChatContext | None:
         """Where the running code belongs to, if that is in this team."""
         return _here.get().get(self)
 
@@ -58,7 +130,7 @@ class Scripts(Teller):
         """A chat, from its beginning to what it gives back."""
         chat = self._new(is_direct=False)
         try:
-            with self._at(Here(chat)):
+            with self._at(ChatContext(chat)):
                 result = yield CALL
         except BaseException as error:
             chat.close(error)
@@ -72,7 +144,7 @@ class Scripts(Teller):
         if here is not None and here.speaker is None and sender is not None:
             return (yield from self._turn(here.chat, agent, messages, sender))
         chat = self._new(is_direct=True)
-        with self._at(Here(chat)):
+        with self._at(ChatContext(chat)):
             reply = yield from self._turn(chat, agent, messages, sender)
         if reply is RAISE:
             chat.close()
@@ -81,7 +153,7 @@ class Scripts(Teller):
         return RAISE if (yield from self._closed(chat)) is RAISE else reply
 
     def selecting(self) -> Script:
-        """A group chat looks for who is next; if there is nobody, it is over."""
+        """A group chat selects the next speaker; if there is none, it is over."""
         try:
             return (yield CALL)
         except NoEligibleSpeakerError:
@@ -100,9 +172,9 @@ class Scripts(Teller):
     def told(self, agent: Any, messages: Any) -> Any:
         """The messages that an agent replies to, with the notes of its turn beside them."""
         here = self.here
-        if self.is_lost or here is None or here.speaker is not agent or here.turn is None:
+        if self.has_failed or here is None or here.speaker is not agent or here.turn is None:
             return messages
-        return Told(messages, partial(here.chat.notes, here.turn))
+        return NotedMessages(messages, partial(here.chat.notes, here.turn))
 
     def asks_person(self, agent: Any) -> None:
         """An agent asks the person that it stands for."""
@@ -120,7 +192,7 @@ class Scripts(Teller):
         here = self.here
         caller = here.turn if here is not None else None
         chat = Chat(self, self._handoff, caller, is_direct=is_direct)
-        chat.is_lost = here is not None and here.speaker is not None and here.chat.is_lost
+        chat.has_failed = here is not None and here.speaker is not None and here.chat.has_failed
         return chat
 
     def _turn(self, chat: Chat, agent: Any, messages: Any, sender: Any) -> Script:
@@ -131,7 +203,7 @@ class Scripts(Teller):
             return reply
         chat.give(agent, _last(agent, messages, sender), sender)
         try:
-            yield from chat.held(chat.mail)
+            yield from chat.held(chat.deliveries)
             chat.begin()
             reply = yield from self._words(chat, agent)
             while chat.answers(reply, is_end=_is_end(sender, reply, agent.name)):
@@ -159,11 +231,11 @@ class Scripts(Teller):
     def _words(self, chat: Chat, agent: Any) -> Script:
         """What an agent says when it has the floor."""
         turn = chat.turn
-        with self._at(Here(chat, agent, turn)), inside(turn) if turn else nullcontext():
+        with self._at(ChatContext(chat, agent, turn)), inside(turn) if turn else nullcontext():
             return (yield CALL)
 
     @contextmanager
-    def _at(self, here: Here) -> Iterator[None]:
+    def _at(self, here: ChatContext) -> Iterator[None]:
         """While a block lasts, the running code, and the tasks that it makes, belong there."""
         token = _here.set({**_here.get(), self: here})
         try:
@@ -181,9 +253,9 @@ def _last(agent: Any, messages: Any, sender: Any) -> Any:
 
 
 def _is_end(sender: Any, reply: Any, name: str) -> bool:
-    """Whether who gets a reply will take it as the end; the real question comes later.
+    """Whether the recipient of a reply will take it as the end; AG2 asks it later.
 
-    It is none where a person is asked first, who may go on.
+    It is none where a person is asked first, since that may go on.
     """
     with suppress(Exception):  # then AG2 will raise it
         if is_agent(sender) and sender.human_input_mode != "NEVER":

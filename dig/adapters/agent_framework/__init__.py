@@ -1,8 +1,8 @@
 """Microsoft agent-framework: workflows (docs/wrapping-agent-framework.md).
 
-- `taps`: what stands in place of the methods of a workflow, its edges and its executors.
-- `team`: who works on what. `post`: what is between them. `run`: one run, with its end.
-- `work`: what a handler was given and has sent. `routes`: where edges lead. `payloads`: in words.
+- `workflow`: patches the methods of a workflow, its edges and its executors.
+- `team`: the open turns of executors and what is between them; one run, with its end.
+- `messages`: what a handler was given and has sent, where edges lead; payloads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dig.adapters import Attached, Plan, Session, need_version
+from dig.adapters.base import Attached, Session, WrapPlan, importing, need_attributes
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
@@ -42,7 +42,7 @@ def plan(
     *,
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     handoff: Callable[[Any, Any], bool] | None = None,
-) -> Plan:
+) -> WrapPlan:
     """Look at a workflow, and refuse what cannot be wrapped.
 
     Args:
@@ -56,49 +56,34 @@ def plan(
     Raises:
         SettingsError: It is no workflow, or agent-framework is not one that was tested.
     """
-    need_version("agent-framework-core", *VERSIONS, extra="agent-framework")
-    try:
+    packages = ("agent-framework-core",)
+    with importing("agent-framework", packages, VERSIONS, extra="agent-framework"):
         from agent_framework import AgentExecutor, Workflow
 
-        from .payloads import is_handoff
-        from .team import Team
-        from .workflow import WorkflowTaps
-    except ImportError as error:
-        raise SettingsError(f"this agent-framework is put together otherwise: {error}") from error
+        from .messages import is_handoff
+        from .team import WorkflowTeam
+        from .workflow import WorkflowPatches
     if not isinstance(team, Workflow):
         kind = type(team).__name__
         raise SettingsError(f"{kind} is no workflow; wrap the Workflow that its builder has built")
     executors = team.get_executors_list() if hasattr(team, "get_executors_list") else []
     agents = [one for one in executors if isinstance(one, AgentExecutor)]
-    _check((team,), WORKFLOW)
-    _check((team._runner,), RUNNER)
-    _check((team._runner.context,), CONTEXT)
-    _check(team._runner._edge_runners, EDGES)
-    _check(executors, EXECUTOR)
-    _check(agents, AGENT)
+    need_attributes("agent-framework", (team,), WORKFLOW)
+    need_attributes("agent-framework", (team._runner,), RUNNER)
+    need_attributes("agent-framework", (team._runner.context,), CONTEXT)
+    need_attributes("agent-framework", team._runner._edge_runners, EDGES)
+    need_attributes("agent-framework", executors, EXECUTOR)
+    need_attributes("agent-framework", agents, AGENT)
     if END in team.executors:
         raise SettingsError(f"an executor is called {END}, which stands for the end of a run here")
 
-    inside: list[Team] = []
+    inside: list[WorkflowTeam] = []
 
     def attach(session: Session) -> Attached:
-        inside.append(Team(team, END, session, handoff or is_handoff))
-        return Attached(team, WorkflowTaps(team, inside[0], annotate).restore)
+        inside.append(WorkflowTeam(team, END, session, handoff or is_handoff))
+        return Attached(team, WorkflowPatches(team, inside[0], annotate).restore)
 
     def veto(wish: Reroute) -> str | None:
         return inside[0].veto(wish)
 
-    return Plan("a workflow", (*team.executors, END), attach, CAN, veto)
-
-
-def _check(owners: Any, names: tuple[str, ...]) -> None:
-    """Feature-test what is not public in agent-framework.
-
-    Raises:
-        SettingsError: It is not as this module expects it.
-    """
-    for owner in owners:
-        missing = [name for name in names if not hasattr(owner, name)]
-        if missing:
-            kind, what = type(owner).__name__, ", ".join(missing)
-            raise SettingsError(f"this agent-framework is put together otherwise: {kind}.{what}")
+    return WrapPlan("a workflow", (*team.executors, END), attach, CAN, veto)

@@ -2,19 +2,122 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dig.adapters import Turn
+from agent_framework import (
+    AgentExecutorRequest,
+    AgentExecutorResponse,
+    AgentResponse,
+    AgentResponseUpdate,
+    FanInEdgeGroup,
+    Message,
+    WorkflowMessage,
+)
 
-from .routes import Takers
+from dig.adapters.base import Turn, as_payload
+
+Takers = tuple[str, ...]
+
+
+def is_join(edges: Any) -> bool:
+    """Whether a group of edges waits for all its sources."""
+    return isinstance(edges._edge_group, FanInEdgeGroup)
+
+
+def can_take(edges: Any, message: WorkflowMessage) -> Takers:
+    """The executors that a group of edges can lead a message to, whatever its conditions say."""
+    probe = replace(message, data=[message.data]) if is_join(edges) else message
+    targets = dict.fromkeys(edge.target_id for edge in edges._edge_group.edges)
+    return tuple(
+        target
+        for target in targets
+        if message.target_id in (None, "", target) and edges._can_handle(target, probe)
+    )
+
+
+def foreseen(edges: Any, message: WorkflowMessage) -> Takers | None:
+    """The executors that edges will give a message to; ``None``: code of the user decides that."""
+    takers = can_take(edges, message)
+    return None if takers and decides(edges) else takers
+
+
+def decides(edges: Any) -> bool:
+    """Whether a group of edges has conditions, or a function that selects."""
+    group = edges._edge_group
+    has_selection = getattr(edges, "_selection_func", None) is not None
+    return has_selection or any(edge.has_condition for edge in group.edges)
+
+
+def chosen(edges: Any, message: WorkflowMessage, selected: Iterable[str]) -> Takers:
+    """The executors that edges give a message to, once their function has selected."""
+    takers = can_take(edges, message)
+    return tuple(target for target in dict.fromkeys(selected) if target in takers)
+
+
+def shown(value: Any) -> Any:
+    """A message or an output as plain JSON; of an agent what it said, not all it has read."""
+    return as_payload(value, _words)
+
+
+def answer(outputs: list[Any]) -> Any:
+    """What an executor has yielded, as one payload; the pieces of a stream are joined."""
+    if outputs and all(isinstance(one, AgentResponseUpdate) for one in outputs):
+        return "".join(one.text for one in outputs)
+    told = [shown(one) for one in outputs]
+    return told[0] if len(told) == 1 else told
+
+
+def is_notice(data: Any) -> bool:
+    """Whether a message is only to be kept in mind, and asks for nothing."""
+    # Its type alone is looked at: a proxy may raise when it is asked of what class it is.
+    return issubclass(type(data), AgentExecutorRequest) and not data.should_respond
+
+
+def is_handoff(given: Any, sent: Any) -> bool:
+    """Whether an executor that sends this on has only handed on what it was given.
+
+    It has, if it sends the same thing, asks the next agent without a word, or hands over the
+    response of an agent that said nothing.
+    """
+    if isinstance(sent, AgentExecutorRequest):
+        return sent.should_respond and not sent.messages
+    if isinstance(sent, AgentExecutorResponse):
+        return not sent.agent_response.text.strip()
+    return sent is given or (type(sent) is type(given) and bool(shown(sent) == shown(given)))
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, AgentExecutorResponse):
+        return value.agent_response
+    if isinstance(value, AgentExecutorRequest):
+        return {"messages": value.messages, "should_respond": value.should_respond}
+    if isinstance(value, AgentResponse):
+        return value.messages[0] if len(value.messages) == 1 else [*value.messages]
+    if isinstance(value, Message):
+        return _message(value)
+    if isinstance(value, AgentResponseUpdate):
+        return value.text
+    return value
+
+
+def _message(message: Message) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": str(message.role), "text": message.text}
+    if message.author_name:
+        said["name"] = message.author_name
+    calls = [one for one in message.contents if one.type == "function_call"]
+    if calls:
+        said["calls"] = [{"name": c.name, "arguments": c.arguments} for c in calls]
+    return said
+
 
 Edges = Any
 """A group of edges, as the framework's own `EdgeRunner`."""
 
 
 @dataclass(eq=False)
-class Mail:
+class ExecutorDelivery:
     """A message that edges have given to an executor, which has not taken it up yet.
 
     Attributes:
@@ -31,14 +134,14 @@ class Mail:
 
 
 @dataclass(eq=False)
-class Letter:
+class OutgoingMessage:
     """A message that an executor has sent.
 
     Attributes:
         message: The framework's message.
         payload: What it says.
         type: The type of its events.
-        takers: To whom each group of edges gives it; ``None``: that is not decided yet.
+        takers: The executors that each group of edges gives it to; ``None``: not decided yet.
         event: The event that stands for it where it is decided later; empty: there is none.
     """
 
@@ -54,53 +157,53 @@ class Letter:
         return None not in self.takers.values()
 
     @property
-    def is_lost(self) -> bool:
-        """Whether there are edges, and none of them leads to anybody who can take it."""
+    def is_undeliverable(self) -> bool:
+        """Whether there are edges, and none of them leads to an executor that can take it."""
         return bool(self.takers) and not any(self.takers.values()) and self.is_decided
 
     @property
-    def legs(self) -> list[tuple[Edges, str]]:
+    def routes(self) -> list[tuple[Edges, str]]:
         """The ways that it goes, as far as that is decided."""
         takers = self.takers.items()
         return [(edges, executor) for edges, some in takers for executor in some or ()]
 
 
-Leg = tuple[Letter, Edges, str]
-"""A way that a letter goes: over which edges, to whom."""
+MessageRoute = tuple[OutgoingMessage, Edges, str]
+"""A way that a message goes: the message, the edges, the executor."""
 
 
 @dataclass(eq=False)
-class Work:
+class HandlerRun:
     """A handler at work, and afterwards, until its edges have decided.
 
     Attributes:
-        mail: What it was given.
+        delivery: What it was given.
         turn: Its turn.
         sent: The messages that it has sent up to now, of the framework.
-        letters: The same, once it has returned.
+        outgoing: The same, once it has returned.
         said: What it has put out, if that is for the outside; ``None``: nothing.
     """
 
-    mail: Mail
+    delivery: ExecutorDelivery
     turn: Turn
     sent: list[Any] = field(default_factory=list)
-    letters: list[Letter] = field(default_factory=list)
+    outgoing: list[OutgoingMessage] = field(default_factory=list)
     said: Any = None
 
     @property
     def executor(self) -> str:
-        """Whose handler it is."""
-        return self.mail.executor
+        """The executor of the handler."""
+        return self.delivery.executor
 
     @property
     def is_last(self) -> bool:
-        """Whether nobody in the team goes on with what it has done."""
-        asked = [one for one in self.letters if one.type != "notice"]
-        return all(one.is_decided and not one.legs for one in asked)
+        """Whether no executor goes on with what it has done."""
+        asked = [one for one in self.outgoing if one.type != "notice"]
+        return all(one.is_decided and not one.routes for one in asked)
 
 
 @dataclass(eq=False)
-class Parcel:
+class OutgoingEvent:
     """An event that is about to be generated: what it says, and the ways that it goes.
 
     Equal messages that one handler sends one after the other are one event.
@@ -108,34 +211,36 @@ class Parcel:
 
     payload: Any
     type: str
-    legs: list[Leg]
+    routes: list[MessageRoute]
 
     @property
-    def seats(self) -> tuple[str, ...]:
-        """Whom it is sent to."""
-        return tuple(dict.fromkeys(executor for _, _, executor in self.legs))
+    def recipients(self) -> tuple[str, ...]:
+        """The executors that it is sent to."""
+        return tuple(dict.fromkeys(executor for _, _, executor in self.routes))
 
 
-def parcels(letters: list[Letter]) -> list[Parcel]:
+def events_of(messages: list[OutgoingMessage]) -> list[OutgoingEvent]:
     """What a handler sends. Branches get an event each: that all work on it is by design."""
-    found: list[Parcel] = []
-    for letter in letters:
-        for edges, executor in letter.legs:
-            parcel = _same(found, letter, executor)
-            if parcel is None:
-                parcel = Parcel(letter.payload, letter.type, [])
-                found.append(parcel)
-            parcel.legs.append((letter, edges, executor))
+    found: list[OutgoingEvent] = []
+    for message in messages:
+        for edges, executor in message.routes:
+            event = _same(found, message, executor)
+            if event is None:
+                event = OutgoingEvent(message.payload, message.type, [])
+                found.append(event)
+            event.routes.append((message, edges, executor))
     return found
 
 
-def _same(found: list[Parcel], letter: Letter, executor: str) -> Parcel | None:
+def _same(
+    found: list[OutgoingEvent], message: OutgoingMessage, executor: str
+) -> OutgoingEvent | None:
     """The event of an equal message that was sent before, if possible to the same executor."""
     same = [
-        parcel
-        for parcel in found
-        if parcel.type == letter.type
-        and parcel.payload == letter.payload
-        and all(one is not letter for one, _, _ in parcel.legs)
+        event
+        for event in found
+        if event.type == message.type
+        and event.payload == message.payload
+        and all(one is not message for one, _, _ in event.routes)
     ]
-    return next((one for one in same if executor in one.seats), next(iter(same), None))
+    return next((one for one in same if executor in one.recipients), next(iter(same), None))

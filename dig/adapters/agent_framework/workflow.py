@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -17,74 +17,68 @@ from agent_framework import (
     WorkflowMessage,
 )
 
-from dig.adapters.base.lines import Lines
-from dig.adapters.base.patching import Taps
-from dig.adapters.base.running import current, inside
+from dig.adapters.base import NOTE, Patches, RecipientOrder, current, inside
 
-from .messages import Edges, Mail, Work
-from .routes import decides, is_join
-from .run import DROPPED, Run
-from .team import Team
+from .messages import Edges, ExecutorDelivery, HandlerRun, decides, is_join
+from .team import DROPPED, WorkflowRun, WorkflowTeam
 
 Annotate = Callable[[Any, tuple[str, ...]], Any]
 """Puts notes into what an executor's handler is given: `(data, notes) -> data`, a copy."""
 
 
-class WorkflowTaps:
-    """The taps of one workflow."""
+NO_EVENTS: tuple[str, ...] = ()
 
-    def __init__(self, workflow: Workflow, team: Team, annotate: Annotate | None) -> None:
+
+class WorkflowPatches:
+    """The patches of one workflow."""
+
+    def __init__(self, workflow: Workflow, team: WorkflowTeam, annotate: Annotate | None) -> None:
         """Put them in place."""
         self._workflow = workflow
         self._team = team
         self._session = team.session
         self._annotate = annotate
-        self._lines = Lines()
+        self._order = RecipientOrder()
         self._context = workflow._runner.context
         self._send = self._context.send_message
         self._step = team.step
-        self._taps = Taps()
-        tap = self._taps.tap
-        tap(workflow._runner, "run_until_convergence", self.run)
-        tap(self._context, "send_message", self.send_message)
-        tap(self._context, "drain_messages", self.drain_messages)
+        self._patches = Patches()
+        patch = self._patches.patch
+        patch(workflow._runner, "run_until_convergence", self.run)
+        patch(self._context, "send_message", self.send_message)
+        patch(self._context, "drain_messages", self.drain_messages)
         for edges in workflow._runner._edge_runners:
-            tap(edges, "_execute_on_target", self.execute, edges)
+            patch(edges, "_execute_on_target", self.execute, edges)
             if is_join(edges) or decides(edges):
-                tap(edges, "send_message", self.reach, edges)
+                patch(edges, "send_message", self.reach, edges)
             if getattr(edges, "_selection_func", None) is not None:
-                tap(edges, "_selection_func", self.select, edges)
+                patch(edges, "_selection_func", self.select, edges)
         for executor in workflow.get_executors_list():
-            tap(executor, "_find_handler", self.find_handler, executor)
+            patch(executor, "_find_handler", self.find_handler, executor)
             if isinstance(executor, AgentExecutor):
                 for name in ("_run_agent", "_run_agent_streaming"):
-                    tap(executor, name, self.run_agent, executor)
+                    patch(executor, name, self.run_agent, executor)
 
     def restore(self) -> Workflow:
         """Take them away again; returns the workflow."""
-        self._step(self._team.forget_joins, otherwise=None)
-        self._taps.restore()
+        self._step(self._team.forget_joins, default=None)
+        self._patches.restore()
         return self._workflow
-
-    async def _released(self, events: Iterable[str]) -> None:
-        """Wait until events are not held any more; where none is, nothing is awaited."""
-        for event in events:
-            await self._session.released(event)
 
     # --- a run ---
 
-    async def run(self, whole: Callable[[], Any]) -> AsyncIterator[Any]:
+    async def run(self, original: Callable[[], Any]) -> AsyncIterator[Any]:
         """The workflow runs, and once more for as long as its answer comes back."""
         if self._team.run is not None:
-            self._step(self._team.run.abort, DROPPED, otherwise=None)
-        run = self._team.run = Run(self._team)
+            self._step(self._team.run.abort, DROPPED, default=None)
+        run = self._team.run = WorkflowRun(self._team)
         keeps = self._session.mode == "heal" and not self._context.is_streaming()
         kept: list[Any] = []  # what has been put out, while it may have to be taken back
         stands: list[Any] | None = None  # the same, of an answer that came back
         try:
             while True:
                 try:
-                    async with aclosing(whole()) as events:
+                    async with aclosing(original()) as events:
                         async for event in events:
                             if keeps and (kept or event.type == "output"):
                                 kept.append(event)
@@ -93,7 +87,7 @@ class WorkflowTaps:
                 except WorkflowConvergenceException as error:
                     if stands is None:
                         raise
-                    self._step(run.give_in, error, otherwise=None)
+                    self._step(run.give_in, error, default=None)
                     kept = stands
                     break
                 messages = await self._submitted(run)
@@ -106,112 +100,119 @@ class WorkflowTaps:
             for event in kept:
                 yield event
         except BaseException as error:
-            self._step(run.abort, error, otherwise=None)
+            self._step(run.abort, error, default=None)
             raise
         finally:
             if self._team.run is run:
                 self._team.run = None
 
-    async def _submitted(self, run: Run) -> list[WorkflowMessage]:
+    async def _submitted(self, run: WorkflowRun) -> list[WorkflowMessage]:
         """The workflow has come to its end; gives what it has to look at once more."""
         pending = await self._context.get_pending_request_info_events()
-        self._step(run.note_pending, [one.data for one in pending.values()], otherwise=None)
-        await self._released(self._step(run.last_words, otherwise=()))
-        self._step(run.submit, otherwise=None)
-        await self._released((run.answer,))
-        return self._step(run.again, otherwise=[])
+        self._step(run.note_pending, [one.data for one in pending.values()], default=None)
+        await self._session.released(*self._step(run.last_words, default=NO_EVENTS))
+        self._step(run.submit, default=None)
+        await self._session.released(run.answer)
+        return self._step(run.again, default=[])
 
-    async def send_message(self, whole: Callable[..., Any], message: WorkflowMessage) -> None:
+    async def send_message(self, original: Callable[..., Any], message: WorkflowMessage) -> None:
         """Somebody puts a message into the workflow: a handler, mostly."""
-        self._step(self._team.send, message, otherwise=None)
-        await whole(message)
+        self._step(self._team.send, message, default=None)
+        await original(message)
 
     async def drain_messages(
-        self, whole: Callable[[], Any]
+        self, original: Callable[[], Any]
     ) -> Mapping[str, Sequence[WorkflowMessage]]:
         """A step begins, with all that is in the workflow."""
-        messages: Mapping[str, Sequence[WorkflowMessage]] = await whole()
+        messages: Mapping[str, Sequence[WorkflowMessage]] = await original()
         run = self._team.run
         if run is not None and not run.has_begun:
             run.has_begun = True
-            self._step(self._team.take_up, [*chain(*messages.values())], otherwise=None)
+            self._step(self._team.take_up, [*chain(*messages.values())], default=None)
         return messages
 
     # --- edges ---
 
     def select(
-        self, whole: Callable[..., Any], edges: Edges, data: Any, executors: list[str]
+        self, original: Callable[..., Any], edges: Edges, data: Any, executors: list[str]
     ) -> Any:
         """The function of a group of edges selects executors."""
-        selected = whole(data, executors)
-        self._step(self._team.select, edges, selected, otherwise=None)
+        selected = original(data, executors)
+        self._step(self._team.select, edges, selected, default=None)
         return selected
 
     async def reach(
-        self, whole: Callable[..., Any], edges: Edges, message: WorkflowMessage, *more: Any
+        self, original: Callable[..., Any], edges: Edges, message: WorkflowMessage, *more: Any
     ) -> Any:
         """A group of edges is given a message."""
-        await self._released(self._step(self._team.reach, edges, message, otherwise=()))
-        delivered = await whole(message, *more)
-        self._step(self._team.pass_by, edges, message, otherwise=None)
+        await self._session.released(
+            *self._step(self._team.reach, edges, message, default=NO_EVENTS)
+        )
+        delivered = await original(message, *more)
+        self._step(self._team.pass_by, edges, message, default=None)
         return delivered
 
     async def execute(
-        self, whole: Callable[..., Any], edges: Edges, executor: str, sources: list[str],
+        self, original: Callable[..., Any], edges: Edges, executor: str, sources: list[str],
         message: WorkflowMessage, *more: Any,
     ) -> None:  # fmt: skip
         """Edges give a message to an executor."""
-        mail = self._step(self._team.arrive, edges, executor, message, otherwise=None)
-        if mail is not None:
-            wait = partial(self._released, mail.events) if mail.is_held else None
-            await self._lines.through(executor, wait)
+        delivery = self._step(self._team.arrive, edges, executor, message, default=None)
+        if delivery is not None:
+            wait = partial(self._released, delivery) if delivery.is_held else None
+            await self._order.wait_turn(executor, wait)
             if self._team.moved:
-                executor = self._step(self._team.readdress, mail, otherwise=executor)
-        await whole(executor, sources, message, *more)
+                executor = self._step(self._team.readdress, delivery, default=executor)
+        await original(executor, sources, message, *more)
+
+    async def _released(self, delivery: ExecutorDelivery) -> None:
+        await self._session.released(*delivery.events)
 
     # --- executors ---
 
     def find_handler(
-        self, whole: Callable[[Any], Any], executor: Executor, message: Any
+        self, original: Callable[[Any], Any], executor: Executor, message: Any
     ) -> Callable[..., Awaitable[Any]]:
         """An executor is about to work on a message."""
-        handler = whole(message)
-        mail = self._step(self._team.take, message, executor.id, otherwise=None)
-        return handler if mail is None else partial(self.handle, handler, mail)
+        handler = original(message)
+        delivery = self._step(self._team.take, message, executor.id, default=None)
+        return handler if delivery is None else partial(self.handle, handler, delivery)
 
-    async def handle(self, handler: Callable[..., Any], mail: Mail, data: Any, context: Any) -> Any:
+    async def handle(
+        self, handler: Callable[..., Any], delivery: ExecutorDelivery, data: Any, context: Any
+    ) -> Any:
         """A handler works on a message."""
-        work = self._step(self._team.begin, mail, otherwise=None)
+        work = self._step(self._team.begin, delivery, default=None)
         if work is None:
             return await handler(data, context)
-        notes = () if self._team.only_looks else work.turn.notes
+        notes = () if self._team.only_observes else work.turn.notes
         if self._annotate is not None and notes:
-            data = self._session.guard(self._annotate, data, notes, otherwise=data)
+            data = self._session.guard.call(self._annotate, data, notes, default=data)
         try:
             with inside(work.turn):
                 result = await handler(data, context)
         except BaseException as error:
-            self._step(self._team.fail, work, error, otherwise=None)
+            self._step(self._team.fail, work, error, default=None)
             raise
-        self._step(self._finish, work, context, otherwise=None)
+        self._step(self._finish, work, context, default=None)
         return result
 
-    def _finish(self, work: Work, context: Any) -> None:
+    def _finish(self, work: HandlerRun, context: Any) -> None:
         kind = self._context.classify_yielded_output(work.executor)
         self._team.finish(work, context.get_yielded_outputs() if kind == "output" else [])
 
     def run_agent(
-        self, whole: Callable[..., Any], executor: AgentExecutor, context: Any,
+        self, original: Callable[..., Any], executor: AgentExecutor, context: Any,
         *, messages: list[Message] | None = None,
     ) -> Any:  # fmt: skip
-        """An agent is called; notes go to it beside its conversation, and to nobody else."""
+        """An agent is called; it alone is given notes, beside its conversation."""
         turn = current.get()
-        is_ours = turn is not None and turn.session is self._session
-        if turn is not None and is_ours and turn.notes and not self._team.only_looks:
+        is_ours = turn is not None and turn.guard is self._session.guard
+        if turn is not None and is_ours and turn.notes and not self._team.only_observes:
             given = executor._cache if messages is None else messages
             messages = [*given, *map(_as_message, turn.notes)]
-        return whole(context, messages=messages)
+        return original(context, messages=messages)
 
 
 def _as_message(note: str) -> Message:
-    return Message("user", [f"[monitor] {note}"], author_name="monitor")
+    return Message("user", [NOTE.format(note)], author_name="monitor")

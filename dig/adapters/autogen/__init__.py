@@ -1,9 +1,8 @@
 """AutoGen 0.7: AgentChat teams and core runtimes (docs/wrapping-autogen.md).
 
-- `group`: the taps of a team; `chat`: what a session is told of it. `ending`: when it ends, and
-  how it goes on after all. `said`: messages as plain JSON.
-- `core`: the taps of a runtime; `post`: what is on its way in it.
-- `taps`: what both share.
+- `group`: the patches of a team, and when it ends. `chat`: what a session is told of a team: which
+  agent has the floor; messages as plain JSON.
+- `runtime`: the patches of a runtime. `messages`: what is on its way in it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dig.adapters import Plan, need_version
+from dig.adapters.base import Deliver, WrapPlan, importing
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
@@ -27,8 +26,8 @@ def plan(
     outside: Iterable[str] = (),
     allow: Iterable[str] = (),
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
-    deliver: Callable[[str, str], object] | None = None,
-) -> Plan:
+    deliver: Deliver | None = None,
+) -> WrapPlan:
     """Look at a team or a runtime, and refuse what cannot be wrapped.
 
     Args:
@@ -49,19 +48,14 @@ def plan(
         SettingsError: It is neither, an option is for the other kind, or AutoGen is not one that
             was tested.
     """
-    for package in ("autogen-core", "autogen-agentchat"):
-        need_version(package, *VERSIONS, extra="autogen")
-    try:
+    with importing("AutoGen", ("autogen-core", "autogen-agentchat"), VERSIONS, extra="autogen"):
         from autogen_agentchat.teams import BaseGroupChat
         from autogen_core import SingleThreadedAgentRuntime
 
-        from . import group
-        from . import runtime as core
-    except ImportError as error:
-        raise SettingsError(f"this AutoGen is put together in another way: {error}") from error
+        from . import group, runtime
     if isinstance(team, SingleThreadedAgentRuntime):
         _refuse("teams", handoff=handoff)
-        return core.plan(team, outside, allow, annotate, deliver)
+        return runtime.plan(team, outside, allow, annotate, deliver)
     if isinstance(team, BaseGroupChat):
         _refuse("runtimes", outside=outside, allow=allow, annotate=annotate)
         return group.plan(team, handoff, deliver)

@@ -1,36 +1,113 @@
-"""What a session is told of a group chat: who has the floor, and what goes to whom.
+"""What a session is told of a group chat: which agent has the floor, and what it sends where.
 
-A participant's turn goes on until its manager knows who is next, since that is whom its words are
-for. Each method is made in one step of the session, so whatever fails in here stays in here.
+A participant's turn goes on until its manager has selected the next ones, since its words are for
+these. Each method is made in one step of the session, so whatever fails in here stays in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from autogen_agentchat.agents import UserProxyAgent
-from autogen_agentchat.messages import HandoffMessage
+from autogen_agentchat.base import Handoff
+from autogen_agentchat.messages import HandoffMessage, ToolCallRequestEvent
 
-from dig.adapters import Session, Turn
-from dig.adapters.base.patching import Teller
-from dig.adapters.base.turn import describe
+from dig.adapters.base import AdapterState, Session, Turn, as_payload, describe
 
-from .said import answer_of, dropped, is_silent, listeners, payload_of, task_of
+
+def payload_of(message: Any) -> Any:
+    """A chat message: its text, with the target of a handoff; or its type with its content."""
+    content = message.content
+    if isinstance(message, HandoffMessage):
+        return {"handoff": message.target, "said": content}
+    if isinstance(content, str):
+        return content
+    return {"type": message.type, "content": as_payload(content)}
+
+
+def task_of(messages: Sequence[Any] | None, team: str) -> Any:
+    """What a team is asked; without a task it goes on where it has stopped."""
+    if messages is None:
+        return {"$resumed": team}
+    told = [payload_of(message) for message in messages]
+    return told[0] if len(told) == 1 else told
+
+
+def answer_of(message: Any) -> Any:
+    """What a participant's response comes to; that of a team: what was said in it last."""
+    result = getattr(message, "result", None)
+    if result is None:
+        return message.response.chat_message
+    return result.messages[-1] if result.messages else None
+
+
+def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
+    """The recipients of a response: the next speakers; in a graph, the nodes behind its node.
+
+    Args:
+        team: The team.
+        message: The response.
+        speakers: The next speakers.
+    """
+    graph = getattr(team, "_graph", None)
+    if graph is None or message.name not in graph.nodes:
+        return speakers
+    said = answer_of(message)
+    behind = [
+        edge.target
+        for edge in graph.nodes[message.name].edges
+        if edge.target in speakers
+        or (edge.condition_function is None and edge.check_condition(said))
+    ]
+    return [*dict.fromkeys(behind)] or speakers
+
+
+def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
+    """Whether a handoff only names the next speaker, in the words that stand for that.
+
+    Args:
+        message: The handoff.
+        handoffs: Those that the agent can make, by the names of their tools.
+    """
+    standing = {"", Handoff(target=message.target).message}
+    standing.update(one.message for one in handoffs.values())
+    return not message.context and message.content.strip() in standing
+
+
+def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
+    """The targets that a response hands over to in vain: AutoGen carries out the first only.
+
+    Args:
+        message: The response.
+        handoffs: Those that the agent can make, by the names of their tools.
+    """
+    response = getattr(message, "response", None)
+    if response is None or not isinstance(response.chat_message, HandoffMessage):
+        return []
+    return _handoffs_in(response.inner_messages or (), handoffs)[1:]
+
+
+def _handoffs_in(messages: Iterable[Any], handoffs: Mapping[str, Any]) -> list[str]:
+    """The targets that the last request for tools wanted to hand over to."""
+    requests = [one.content for one in messages if isinstance(one, ToolCallRequestEvent)]
+    return [handoffs[call.name].target for call in (requests or [()])[-1] if call.name in handoffs]
+
 
 IsHandoff = Callable[[Any], bool]
 """Whether a handoff passes on what its sender was given, instead of saying something."""
 
 
-class Chat(Teller):
+class GroupChatState(AdapterState):
     """The floor of one group chat.
 
     Attributes:
-        again: Whose answer came back, so that it has to speak once more.
+        again: The participant whose answer came back, so that it has to speak once more.
     """
 
     def __init__(self, session: Session, team: Any, is_handoff: IsHandoff | None) -> None:
-        """Begin with nobody speaking."""
+        """Begin with no participant speaking."""
         super().__init__(session)
         self.again: str | None = None
         self._team = team
@@ -38,10 +115,14 @@ class Chat(Teller):
         self._handoffs = {
             one.name: getattr(one, "_handoffs", None) or {} for one in team._participants
         }
-        self._task: tuple[Any] | None = None  # what came from outside, until it is known for whom
-        self._next: list[str] = []  # who is asked to speak, until all of them are known
-        self._mail: dict[str, list[str]] = {}  # participant -> what it is given with its next turn
-        self._turns: dict[str, Turn] = {}  # by participant: speaking, or waiting for who is next
+        self._task: tuple[Any] | None = (
+            None  # what came from outside, until its recipients are known
+        )
+        self._next: list[str] = []  # the next speakers, until all of them are known
+        self._deliveries: dict[
+            str, list[str]
+        ] = {}  # participant -> what it is given with its next turn
+        self._turns: dict[str, Turn] = {}  # by participant: speaking, or until the next is known
         self._said: dict[str, Any] = {}  # by participant: its response, in the order of these
         self._shown: dict[Turn, int] = {}  # how many notes a turn was shown
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
@@ -68,7 +149,7 @@ class Chat(Teller):
         self._next.append(participant)
 
     def place(self) -> None:
-        """It is known who is next: what was said is for them."""
+        """The next speakers are known: what was said is for them."""
         speakers, self._next = self._next, []
         if not speakers or self.again in speakers:
             return
@@ -96,17 +177,17 @@ class Chat(Teller):
             turn.wait_for(len(others))
             for name in others:
                 words = self._words(name) if name in self._said else None
-                said = self._turns[name].end(words, (turn.seat,))
-                self.session.let_go(said)  # nothing is delivered here that could wait
+                said = self._turns[name].end(words, (turn.instance,))
+                self.session.release(said)  # nothing is delivered here that could wait
                 turn.receive(said)
                 self._forget(name)
-        may_bounce = bounces and not self.is_lost and last not in self._persons
+        may_bounce = bounces and not self.has_failed and last not in self._persons
         return turn.submit(self._words(last), bounces=may_bounce)
 
     def has_back(self, answer: str) -> bool:
         """Whether the answer has come back, and its participant has to speak once more."""
         for name in self._pending():
-            if self._turns[name].came_back(answer):
+            if self._turns[name].was_bounced(answer):
                 self.again = name
                 del self._said[name]
                 return True
@@ -120,50 +201,50 @@ class Chat(Teller):
             turn = self._turns[last]
             words = self._words(last) if last in self._said else turn.events[-1].payload
             answer = {"error": error} if error else words
-            turn.came_back(turn.submit(answer, error=error, bounces=False))
+            turn.was_bounced(turn.submit(answer, error=error, bounces=False))
             self._forget(last)
         self._is_over = True
         for name in self._pending():
             self.spoken(name)
 
     def fail_request(self, error: BaseException) -> None:
-        """The manager has raised: whoever has spoken last has no answer."""
+        """The manager has raised: the last speaker has no answer."""
         self.end_request(describe(error))
 
     # --- a participant ---
 
-    def mail_of(self, participant: str) -> tuple[str, ...]:
+    def deliveries_for(self, participant: str) -> tuple[str, ...]:
         """What a participant is given with its next turn; it may be held."""
         self.place()
-        return tuple(self._mail.get(participant, ()))
+        return tuple(self._deliveries.get(participant, ()))
 
     def begin(self, participant: str) -> Turn:
         """A participant begins to speak, or goes on when its answer came back."""
         if self.again == participant:
             self.again = None
             return self._turns[participant]
-        events = self._mail.pop(participant, [])
+        events = self._deliveries.pop(participant, [])
         turn = self._turns[participant] = self.session.begin(participant, events)
         return turn
 
     def wait_for_person(self, participant: str, turn: Turn) -> None:
-        """Whoever has the floor may be a person."""
+        """The participant that has the floor may be a person."""
         if participant in self._persons:
             turn.waits()
 
     def notes_for(self, turn: Turn) -> tuple[str, ...]:
         """What a turn was told, and its agent has not been shown."""
         shown, self._shown[turn] = self._shown.get(turn, 0), len(turn.notes)
-        return () if self.only_looks else turn.notes[shown:]
+        return () if self.only_observes else turn.notes[shown:]
 
     def spoken(self, participant: str) -> None:
-        """A participant has spoken; if nobody listens any more, its turn is over."""
+        """A participant has spoken; if the chat is over, so is its turn."""
         if self._is_over and participant in self._turns:
             self._turns[participant].end()
             self._forget(participant)
 
     def fail(self, participant: str, error: BaseException) -> None:
-        """A participant has raised or was cancelled, which is the answer of the whole team."""
+        """A participant has raised or was cancelled, which is the answer of the original team."""
         turn = self._turns.get(participant)
         if turn is not None:
             turn.fail(error, submits=not self._is_over)
@@ -172,56 +253,49 @@ class Chat(Teller):
 
     def give_up(self, participant: str, error: BaseException) -> None:
         """A participant was cancelled while what it is given was held."""
-        for event in self._mail.get(participant, ()):
-            self.session.let_go(event)
+        self.session.release(*self._deliveries.get(participant, ()))
         self.begin(participant)
         self.fail(participant, error)
 
     # --- inside ---
 
     def close(self) -> None:
-        """Nothing more will be told: whoever speaks still is not listened to."""
+        """End all turns: nothing more will be reported."""
         for name in tuple(self._turns):
             self._turns[name].end()
             self._forget(name)
 
     def _gather(self, turn: Turn) -> None:
         """A person is waited for: what is open elsewhere is a part of what that is asked."""
-        mails, self._mail = self._mail, {}
+        deliveries, self._deliveries = self._deliveries, {}
         lost = [event for events in self._lost.values() for event in events]
         self._lost.clear()
         for event in lost:
-            self.session.redirect(event, (turn.seat,))
-        for name, events in mails.items():
-            for event in events:
-                self.session.let_go(event)
-            waiting = self.session.begin(name, events)
-            for event in events:
-                waiting.pass_on(event, (turn.seat,))
-            waiting.end()
-        gathered = [*lost, *(event for mail in mails.values() for event in mail)]
+            self.session.redirect(event, turn.instance)
+        for name, events in deliveries.items():
+            waiting = self.session.begin(name, events, at_once=True)
+            waiting.forward(turn.instance, events)
+        gathered = [*lost, *(event for delivery in deliveries.values() for event in delivery)]
         turn.wait_for(len(gathered))
         for event in gathered:
-            self.session.let_go(event)
+            self.session.release(event)
             turn.receive(event)
 
     def _pending(self) -> list[str]:
-        """Who has spoken, and it is not known who is next."""
+        """The participants that have spoken, while the next speakers are not known."""
         return [name for name in self._said if name in self._turns]
 
     def _begin_with(self, task: Any, speakers: list[str]) -> None:
-        """Give what came from outside to who begins; the manager splits it, if several do."""
+        """Give what came from outside to the first speakers; the manager splits it for several."""
         if len(speakers) == 1:
             self._post(speakers[0], [self.session.request(task, speakers)])
             return
-        manager = self.session.reserve(self._team._group_chat_manager_name)
-        event = self.session.request(task, (manager,))
-        self.session.let_go(event)  # a manager waits for nothing
-        turn = self.session.begin(manager, (event,))
-        for name in speakers:
-            turn.emit(task, (name,))
-        turn.end()
-        for name, part in zip(speakers, turn.outputs, strict=True):
+        manager = self.session.reserve_instance(self._team._group_chat_manager_name)
+        event = self.session.request(task, manager)
+        turn = self.session.begin(manager, (event,), at_once=True)  # a manager waits for nothing
+        for name, part in zip(
+            speakers, turn.hand_over(speakers, task, split=True).events, strict=True
+        ):
             self._post(name, [part])
 
     def _post(self, name: str, events: list[str]) -> None:
@@ -229,39 +303,29 @@ class Chat(Teller):
         lost = self._lost.pop(name, [])
         for event in lost:
             self.session.redirect(event, (name,))
-        self._mail.setdefault(name, []).extend([*events, *lost])
+        self._deliveries.setdefault(name, []).extend([*events, *lost])
 
     def _hand_over(self, name: str, to: list[str]) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
         turn, message = self._turns[name], answer_of(self._said[name])
-        given = [one.id for one in turn.events if turn.holds(one.id) and not one.final]
         lost = dropped(self._said[name], self._handoffs[name])
-        before = len(turn.outputs)
-        if given and not lost and self._passes_on(name, message):
-            for event in given:
-                turn.pass_on(event, to)
-            turn.end()
-            for listener in to:
-                self._post(listener, given)
-        else:
-            kind = "handoff" if isinstance(message, HandoffMessage) else "message"
-            for listener in to:
-                turn.emit(self._words(name), (listener,), kind)
-            for target in lost:
-                turn.emit({"handoff": target}, (), "handoff")
-            turn.end()
-            made = turn.outputs[before:]
-            for listener, event in zip(to, made, strict=False):
-                self._post(listener, [event])
-            for target, event in zip(lost, made[len(to) :], strict=False):
-                self._lost.setdefault(target, []).append(event)
+        handed = turn.hand_over(
+            to, self._words(name), "handoff" if isinstance(message, HandoffMessage) else "message",
+            silent=not lost and partial(self._passes_on, name, message),
+            dropped=[{"handoff": target} for target in lost], split=True,
+        )  # fmt: skip
+        for number, listener in enumerate(to):
+            one = slice(number, number + 1)
+            self._post(listener, [*handed.events[slice(None) if handed.is_passed_on else one]])
+        for target, event in zip(lost, handed.dropped, strict=False):
+            self._lost.setdefault(target, []).append(event)
         self._forget(name)
 
     def _passes_on(self, name: str, message: Any) -> bool:
         if not isinstance(message, HandoffMessage):
             return False
         if self._is_handoff is not None:
-            return bool(self.session.guard(self._is_handoff, message, otherwise=False))
+            return bool(self.session.guard.call(self._is_handoff, message, default=False))
         return is_silent(message, self._handoffs[name])
 
     def _words(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The taps of a group chat: at its manager, and at what holds each of its participants.
+"""The patches of a group chat: at its manager, and at what holds each of its participants.
 
 AutoGen makes both when a team runs for the first time, so they are found where its runtime gets
 its agents. Their handlers run inside their own lock, which keeps the order for each of them.
@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from autogen_agentchat.base import OrTerminationCondition
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import GraphFlow, MagenticOneGroupChat
 from autogen_agentchat.teams._group_chat._events import (
@@ -21,15 +22,81 @@ from autogen_agentchat.teams._group_chat._events import (
 )
 from autogen_core import SingleThreadedAgentRuntime
 
-from dig.adapters import Attached, Plan, Session, Turn
-from dig.adapters.base.holds import OnLoop
-from dig.adapters.base.patching import Taps
-from dig.adapters.base.running import inside
+from dig.adapters.base import (
+    NOTE,
+    Attached,
+    Deliver,
+    LoopCaller,
+    NoteDelivery,
+    Patches,
+    Session,
+    Turn,
+    WrapPlan,
+    inside,
+    need_attributes,
+)
 from dig.errors import SettingsError
 
-from .chat import Chat, IsHandoff
-from .ending import Ending, has_turns_left, is_pause, is_said
-from .taps import Deliver, Messenger, must_have
+from .chat import GroupChatState, IsHandoff
+
+SAID = frozenset({
+    "FunctionCallTermination", "FunctionalTermination", "SourceMatchTermination",
+    "StopMessageTermination", "TextMentionTermination", "TextMessageTermination",
+})  # fmt: skip
+"""Conditions by which a participant ends the chat; the others are limits, or hand over to you."""
+
+PERSONS = frozenset({"HandoffTermination", "ExternalTermination"})
+"""Conditions by which a chat stops for a person: it is asked, or has stopped the chat itself."""
+
+Asks = Callable[[Any], Awaitable[bool]]
+"""Told of a stop message; says whether the answer came back, so that the chat goes on."""
+
+
+def is_said(stop: Any) -> bool:
+    """Whether a chat ends because of what was said, and not at a limit or by your own hand."""
+    return {*stop.source.split(", ")} <= SAID
+
+
+def is_pause(stop: Any) -> bool:
+    """Whether a chat stops for a person, and goes on when that has answered."""
+    return not PERSONS.isdisjoint(stop.source.split(", "))
+
+
+def has_turns_left(manager: Any) -> bool:
+    """Whether a chat may go on after the turn that has just ended, which is not counted yet."""
+    most = manager._max_turns
+    return most is None or bool(manager._current_turn + 1 < most)
+
+
+class BounceableTermination:
+    """Stands in place of a manager's termination condition."""
+
+    def __init__(self, original: Any, asks: Asks) -> None:
+        """Ask `asks` whenever the condition is met."""
+        self._original = original
+        self._asks = asks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    async def __call__(self, messages: Any) -> Any:
+        """Why the chat is to end; ``None``: it goes on."""
+        stop = await self._original(messages)
+        if stop is None or not await self._asks(stop):
+            return stop
+        await _go_on(self._original)
+        return None
+
+
+async def _go_on(condition: Any) -> None:
+    """Have a condition that was met not be met any more; limits beside it go on counting."""
+    if isinstance(condition, OrTerminationCondition):
+        for part in condition._conditions:
+            if part.terminated:
+                await _go_on(part)
+    else:
+        await condition.reset()
+
 
 RUNTIME = ("_get_agent", "_instantiated_agents")
 TEAM = (
@@ -39,70 +106,69 @@ TEAM = (
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})
 
-NOTE = "[monitor] {}"
 SOURCE = "monitor"
 
-Whole = Callable[..., Awaitable[Any]]
+Original = Callable[..., Awaitable[Any]]
 
 
-def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> Plan:
+def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> WrapPlan:
     """Look at a team of AgentChat.
 
     Raises:
         SettingsError: It runs on another runtime than the one that was tested.
     """
-    must_have(team, TEAM)
+    need_attributes("AutoGen", (team,), TEAM)
     if not isinstance(team._runtime, SingleThreadedAgentRuntime):
         kind = type(team._runtime).__name__
         raise SettingsError(f"this team runs on a {kind}; only SingleThreadedAgentRuntime will do")
-    must_have(team._runtime, RUNTIME)
-    messenger, names = Messenger(deliver), tuple(team._participant_names)
+    need_attributes("AutoGen", (team._runtime,), RUNTIME)
+    delivery, names = NoteDelivery(deliver), tuple(team._participant_names)
 
     def attach(session: Session) -> Attached:
-        chat = messenger.teller = Chat(session, team, handoff)
-        return Attached(team, Group(team, chat, messenger.loop).restore)
+        chat = delivery.state = GroupChatState(session, team, handoff)
+        return Attached(team, GroupPatches(team, chat, delivery.loop).restore)
 
     can = CAN | ({"wake"} if deliver else set())
-    return Plan("an AutoGen team", names, attach, can, on_note=messenger.bring)
+    return WrapPlan("an AutoGen team", names, attach, can, on_note=delivery.on_note)
 
 
-class Group:
-    """The taps of one team."""
+class GroupPatches:
+    """The patches of one team."""
 
-    def __init__(self, team: Any, chat: Chat, loop: OnLoop) -> None:
+    def __init__(self, team: Any, chat: GroupChatState, loop: LoopCaller) -> None:
         """Put them in place; the rest follows when the team runs for the first time."""
         self._team = team
         self._chat = chat
-        self._taps = Taps()
+        self._patches = Patches()
         self._loop = loop
         names = zip(team._participant_topic_types, team._participant_names, strict=True)
         self._participants = dict(names)
         self._known: set[int] = set()
         self._may_go_on = not isinstance(team, GraphFlow | MagenticOneGroupChat)
-        self._taps.tap(team._runtime, "_get_agent", self._get_agent)
-        self._taps.tap(team._runtime, "stop_when_idle", self._stop)
+        self._patches.patch(team._runtime, "_get_agent", self._get_agent)
+        self._patches.patch(team._runtime, "stop_when_idle", self._stop)
         for agent_id, agent in team._runtime._instantiated_agents.items():
             self._know(agent_id, agent)
 
     def restore(self) -> Any:
         """Take them away again; returns the team."""
-        self._taps.restore()
-        self._chat.step(self._chat.close, otherwise=None)
+        self._patches.restore()
+        self._chat.step(self._chat.close, default=None)
         return self._team
 
     # --- finding them ---
 
-    async def _get_agent(self, whole: Whole, agent_id: Any) -> Any:
-        agent = await whole(agent_id)
+    async def _get_agent(self, original: Original, agent_id: Any) -> Any:
+        agent = await original(agent_id)
         self._know(agent_id, agent)
         return agent
 
-    async def _stop(self, whole: Whole) -> None:
+    async def _stop(self, original: Original) -> None:
         """The runtime has nothing to do any more; AutoGen may have stopped in the midst of it."""
         try:
-            await whole()
+            await original()
         finally:
-            self._chat.step(self._chat.end_request, otherwise=None)
+            self._chat.step(self._chat.end_request, default=None)
 
     def _know(self, agent_id: Any, agent: Any) -> None:
         if agent_id.key != self._team._team_id or id(agent) in self._known:
@@ -116,46 +182,48 @@ class Group:
     def _manage(self, manager: Any) -> None:
         answers = dict.fromkeys((GroupChatAgentResponse, GroupChatTeamResponse), self._hear)
         self._handle(manager, {GroupChatStart: self._start, **answers})
-        tap = partial(self._taps.tap, manager)
-        tap("publish_message", self._publish)
-        tap("_signal_termination", self._end)
-        tap("_signal_termination_with_error", self._fail)
+        patch = partial(self._patches.patch, manager)
+        patch("publish_message", self._publish)
+        patch("_signal_termination", self._end)
+        patch("_signal_termination_with_error", self._fail)
         condition = manager._termination_condition
         if condition is not None and self._chat.session.mode == "heal":
-            ending = Ending(condition, partial(self._comes_back, manager))
-            self._taps.put(manager, "_termination_condition", ending)
+            ending = BounceableTermination(condition, partial(self._comes_back, manager))
+            self._patches.put(manager, "_termination_condition", ending)
 
-    def _handle(self, agent: Any, stand_ins: dict[type, Callable[..., Any]]) -> None:
+    def _handle(self, agent: Any, replacements: dict[type, Callable[..., Any]]) -> None:
         handlers = defaultdict(list, agent._handlers)
-        for kind, stand_in in stand_ins.items():
-            handlers[kind] = [self._taps.around(one, stand_in) for one in agent._handlers[kind]]
-        self._taps.put(agent, "_handlers", handlers)
+        for kind, replacement in replacements.items():
+            handlers[kind] = [
+                self._patches.around(one, replacement) for one in agent._handlers[kind]
+            ]
+        self._patches.put(agent, "_handlers", handlers)
 
     # --- the manager ---
 
-    async def _start(self, whole: Whole, manager: Any, message: Any, ctx: Any) -> Any:
-        self._loop.is_here()
-        self._chat.step(self._chat.begin_request, message.messages, otherwise=None)
-        return await self._decide(whole, manager, message, ctx)
+    async def _start(self, original: Original, manager: Any, message: Any, ctx: Any) -> Any:
+        self._loop.bind_to_current_loop()
+        self._chat.step(self._chat.begin_request, message.messages, default=None)
+        return await self._decide(original, manager, message, ctx)
 
-    async def _hear(self, whole: Whole, manager: Any, message: Any, ctx: Any) -> Any:
-        self._chat.step(self._chat.hear, message, otherwise=None)
-        return await self._decide(whole, manager, message, ctx)
+    async def _hear(self, original: Original, manager: Any, message: Any, ctx: Any) -> Any:
+        self._chat.step(self._chat.hear, message, default=None)
+        return await self._decide(original, manager, message, ctx)
 
-    async def _decide(self, whole: Whole, manager: Any, message: Any, ctx: Any) -> Any:
+    async def _decide(self, original: Original, manager: Any, message: Any, ctx: Any) -> Any:
         try:
-            result = await whole(manager, message, ctx)
+            result = await original(manager, message, ctx)
         except BaseException as error:
-            self._chat.step(self._chat.fail_request, error, otherwise=None)
+            self._chat.step(self._chat.fail_request, error, default=None)
             raise
-        self._chat.step(self._chat.place, otherwise=None)
+        self._chat.step(self._chat.place, default=None)
         return result
 
-    async def _publish(self, whole: Whole, message: Any, topic_id: Any, **more: Any) -> None:
+    async def _publish(self, original: Original, message: Any, topic_id: Any, **more: Any) -> None:
         if isinstance(message, GroupChatRequestPublish) and topic_id.type in self._participants:
             name = self._participants[topic_id.type]
-            self._chat.step(self._chat.ask, name, otherwise=None)
-        await whole(message, topic_id, **more)
+            self._chat.step(self._chat.ask, name, default=None)
+        await original(message, topic_id, **more)
 
     async def _comes_back(self, manager: Any, stop: Any) -> bool:
         may_go_on = self._may_go_on and is_said(stop) and has_turns_left(manager)
@@ -164,62 +232,62 @@ class Group:
             _choose(manager, self._chat.again)
         return is_back
 
-    async def _end(self, whole: Whole, message: Any) -> None:
+    async def _end(self, original: Original, message: Any) -> None:
         if await self._submits(bounces=False, pauses=is_pause(message)):
-            self._chat.is_lost = True  # nothing can be sent back here
-        self._chat.step(self._chat.end_request, otherwise=None)
-        await whole(message)
+            self._chat.has_failed = True  # nothing can be sent back here
+        self._chat.step(self._chat.end_request, default=None)
+        await original(message)
 
-    async def _fail(self, whole: Whole, error: Any) -> None:
+    async def _fail(self, original: Original, error: Any) -> None:
         text = f"{error.error_type}: {error.error_message}"
-        self._chat.step(self._chat.end_request, text, otherwise=None)
-        await whole(error)
+        self._chat.step(self._chat.end_request, text, default=None)
+        await original(error)
 
     async def _submits(self, *, bounces: bool, pauses: bool) -> bool:
         """Submit the last word; says whether it came back."""
-        answer = self._chat.step(self._chat.submit, bounces, pauses, otherwise="")
+        answer = self._chat.step(self._chat.submit, bounces, pauses, default="")
         if not answer:
             return False
         await self._chat.session.released(answer)
-        return self._chat.step(self._chat.has_back, answer, otherwise=False)
+        return self._chat.step(self._chat.has_back, answer, default=False)
 
     # --- a participant ---
 
-    async def _speak(self, whole: Whole, container: Any, message: Any, ctx: Any) -> None:
+    async def _speak(self, original: Original, container: Any, message: Any, ctx: Any) -> None:
         chat, name = self._chat, container._agent.name
         none: tuple[str, ...] = ()
         try:
-            for event in chat.step(chat.mail_of, name, otherwise=none):
+            for event in chat.step(chat.deliveries_for, name, default=none):
                 await self._released(event, ctx)
         except BaseException as error:
-            chat.step(chat.give_up, name, error, otherwise=None)
+            chat.step(chat.give_up, name, error, default=None)
             raise
-        turn = chat.step(chat.begin, name, otherwise=None)
+        turn = chat.step(chat.begin, name, default=None)
         if turn is None:
-            await whole(container, message, ctx)
+            await original(container, message, ctx)
             return
-        chat.step(chat.wait_for_person, name, turn, otherwise=None)
-        notes = chat.step(self._show, container, turn, otherwise=())
+        chat.step(chat.wait_for_person, name, turn, default=None)
+        notes = chat.step(self._show, container, turn, default=())
         try:
             with inside(turn):
-                await whole(container, message, ctx)
+                await original(container, message, ctx)
         except BaseException as error:
             container._message_buffer[:] = [m for m in container._message_buffer if m not in notes]
-            chat.step(chat.fail, name, error, otherwise=None)
+            chat.step(chat.fail, name, error, default=None)
             raise
-        chat.step(chat.spoken, name, otherwise=None)
+        chat.step(chat.spoken, name, default=None)
 
     async def _released(self, event: str, ctx: Any) -> None:
-        """Wait while an event is held; whoever cancels the run waits no more."""
+        """Wait while an event is held, until the run is cancelled at the latest."""
         chat = self._chat
-        if chat.step(chat.session.is_held, event, otherwise=False):
+        if chat.step(chat.session.is_held, event, default=False):
             ctx.cancellation_token.add_callback(
-                lambda: chat.step(chat.session.let_go, event, otherwise=None)
+                lambda: chat.step(chat.session.release, event, default=None)
             )
             await chat.session.released(event)
 
     def _show(self, container: Any, turn: Turn) -> tuple[Any, ...]:
-        """Put notes behind what a participant has heard, as if somebody had told it alone."""
+        """Put notes behind what a participant has heard, as messages to it alone."""
         notes = tuple(
             TextMessage(content=NOTE.format(note), source=SOURCE)
             for note in self._chat.notes_for(turn)
@@ -229,7 +297,7 @@ class Group:
 
 
 def _choose(manager: Any, participant: str | None) -> None:
-    """Have a manager choose a participant next, whom it would not choose itself."""
+    """Have a manager select a participant next that it would not select itself."""
     before = vars(manager).get("select_speaker")
 
     async def once(thread: Any) -> Any:

@@ -1,19 +1,16 @@
 """What is on its way in a runtime: a message that was published, for one of its recipients.
 
-What is sent to an agent that answers is a `Call`; both are taken up by `through`.
+What is sent to an agent that answers is a `Call`; both are taken up by `run`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from dig.adapters import Turn, as_payload
-from dig.adapters.base.calls import Sent, Work
-from dig.adapters.base.patching import Teller
-from dig.adapters.base.running import inside
+from dig.adapters.base import AdapterState, RunAgent, SentMessages, Turn, as_payload, inside
 
 
-class Published:
+class PublishedMessage:
     """A message that was published, until all that got it are done with it.
 
     Attributes:
@@ -33,10 +30,10 @@ class Published:
         if sender is None or self._left or not sender.is_open:
             turn.end()
         else:
-            sender.receive(turn.end(None, (sender.seat,), "notice"))
+            sender.receive(turn.end(None, (sender.instance,), "notice"))
 
 
-class Post:
+class PublishedDelivery:
     """A published message, in front of one agent.
 
     Attributes:
@@ -44,13 +41,18 @@ class Post:
     """
 
     def __init__(
-        self, teller: Teller, published: Published, seat: str, sent: Sent, at_work: AtWork
+        self,
+        state: AdapterState,
+        published: PublishedMessage,
+        instance: str,
+        sent: SentMessages,
+        at_work: AtWork,
     ) -> None:
-        """It waits for the agent of a seat, which was reserved for it."""
+        """It waits for an agent, of which an instance was reserved for it."""
         self.answer: Any = None
-        self._teller = teller
+        self._state = state
         self._published = published
-        self._seat = seat
+        self._instance = instance
         self._sent = sent
         self._at_work = at_work
 
@@ -59,19 +61,19 @@ class Post:
         """The event of the message."""
         return self._published.event
 
-    async def through(self, work: Work) -> Any:
+    async def run(self, agent: RunAgent) -> Any:
         """Have the agent work on it."""
-        turn = self._teller.step(self._begin, otherwise=None)
+        turn = self._state.step(self._begin, default=None)
         if turn is None:
-            return await work(self._seat, ())
+            return await agent(self._instance, ())
         try:
             with inside(turn):
-                result = await work(self._seat, turn.notes)
+                result = await agent(self._instance, turn.notes)
         except BaseException as error:
-            self._teller.step(turn.fail, error, otherwise="")
+            self._state.step(turn.fail, error, default="")
             raise
         else:
-            self._teller.step(self._end, turn, otherwise=None)
+            self._state.step(self._end, turn, default=None)
         finally:
             self._at_work.pop(turn, None)
         return result
@@ -84,7 +86,7 @@ class Post:
         turn.end()
 
     def _begin(self) -> Turn:
-        turn = self._teller.session.begin(self._seat, (self.event,))
+        turn = self._state.session.begin(self._instance, (self.event,))
         turn.sent = self._sent
         self._at_work[turn] = self
         return turn
@@ -93,11 +95,11 @@ class Post:
         if self.answer is None:
             self._published.done(turn)
         else:  # it was published already, so it cannot come back
-            turn.came_back(turn.submit(self.answer, bounces=False))
+            turn.was_bounced(turn.submit(self.answer, bounces=False))
 
 
-AtWork = dict[Turn, Post]
-"""What is being worked on, by whose turn."""
+AtWork = dict[Turn, PublishedDelivery]
+"""What is being worked on, by turn."""
 
 
 def told(message: Any) -> Any:
@@ -106,19 +108,19 @@ def told(message: Any) -> Any:
     return {"type": type(message).__name__, **payload} if isinstance(payload, dict) else payload
 
 
-def returning(result: Any) -> Work:
-    """Work that is done already."""
+def returning(result: Any) -> RunAgent:
+    """An agent that has returned already."""
 
-    async def work(agent: str, notes: tuple[str, ...]) -> Any:
+    async def run(agent: str, notes: tuple[str, ...]) -> Any:
         return result
 
-    return work
+    return run
 
 
-def raising(error: BaseException) -> Work:
-    """Work that has failed already."""
+def raising(error: BaseException) -> RunAgent:
+    """An agent that has raised already."""
 
-    async def work(agent: str, notes: tuple[str, ...]) -> Any:
+    async def run(agent: str, notes: tuple[str, ...]) -> Any:
         raise error
 
-    return work
+    return run

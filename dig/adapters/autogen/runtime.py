@@ -1,4 +1,4 @@
-"""The taps of a core runtime: where messages are sent and published, and where agents get them."""
+"""The patches of a core runtime: where messages are sent, published and received."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ from uuid import uuid4
 
 from autogen_core import AgentId, RoutedAgent
 
-from dig.adapters import Attached, Plan, Session, Turn
-from dig.adapters.base.calls import Call, Sent, calling
-from dig.adapters.base.capabilities import known, names_in
-from dig.adapters.base.holds import OnLoop
-from dig.adapters.base.lines import Lines
-from dig.adapters.base.patching import Taps, Teller
+from dig.adapters.base import (
+    AdapterState,
+    Attached,
+    Call,
+    Deliver,
+    LoopCaller,
+    NoteDelivery,
+    Patches,
+    RecipientOrder,
+    SentMessages,
+    Session,
+    Turn,
+    WrapPlan,
+    current_turn,
+    known,
+    names_in,
+    need_attributes,
+)
 from dig.errors import SettingsError
 
-from .messages import AtWork, Post, Published, raising, returning, told
-from .taps import Deliver, Messenger, must_have
+from .messages import AtWork, PublishedDelivery, PublishedMessage, raising, returning, told
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
@@ -29,140 +40,142 @@ CAN = frozenset({"annotate", "tell", "hold"})
 Annotate = Callable[[Any, tuple[str, ...]], Any]
 """Puts notes into a message: `(message, notes) -> message`."""
 
-Whole = Callable[..., Awaitable[Any]]
+Original = Callable[..., Awaitable[Any]]
 Key = tuple[str, AgentId]
 
 
 def plan(
     runtime: Any, outside: Iterable[str], allow: Iterable[str], annotate: Annotate | None,
     deliver: Deliver | None,
-) -> Plan:  # fmt: skip
+) -> WrapPlan:  # fmt: skip
     """Look at a runtime.
 
     Raises:
         SettingsError: An option does not fit.
     """
-    must_have(runtime, RUNTIME)
+    need_attributes("AutoGen", (runtime,), RUNTIME)
     others, allowed = names_in(outside, "outside"), known(allow, "allow")
     if not allowed <= {"bounce"}:
         raise SettingsError(f"allow can name bounce, not {sorted(allowed)}")
-    messenger = Messenger(deliver)
+    delivery = NoteDelivery(deliver)
 
     def attach(session: Session) -> Attached:
-        messenger.teller = teller = Teller(session)
-        taps = Runtime(runtime, teller, messenger.loop, others, annotate, may_bounce=bool(allowed))
-        return Attached(runtime, taps.restore)
+        delivery.state = state = AdapterState(session)
+        patches = RuntimePatches(
+            runtime, state, delivery.loop, others, annotate, may_bounce=bool(allowed)
+        )
+        return Attached(runtime, patches.restore)
 
     agents = tuple(name for name in runtime._agent_factories if name not in others)
     can = CAN | allowed | ({"wake"} if deliver else set())
-    return Plan("an AutoGen runtime", agents, attach, can, on_note=messenger.bring)
+    return WrapPlan("an AutoGen runtime", agents, attach, can, on_note=delivery.on_note)
 
 
-class Runtime:
-    """The taps of one runtime."""
+class RuntimePatches:
+    """The patches of one runtime."""
 
     def __init__(
-        self, runtime: Any, teller: Teller, loop: OnLoop, outside: frozenset[str],
+        self, runtime: Any, state: AdapterState, loop: LoopCaller, outside: frozenset[str],
         annotate: Annotate | None, *, may_bounce: bool,
     ) -> None:  # fmt: skip
         """Put them in place."""
         self._runtime = runtime
-        self._teller = teller
-        self._session = teller.session
-        self._taps = taps = Taps()
+        self._state = state
+        self._session = state.session
+        self._patches = patches = Patches()
         self._loop = loop
         self._outside = outside
         self._may_bounce = may_bounce
         self._annotate = annotate
-        self._mail: dict[Key, Call | Post] = {}  # by message and recipient
+        self._deliveries: dict[Key, Call | PublishedDelivery] = {}  # by message and recipient
         self._at_work: AtWork = {}
-        self._lines = Lines()
+        self._order = RecipientOrder()
         self._known: set[int] = set()
-        taps.tap(runtime, "send_message", self._send)
-        taps.tap(runtime, "publish_message", self._publish)
-        taps.tap(runtime, "_get_agent", self._get_agent)
+        patches.patch(runtime, "send_message", self._send)
+        patches.patch(runtime, "publish_message", self._publish)
+        patches.patch(runtime, "_get_agent", self._get_agent)
         for name in ("stop", "stop_when_idle"):
-            taps.tap(runtime, name, self._stop)
+            patches.patch(runtime, name, self._stop)
         for agent in runtime._instantiated_agents.values():
             self._know(agent)
 
     def restore(self) -> Any:
         """Take them away again; returns the runtime."""
-        self._taps.restore()
+        self._patches.restore()
         return self._runtime
 
     # --- what is sent ---
 
     async def _send(
-        self, whole: Whole, message: Any, recipient: AgentId, *,
+        self, original: Original, message: Any, recipient: AgentId, *,
         message_id: str | None = None, **more: Any,
     ) -> Any:  # fmt: skip
-        self._loop.is_here()
+        self._loop.bind_to_current_loop()
         message_id = message_id or str(uuid4())
-        whole = partial(whole, message, recipient, message_id=message_id, **more)
+        original = partial(original, message, recipient, message_id=message_id, **more)
         if not self._is_seen(message_id, recipient):
-            return await whole()
-        key, caller = (message_id, recipient), calling(self._session)
-        self._mail[key] = Call(
+            return await original()
+        key, caller = (message_id, recipient), current_turn(self._session)
+        self._deliveries[key] = Call(
             self._session, name_of(recipient), told(message), tell=told,
-            bounces=lambda: self._may_bounce and not self._teller.is_lost,
+            bounces=lambda: self._may_bounce and not self._state.has_failed,
         )  # fmt: skip
         try:
-            return await whole()
+            return await original()
         except Exception as error:
             await self._fail(key, error)
             raise
         except BaseException:  # cancelled; the agent may take up the call in any case
             if caller is not None:
-                self._teller.step(caller.receive, otherwise=None)
+                self._state.step(caller.receive, default=None)
             raise
 
     async def _publish(
-        self, whole: Whole, message: Any, topic_id: Any, *, sender: Any = None,
+        self, original: Original, message: Any, topic_id: Any, *, sender: Any = None,
         message_id: str | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        self._loop.is_here()
+        self._loop.bind_to_current_loop()
         message_id = message_id or str(uuid4())
-        self._teller.step(self._post, message, topic_id, sender, message_id, otherwise=None)
-        await whole(message, topic_id, sender=sender, message_id=message_id, **more)
+        self._state.step(self._post, message, topic_id, sender, message_id, default=None)
+        await original(message, topic_id, sender=sender, message_id=message_id, **more)
 
     def _post(self, message: Any, topic_id: Any, sender: Any, message_id: str) -> None:
         """Make the event of a message that is published, and one post for each recipient."""
-        turn, payload = calling(self._session), told(message)
+        turn, payload = current_turn(self._session), told(message)
         to = [one for one in self._subscribed(topic_id) if one != sender]
         here = [one for one in to if self._is_seen(message_id, one)]
         if turn is not None and any(one.type in self._outside for one in to):
             self._answer(turn, payload)
         if to and not here:
             return
-        seats = tuple(self._session.reserve(name_of(one)) for one in here)
-        event = self._event(turn, payload, seats)
-        published = Published(event, turn, len(here))
-        for agent, seat in zip(here, seats, strict=True):
-            sent = Sent(event if turn else "", payload)
-            post = Post(self._teller, published, seat, sent, self._at_work)
-            self._mail[message_id, agent] = post
+        instances = tuple(self._session.reserve_instance(name_of(one)) for one in here)
+        event = self._event(turn, payload, instances)
+        published = PublishedMessage(event, turn, len(here))
+        for agent, instance in zip(here, instances, strict=True):
+            sent = SentMessages(event if turn else "", payload)
+            post = PublishedDelivery(self._state, published, instance, sent, self._at_work)
+            self._deliveries[message_id, agent] = post
 
     def _answer(self, turn: Turn, payload: Any) -> None:
-        """Something is said to the outside: an answer, unless somebody waits for another one."""
+        """Something is said to the outside: an answer, unless the sender waits for another one."""
         if turn in self._at_work:
             self._at_work[turn].answer = payload
         else:
             turn.send(payload, (), "notice", awaits=False)
 
-    def _event(self, turn: Turn | None, payload: Any, seats: tuple[str, ...]) -> str:
+    def _event(self, turn: Turn | None, payload: Any, instances: tuple[str, ...]) -> str:
         if turn is None:
-            kind = "problem" if self._outside else "notice"  # else nobody can ever answer it
-            return self._session.request(payload, seats, kind)
+            kind = "problem" if self._outside else "notice"  # else no agent can ever answer it
+            return self._session.request(payload, instances, kind)
         event, received = turn.sent.received if turn.sent else ("", None)
         if event and received == payload and turn.holds(event):
-            turn.pass_on(event, seats)
+            turn.pass_on(event, instances)
             turn.wait_for()
             return event
-        return turn.send(payload, seats, awaits=bool(seats))
+        return turn.send(payload, instances, awaits=bool(instances))
 
     def _subscribed(self, topic_id: Any) -> list[AgentId]:
-        """Who gets what is published, as the runtime finds out later."""
+        """The agents that get what is published, as the runtime finds out later."""
         subscriptions = self._runtime._subscription_manager.subscriptions
         found = (one.map_to_agent(topic_id) for one in subscriptions if one.is_match(topic_id))
         return [*dict.fromkeys(found)]
@@ -170,12 +183,12 @@ class Runtime:
     def _is_seen(self, message_id: str, agent: AgentId) -> bool:
         """Whether a message is told of: not what the outside gets, nor two of the same id."""
         is_here = agent.type in self._runtime._agent_factories and agent.type not in self._outside
-        return is_here and (message_id, agent) not in self._mail
+        return is_here and (message_id, agent) not in self._deliveries
 
     # --- what is received ---
 
-    async def _get_agent(self, whole: Whole, agent_id: AgentId) -> Any:
-        agent = await whole(agent_id)
+    async def _get_agent(self, original: Original, agent_id: AgentId) -> Any:
+        agent = await original(agent_id)
         self._know(agent)
         return agent
 
@@ -183,26 +196,26 @@ class Runtime:
         if id(agent) in self._known or agent.id.type in self._outside:
             return
         self._known.add(id(agent))
-        self._taps.tap(agent, "on_message", partial(self._receive, agent))
+        self._patches.patch(agent, "on_message", partial(self._receive, agent))
         if isinstance(agent, RoutedAgent):
             handlers = defaultdict(list, agent._handlers)
             for kind, known in agent._handlers.items():
-                handlers[kind] = [self._taps.around(one, self._handle) for one in known]
-            self._taps.put(agent, "_handlers", handlers)
+                handlers[kind] = [self._patches.around(one, self._handle) for one in known]
+            self._patches.put(agent, "_handlers", handlers)
 
-    async def _receive(self, agent: Any, whole: Whole, message: Any, ctx: Any) -> Any:
+    async def _receive(self, agent: Any, original: Original, message: Any, ctx: Any) -> Any:
         """A message is in front of an agent; `_handle` takes it up, if the agent has handlers."""
         key = (ctx.message_id, agent.id)
-        mail = self._mail.get(key)
-        if mail is None:
-            return await whole(message, ctx)
+        delivery = self._deliveries.get(key)
+        if delivery is None:
+            return await original(message, ctx)
         try:
-            is_held = self._teller.step(self._session.is_held, mail.event, otherwise=False)
-            wait = partial(self._released, mail.event) if is_held else None
-            await self._lines.through(agent.id, wait)
+            is_held = self._state.step(self._session.is_held, delivery.event, default=False)
+            wait = partial(self._released, delivery.event) if is_held else None
+            await self._order.wait_turn(agent.id, wait)
             if not isinstance(agent, RoutedAgent):
-                return await self._take(key, message, partial(whole, ctx=ctx))
-            result = await whole(message, ctx)
+                return await self._take(key, message, partial(original, ctx=ctx))
+            result = await original(message, ctx)
         except BaseException as error:
             await self._fail(key, error)
             raise
@@ -212,48 +225,48 @@ class Runtime:
     async def _released(self, event: str) -> None:
         await self._session.released(event)
 
-    async def _handle(self, whole: Whole, agent: Any, message: Any, ctx: Any) -> Any:
+    async def _handle(self, original: Original, agent: Any, message: Any, ctx: Any) -> Any:
         key = (ctx.message_id, agent.id)
-        return await self._take(key, message, partial(_handled, whole, agent, ctx))
+        return await self._take(key, message, partial(_handled, original, agent, ctx))
 
-    async def _take(self, key: Key, message: Any, handle: Whole) -> Any:
-        mail = self._mail.pop(key, None)
-        if mail is None:
+    async def _take(self, key: Key, message: Any, handle: Original) -> Any:
+        delivery = self._deliveries.pop(key, None)
+        if delivery is None:
             return await handle(message)
 
         def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
             return handle(self._annotated(message, notes))
 
-        return await mail.through(work)
+        return await delivery.run(work)
 
     def _annotated(self, message: Any, notes: tuple[str, ...]) -> Any:
-        if self._annotate is None or not notes or self._teller.only_looks:
+        if self._annotate is None or not notes or self._state.only_observes:
             return message
-        return self._session.guard(self._annotate, message, notes, otherwise=message)
+        return self._session.guard.call(self._annotate, message, notes, default=message)
 
     # --- what is never taken up ---
 
     async def _ignore(self, key: Key, result: Any) -> None:
         """An agent has no handler for a message."""
-        mail = self._mail.pop(key, None)
-        if isinstance(mail, Post):
-            self._teller.step(mail.ignore, otherwise=None)
-        elif mail is not None:
-            await mail.through(returning(result))
+        delivery = self._deliveries.pop(key, None)
+        if isinstance(delivery, PublishedDelivery):
+            self._state.step(delivery.ignore, default=None)
+        elif delivery is not None:
+            await delivery.run(returning(result))
 
     async def _fail(self, key: Key, error: BaseException) -> None:
-        mail = self._mail.pop(key, None)
-        if mail is not None:
-            self._teller.step(self._session.let_go, mail.event, otherwise=None)
+        delivery = self._deliveries.pop(key, None)
+        if delivery is not None:
+            self._state.step(self._session.release, delivery.event, default=None)
             with suppress(type(error)):
-                await mail.through(raising(error))
+                await delivery.run(raising(error))
 
-    async def _stop(self, whole: Whole) -> None:
+    async def _stop(self, original: Original) -> None:
         """The runtime is stopped: what is in its queue is lost."""
         try:
-            await whole()
+            await original()
         finally:
-            for key in tuple(self._mail):
+            for key in tuple(self._deliveries):
                 await self._fail(key, RuntimeError("the runtime was stopped"))
 
 
@@ -262,5 +275,5 @@ def name_of(agent: AgentId) -> str:
     return str(agent.type if agent.key == "default" else f"{agent.type}/{agent.key}")
 
 
-async def _handled(whole: Whole, agent: Any, ctx: Any, message: Any) -> Any:
-    return await whole(agent, message, ctx)
+async def _handled(original: Original, agent: Any, ctx: Any, message: Any) -> Any:
+    return await original(agent, message, ctx)

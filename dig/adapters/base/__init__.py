@@ -1,1 +1,38 @@
-"""What every adapter is built from: the session, turns, capabilities, payloads."""
+"""What every adapter is built from; adapters import it from here, and from no module in here.
+
+- `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
+  another and awaits the answer.
+- `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
+- `plan`: what an adapter makes of a team. `capabilities`: what a team can be made to do.
+- `payload`: what frameworks pass around, as plain JSON.
+- `guard`: the steps of a session, in which failures stay. `holds`: waiting for what is held.
+  `watchdog`: the thread that keeps time.
+"""
+
+from __future__ import annotations
+
+from .calls import Call, RunAgent, current_turn
+from .capabilities import CAPABILITIES, known, names_in
+from .guard import Guard
+from .holds import LoopCaller, RecipientOrder
+from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches
+from .payload import as_call, as_payload
+from .plan import (
+    Attached,
+    Deliver,
+    NoteDelivery,
+    WrapPlan,
+    importing,
+    need_attributes,
+    need_version,
+)
+from .session import Mode, Session, Statistics
+from .turn import HandedOver, SentMessages, Turn, current, describe, inside, notes
+
+__all__ = [
+    "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
+    "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
+    "RunAgent", "SentMessages", "Session", "Statistics", "Turn", "WrapPlan", "as_call",
+    "as_payload", "current", "current_turn", "describe", "importing", "inside", "known",
+    "names_in", "need_attributes", "need_version", "notes",
+]  # fmt: skip

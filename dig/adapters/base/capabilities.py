@@ -110,3 +110,25 @@ class Fitting:
             return self._veto(wish)
         except Exception as error:  # an adapter's: what it cannot tell, it cannot do
             return f"its wrapper raised {error!r}"
+
+
+MOST_BOUNCES = 2
+"""How often answers to one request go back at most, whatever the budget of healing allows."""
+
+
+class BounceLimit:
+    """The answers that have gone back, by the request from outside that they were to answer."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._of: dict[str, set[str]] = {}  # request -> the answers to it that have gone back
+
+    def why_not(self, graph: InteractionGraph, answer: str) -> str | None:
+        """Why an answer cannot go back once more; ``None``: it can, and counts from now on."""
+        self._of = {request: back for request, back in self._of.items() if graph.knows(request)}
+        before = [self._of.setdefault(request, set()) for request in graph.asked(answer)]
+        if any(len(answers - {answer}) >= MOST_BOUNCES for answers in before):
+            return f"answers to this request have gone back {MOST_BOUNCES} times already"
+        for answers in before:
+            answers.add(answer)
+        return None

@@ -1,13 +1,13 @@
-"""Waiting for what is held: a gate decides about it, or healing has put it off."""
+"""Waiting for events that are held: a gate decides about one, or healing has put it off."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio.lowlevel import current_token
@@ -15,95 +15,97 @@ from anyio.lowlevel import current_token
 from dig.monitor.messages import Asked
 from dig.runtime.observers import attempt
 
-if TYPE_CHECKING:
-    from .steps import Steps
+from .guard import Guard
 
 
-class OnLoop:
-    """Has something done where a team runs, from whatever thread."""
+class LoopCaller:
+    """Has functions called on the event loop on which a team runs, from any thread."""
 
     def __init__(self) -> None:
-        """Begin without a loop: what is to be done is done at once."""
+        """Begin without a loop: functions are called at once."""
         self._thread = get_ident()
         self._soon: Callable[[Callable[[], object]], object] | None = None
 
-    def is_here(self) -> None:
-        """The team runs on the loop of the task that calls this; a loop of one's own is none."""
+    def bind_to_current_loop(self) -> None:
+        """The team runs on the loop of the calling task; without such a loop nothing changes."""
         with suppress(RuntimeError):
             loop: Any = current_token().native_token
             self._soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
             self._thread = get_ident()
 
-    def run(self, work: Callable[[], object]) -> None:
-        """Do something, at once or soon."""
+    def call(self, fn: Callable[[], object]) -> None:
+        """Call a function: at once on the loop's own thread, soon from another one."""
         if self._soon is None or get_ident() == self._thread:
-            work()
+            fn()
         else:
-            self._soon(work)
+            self._soon(fn)
 
 
-class Bell:
-    """Wakes the task that made it; may be rung on any thread."""
+class ThreadSafeEvent:
+    """An event that the task which made it waits for; any thread may set it."""
 
     def __init__(self) -> None:
-        """Belong to the task that runs."""
-        self._rung = anyio.Event()
-        self._loop = OnLoop()
-        self._loop.is_here()
+        """Belong to the calling task."""
+        self._event = anyio.Event()
+        self._loop = LoopCaller()
+        self._loop.bind_to_current_loop()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """Wake the task, once."""
-        self._loop.run(self._rung.set)
+        self._loop.call(self._event.set)
 
     async def wait(self) -> None:
-        """Wait until it rings."""
-        await self._rung.wait()
+        """Wait until it is set."""
+        await self._event.wait()
 
 
-class Aside:
-    """Work beside the task that makes this, which need not wait for it, cancelled or not.
+class BackgroundTask:
+    """A task that its maker need not wait for, cancelled or not.
 
     A task group would wait: for a thread, or whatever else a cancellation does not reach.
     """
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Have the loop begin it soon; it must not raise."""
+        """Have the current loop start the work soon; it must not raise."""
         self._work = work
         self._scope = anyio.CancelScope()
-        self._loop = OnLoop()
-        self._loop.is_here()
+        self._loop = LoopCaller()
+        self._loop.bind_to_current_loop()
         loop: Any = current_token().native_token
         if hasattr(loop, "create_task"):
-            self._task = loop.create_task(self._run())  # the loop itself would let go of it
+            self._task = loop.create_task(self._run())  # kept, since the loop's reference is weak
         else:
             from trio.lowlevel import spawn_system_task
 
             spawn_system_task(self._run, context=copy_context())
 
     def cancel(self) -> None:
-        """Be done with it, as soon as it can be cancelled; on any thread."""
-        with suppress(RuntimeError):  # its loop is closed, and it is over
-            self._loop.run(self._scope.cancel)
+        """Cancel the work as soon as that is possible; on any thread."""
+        with suppress(RuntimeError):  # its loop is closed, so the work is over
+            self._loop.call(self._scope.cancel)
 
     async def _run(self) -> None:
         with self._scope:
             await self._work()
 
 
-class Holding:
-    """What is held in a session, and who waits for it."""
+class HoldWaiter:
+    """The events of a session that are held, and the tasks that wait for them."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, guard: Guard) -> None:
         """Begin with nothing held."""
-        self._steps = steps
+        self._guard = guard
         self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
-        self._deciding: dict[str, list[Aside]] = {}  # event -> its gates, begun by who waits first
-        self._bells: dict[Bell, str] = {}
+        self._deciding: dict[str, list[BackgroundTask]] = {}  # event -> its gates, at work
+        self._waiting: dict[ThreadSafeEvent, str] = {}  # what wakes a task -> the event it awaits
 
     def ask(self, asked: Asked) -> None:
-        """A gate keeps an event; whoever waits for that runs it, and nobody for a continuation."""
+        """A gate keeps an event: the first task that waits for the event will run the gate.
+
+        No task ever waits for a continuation, so its gates are resolved at once.
+        """
         event = asked.event
-        recipients = self._steps.monitor.graph.event(event.id).flight
+        recipients = self._guard.monitor.graph.event(event.id).flight
         if event.type == "notice" and [*recipients] == [event.sender]:
             self._resolve(asked, (), None)
             return
@@ -111,66 +113,106 @@ class Holding:
 
     def is_held(self, event: str) -> bool:
         """Whether an event is on its way still; inside a step."""
-        graph = self._steps.monitor.graph
-        if not graph.knows(event):  # nobody was sent anything, or it is long closed
+        graph = self._guard.monitor.graph
+        if not graph.knows(event):  # it was sent to no agent, or is long closed
             return False
         state = graph.event(event)
         if state.flight or not state.final:
             return bool(state.flight)
         return not (graph.is_accepted(event) or graph.is_bounced(event))
 
-    def is_awaited(self, event: str) -> bool:
-        """Whether somebody waits for an event; inside a step."""
-        return event in self._bells.values()
-
     async def released(self, event: str) -> None:
         """Wait until an event is not held, and run the gates that keep it."""
-        if not self._steps.step(self.is_held, event, otherwise=False):
+        if not self._guard.run(self.is_held, event, default=False):
             return
         if event not in self._deciding:
             gates = self._asked.get(event, ())
-            self._deciding[event] = [Aside(partial(self._decide, asked)) for asked in gates]
+            self._deciding[event] = [BackgroundTask(partial(self._decide, one)) for one in gates]
         await self._wait(event)
         self._forget(event)
 
-    def let_go(self, event: str) -> None:
+    def release(self, event: str) -> None:
         """Release an event as it is; inside a step."""
         for asked in self._forget(event):
             self._resolve(asked, None, "who waited for it was cancelled")
         if self.is_held(event):
-            monitor = self._steps.monitor
+            monitor = self._guard.monitor
             state = monitor.graph.event(event)
-            self._steps.ask(monitor.redirect, event, () if state.final else tuple(state.flight))
+            self._guard.ask(monitor.redirect, event, () if state.final else tuple(state.flight))
 
-    def freed(self) -> list[Bell]:
-        """The bells of those whose event is not held any more; inside a step."""
-        waiting = tuple(self._bells.items())
-        return [b for b, event in waiting if not (self._steps.is_on and self.is_held(event))]
+    def release_unawaited(self) -> None:
+        """Release all events that no task waits for at this moment; inside a step.
+
+        After a failure an adapter may have lost the ids of events on their way. An event that no
+        task will ever wait for stays held until its gate's deadline, and keeps back all that is
+        sent to the same agent after it.
+        """
+        agents = self._guard.monitor.graph.agents.values()
+        for event in dict.fromkeys(event for one in agents for event in one.incoming):
+            if event not in self._waiting.values():
+                self.release(event)
+
+    def to_wake(self) -> list[ThreadSafeEvent]:
+        """What wakes the tasks whose event is not held any more; inside a step."""
+        is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
+        return [wakes for wakes, event in waiting if not (is_on and self.is_held(event))]
 
     def _forget(self, event: str) -> Sequence[Asked]:
-        """Wait for its gates no more; returns these."""
+        """Cancel the gates of an event that are at work; returns all of its gates."""
         for one in self._deciding.pop(event, ()):
             one.cancel()
         return self._asked.pop(event, ())
 
     async def _wait(self, event: str) -> None:
-        steps = self._steps
-        while steps.step(self.is_held, event, otherwise=False):
-            bell = Bell()
-            self._bells[bell] = event
-            due = steps.next_deadline()
+        guard = self._guard
+        while guard.run(self.is_held, event, default=False):
+            wakes = ThreadSafeEvent()
+            self._waiting[wakes] = event
+            due = guard.next_deadline()
             try:
-                with anyio.move_on_after(None if due is None else max(0.0, due - steps.now())):
-                    await bell.wait()
+                with anyio.move_on_after(None if due is None else max(0.0, due - guard.now())):
+                    await wakes.wait()
             finally:
-                self._bells.pop(bell, None)
-            steps.tick()
+                self._waiting.pop(wakes, None)
+            guard.tick()
 
     async def _decide(self, asked: Asked) -> None:
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
         error = f"raised {raised}" if raised else None
-        self._steps.step(self._resolve, asked, decided, error, otherwise=None)
+        self._guard.run(self._resolve, asked, decided, error, default=None)
 
     def _resolve(self, asked: Asked, decided: Any, error: str | None) -> None:
-        resolve = self._steps.monitor.resolve
-        self._steps.ask(resolve, asked.gate, asked.event.id, decided, error)
+        resolve = self._guard.monitor.resolve
+        self._guard.ask(resolve, asked.gate, asked.event.id, decided, error)
+
+
+class RecipientOrder:
+    """Keeps the order of messages for each recipient, although some of them are held."""
+
+    def __init__(self) -> None:
+        """Begin with no message waiting."""
+        self._last: dict[Hashable, anyio.Event] = {}
+
+    async def wait_turn(
+        self, recipient: Hashable, wait: Callable[[], Awaitable[None]] | None
+    ) -> None:
+        """Wait for a message, and then for all earlier ones to the same recipient.
+
+        Args:
+            recipient: The recipient.
+            wait: Waits until the message is released; ``None``: it is not held. If no earlier
+                message waits either, nothing is awaited.
+        """
+        before = self._last.get(recipient)
+        if before is None and wait is None:
+            return
+        passed = self._last[recipient] = anyio.Event()
+        try:
+            if wait is not None:
+                await wait()
+            if before is not None:
+                await before.wait()
+        finally:
+            passed.set()
+            if self._last.get(recipient) is passed:
+                del self._last[recipient]

@@ -1,4 +1,4 @@
-"""Standing in place of a framework's methods, and telling a session what comes through them."""
+"""Patching a framework's methods, and telling a session what comes through them."""
 
 from __future__ import annotations
 
@@ -8,51 +8,62 @@ from functools import wraps
 from inspect import Signature, isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, ClassVar, TypeVar, cast
 
-from .session import Session, let_go_rest
+from .session import Session
 
 _T = TypeVar("_T")
 
-Call = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
-"""What is called with the arguments of another function: `(args, kwargs)`."""
+_CallWith = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+"""A function that is called with the arguments of another one: `(args, kwargs)`."""
 
 _NOTHING = object()
 
-LOST_TRACK = RuntimeError("the wrapper has failed, and does not know what became of this")
-"""What a trace says of turns whose end nobody knows; it is never raised."""
+NOTE = "[monitor] {}"
+"""A note as a framework's messages show it, unless a user says how."""
+
+ADAPTER_FAILED = RuntimeError("the wrapper has failed, and does not know what became of this")
+"""What a trace says of turns whose end the adapter does not know; it is never raised."""
 
 
-class Taps:
-    """What stands in place of attributes of the framework's objects, until it is taken away."""
+class Patches:
+    """The replaced attributes of a framework's objects, until they are restored."""
 
     def __init__(self) -> None:
         """Begin with nothing replaced."""
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._is_on = True
 
-    def tap(self, owner: Any, name: str, stand_in: Callable[..., Any], *first: Any) -> None:
-        """Have a method of one object call `stand_in(method, *first, ...)` instead."""
-        self.put(owner, name, self.around(getattr(owner, name), stand_in, *first))
+    def patch(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
+        """Have a method of one object call `replacement(method, *first, ...)` instead.
+
+        Args:
+            owner: The object.
+            name: The method's name.
+            replacement: What is called in its place, with the original method first.
+            first: Further arguments, before those of the call.
+        """
+        self.put(owner, name, self.around(getattr(owner, name), replacement, *first))
 
     def around(
-        self, whole: Callable[..., Any], stand_in: Callable[..., Any], *first: Any
+        self, original: Callable[..., Any], replacement: Callable[..., Any], *first: Any
     ) -> Callable[..., Any]:
-        """A function that calls `stand_in(whole, *first, ...)`; once all is restored, `whole`.
+        """A function that calls `replacement(original, *first, ...)`; once restored, `original`.
 
-        It has the signature of `whole`, and is awaited or iterated if that is. The stand-in is
-        given by position what `whole` could be given so, in whatever way the caller names it.
+        It has the signature of the original, and is awaited or iterated if that is. The
+        replacement is given by position what the original could be given so, in whatever way the
+        caller names it.
         """
-        known = _signature(whole)
+        known = _signature(original)
 
         def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             if not self._is_on:
-                return whole(*args, **kwargs)
+                return original(*args, **kwargs)
             if known is not None and kwargs:
                 with suppress(TypeError):  # the framework says itself what is wrong with it
                     bound = known.bind(*args, **kwargs)
                     args, kwargs = bound.args, bound.kwargs
-            return stand_in(whole, *first, *args, **kwargs)
+            return replacement(original, *first, *args, **kwargs)
 
-        return like(whole, call)
+        return like(original, call)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of one object."""
@@ -60,7 +71,7 @@ class Taps:
         setattr(owner, name, value)
 
     def restore(self) -> None:
-        """Put back what was there; what somebody else has replaced since stays as it is."""
+        """Restore all attributes, except those that other code has replaced since."""
         self._is_on = False
         for owner, name, mine, before in reversed(self._replaced):
             if vars(owner).get(name) is not mine:
@@ -72,88 +83,95 @@ class Taps:
         self._replaced.clear()
 
 
-def like(whole: Callable[..., Any], call: Call) -> Callable[..., Any]:
+def like(original: Callable[..., Any], call: _CallWith) -> Callable[..., Any]:
     """A function that looks like another one, to `inspect` too, and calls `call(args, kwargs)`."""
-    if isasyncgenfunction(whole):
+    if isasyncgenfunction(original):
 
-        @wraps(whole)
+        @wraps(original)
         async def iterated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            async with aclosing(call(args, kwargs)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            async with aclosing(call(args, kwargs)) as items:
+                async for item in items:
+                    yield item
 
         return iterated
-    if iscoroutinefunction(whole):
+    if iscoroutinefunction(original):
 
-        @wraps(whole)
+        @wraps(original)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
             return await call(args, kwargs)
 
         return awaited
 
-    @wraps(whole)
+    @wraps(original)
     def called(*args: Any, **kwargs: Any) -> Any:
         return call(args, kwargs)
 
     return called
 
 
-def _signature(whole: Callable[..., Any]) -> Signature | None:
+def _signature(original: Callable[..., Any]) -> Signature | None:
     try:
-        return signature(whole)
+        return signature(original)
     except (TypeError, ValueError):  # nothing that Python can look into
         return None
 
 
-class Teller:
-    """Tells a session what happens, so that nothing that fails in here reaches the framework.
+class AdapterState:
+    """What an adapter knows of a team; no failure of it reaches the framework.
 
     Attributes:
         session: The session.
-        is_lost: Whether a step has failed, so that what is known may be wrong: then the team is
-            still observed, if `tells_on`, and not healed any more.
-        tells_on: Whether more is told once a step has failed, or nothing but `lose_track`.
+        has_failed: Whether a step has failed, so that what is known may be wrong: then the team is
+            still observed, if `reports_after_failure`, and not healed any more.
+        reports_after_failure: Whether more is told once a step has failed, or nothing but
+            `on_failure`.
     """
 
-    tells_on: ClassVar[bool] = True
+    reports_after_failure: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
         """Begin."""
         self.session = session
-        self.is_lost = False
+        self.has_failed = False
 
     @property
-    def only_looks(self) -> bool:
+    def only_observes(self) -> bool:
         """Whether nothing is shown to agents, and nothing sent back."""
-        return self.is_lost or self.session.mode == "observe"
+        return self.has_failed or self.session.mode == "observe"
 
-    def step(self, do: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        """Do something in one step of the session."""
-        if self.is_lost and not self.tells_on:
-            return otherwise
+    def step(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
+        """Call a function in one step of the session.
 
-        def whole() -> _T:
+        Args:
+            fn: The function.
+            args: Its arguments.
+            default: What is returned if the step fails, or is not made.
+        """
+        if self.has_failed and not self.reports_after_failure:
+            return default
+
+        def call() -> _T:
             try:
-                return do(*args)
+                return fn(*args)
             except Exception:
-                self._is_lost_now()
+                self._fail_now()
                 raise
             finally:
-                if self.is_lost:
+                if self.has_failed:
                     with suppress(Exception):
-                        let_go_rest(self.session)  # what is held may be in nobody's mail
+                        self.session.holds.release_unawaited()
 
-        result: Any = self.session.step(whole, otherwise=_NOTHING)
+        result: Any = self.session.guard.run(call, default=_NOTHING)
         if result is not _NOTHING:
             return cast(_T, result)
-        self._is_lost_now()  # if it was never begun; else it is known already
-        return otherwise
+        self._fail_now()  # if the step was never begun; else it is known already
+        return default
 
-    def lose_track(self) -> None:
-        """Tell what can still be told, in the step that failed."""
+    def on_failure(self) -> None:
+        """Called once, inside the failed step: close open turns as far as their state is known."""
 
-    def _is_lost_now(self) -> None:
-        if not self.is_lost:
-            self.is_lost = True
-            with suppress(Exception):  # it knows too little: what failed before is told already
-                self.lose_track()
+    def _fail_now(self) -> None:
+        if not self.has_failed:
+            self.has_failed = True
+            with suppress(Exception):  # it knows too little: the first failure is reported already
+                self.on_failure()

@@ -41,7 +41,7 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
     what it takes at least, and what has too many parts `{"$too_many": PARTS}`.
 
     Args:
-        value: Anything, made by anybody.
+        value: Anything, of any origin.
         words: How the framework's own objects are told, wherever they stand in it.
     """
     if type(value) is str:
@@ -82,7 +82,7 @@ class _Telling:
     def __init__(self, words: Words | None) -> None:
         self._words = words
         self._bytes, self._parts = MOST_BYTES, MOST_PARTS
-        self._inside: set[int] = set()  # by id: whose parts are being told
+        self._inside: set[int] = set()  # by id: the values whose parts are being told
         self.too_much: dict[str, int] | None = None  # what is told instead, if that is so
 
     def tell(self, value: Any, depth: int) -> Any:

@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,19 +20,18 @@ from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 from dig.graph.records import Outcome
-from dig.monitor.messages import Output
+from dig.monitor.messages import Asked, Effect, Healed, Output, Raised
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
 
-from .bounces import Bounces
-from .capabilities import CAPABILITIES, Fitting, Veto, demand, known
-from .instances import Seats
+from .capabilities import CAPABILITIES, BounceLimit, Fitting, Veto, demand, known
+from .guard import NONE, Guard
+from .holds import HoldWaiter, ThreadSafeEvent
 from .payload import as_small_payload
-from .running import inside
-from .steps import NONE, Steps
-from .turn import Turn, seats
+from .turn import Turn, inside, recipients
+from .watchdog import Watchdog
 
 Mode = Literal["observe", "heal"]
 
@@ -60,18 +61,85 @@ class Statistics:
     stopped: str | None
 
 
-class Session(Steps):
+class AgentInstances:
+    """The instances that are reserved or at work; used inside steps.
+
+    The first turn of an agent is made by the instance with the agent's own name; while that is
+    taken, further ones are `NAME#2`, `NAME#3` and so on, which join and leave.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        """Begin with every agent free."""
+        self._guard = guard
+        self._taken: dict[str, bool] = {}  # instance -> whether its turn has begun
+        self._agents: dict[str, tuple[str, int]] = {}  # further instance -> its agent, its number
+        self._free: dict[str, list[int]] = {}  # agent -> a heap of the numbers to be given next
+
+    def reserve(self, agent: str) -> str:
+        """Reserve an instance for the next turn of an agent."""
+        instance = agent if agent not in self._taken else self._further(agent)
+        self._taken[instance] = False
+        if instance not in self._guard.monitor.graph.agents:
+            self._guard.ask(self._guard.monitor.join, instance)
+        return instance
+
+    def take(self, instance: str) -> str:
+        """A turn begins on an instance that was reserved, or on one of this agent."""
+        if self._taken.get(instance, True):
+            instance = self.reserve(instance)
+        self._taken[instance] = True
+        return instance
+
+    def is_awaited(self, instance: str) -> bool:
+        """Whether an instance is reserved for a turn that has not begun."""
+        return self._taken.get(instance) is False
+
+    def agent_of(self, instance: str) -> str:
+        """The agent that an instance is of."""
+        return self._agents[instance][0] if instance in self._agents else instance
+
+    def is_free(self, agent: str) -> bool:
+        """Whether an agent is there, and has no turn, no reservation and no work to do."""
+        state = self._guard.monitor.graph.agents.get(agent)
+        if state is None or agent in self._taken:
+            return False
+        return not any(event.work for event in (*state.buffer.values(), *state.incoming.values()))
+
+    def release(self, instance: str) -> None:
+        """A turn is over, or will not begin; a further instance leaves."""
+        if self._taken.pop(instance, None) is None or instance not in self._agents:
+            return
+        agent, number = self._agents.pop(instance)
+        heappush(self._free[agent], number)
+        monitor = self._guard.monitor
+        if instance in monitor.graph.agents:
+            self._guard.ask(monitor.leave, instance)
+
+    def _further(self, agent: str) -> str:
+        free = self._free.setdefault(agent, [2])
+        while True:
+            number = heappop(free)
+            if not free:
+                heappush(free, number + 1)
+            instance = f"{agent}#{number}"
+            if instance not in self._guard.monitor.graph.agents:  # else an agent is called so
+                self._agents[instance] = (agent, number)
+                return instance
+
+
+class Session:
     """Monitors one team for as long as it is wrapped; may be used from any thread.
 
-    Every method is one step, which nothing else can get between; `step` makes one of several.
+    Every method is one step, which nothing else can get between; `guard.run` makes one of several.
 
     Attributes:
-        monitor: To look at; what is asked of it goes through the session.
+        guard: Makes the steps; whatever fails in one does not reach the team.
+        monitor: To look at; requests to it go through the session.
         mode: `observe` changes nothing; `heal` does what the capabilities allow.
         capabilities: What the team can be made to do.
         directory: Where its trace is kept, if it is.
-        seats: Who sits where; to look at, inside steps.
-        stopped: Why it is not monitored any more; ``None``: it is.
+        instances: The instances of agents; to look at, inside steps.
+        holds: The events that are held.
     """
 
     def __init__(
@@ -118,53 +186,67 @@ class Session(Steps):
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
-        self._veto = veto
-        self._on_note = on_note
+        self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
+        self._tally = setup.tally()
+        self._forget_step()
         self._turns: dict[Turn, None] = {}
-        self._bounces = Bounces()
-        fit = Fitting(self.capabilities, self._refuse)
+        self._bounces = BounceLimit()
 
         def make(now: Callable[[], float]) -> Monitor:
+            fit = Fitting(self.capabilities, self._refuse)
             return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
 
-        super().__init__(
-            make, clock, on_finding, setup.tally(), keeps_time=keeps_time, strict=strict
-        )
-        self.seats = Seats(self)
+        self.guard = guard = Guard(make, clock, strict=strict)
+        guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
+        self.monitor = guard.monitor
+        self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
+        self._watchdog = Watchdog(guard) if keeps_time else None
+        guard.on_stop = self._stop_watchdog
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the team is not monitored any more; ``None``: it is."""
+        return self.guard.stopped
 
     # --- what a wrapper says ---
 
-    def request(self, payload: Any, to: Iterable[str], type: str = "problem") -> str:
+    def request(self, payload: Any, to: str | Iterable[str], type: str = "problem") -> str:
         """Something comes from outside.
 
         Returns:
             The event's id; empty, if monitoring has stopped.
         """
-        output = Output(as_small_payload(payload), seats(to), type)
-        return self.step(self._request, output, otherwise="")
+        output = Output(as_small_payload(payload), recipients(to), type)
+        return self.guard.run(self._request, output, default="")
 
-    def reserve(self, agent: str) -> str:
-        """The seat of an agent's next turn: its name, or `NAME#2` while that is taken.
+    def reserve_instance(self, agent: str) -> str:
+        """Reserve an instance for an agent's next turn: its name, or `NAME#2` while that is taken.
 
-        A message that makes a turn of its own is sent to the seat. `begin` takes it, and the
-        turn's end gives it back; so does `unreserve`.
+        A message that makes a turn of its own is sent to the instance. `begin` takes it, and the
+        turn's end gives it back; so does `release_instance`.
         """
-        return self.step(self.seats.reserve, agent, otherwise=agent)
+        return self.guard.run(self.instances.reserve, agent, default=agent)
 
-    def unreserve(self, seat: str) -> None:
-        """Give a seat back that no turn was begun on."""
-        self.step(self.seats.release, seat, otherwise=None)
+    def release_instance(self, instance: str) -> None:
+        """Give an instance back that no turn was begun on."""
+        self.guard.run(self.instances.release, instance, default=None)
 
-    def begin(self, agent: str, events: Iterable[str] | None = None) -> Turn:
+    def begin(
+        self, agent: str, events: Iterable[str] | None = None, *, at_once: bool = False
+    ) -> Turn:
         """An agent begins to work.
 
         Args:
-            agent: Its name, or a seat that was reserved for it.
+            agent: Its name, or an instance that was reserved for it.
             events: What it was called with: it consumes this, and delays whatever else lies in
                 front of it; ``None``: it takes up all of it.
+            at_once: Release those events first, since they are not waited for any more.
         """
-        turn = Turn(self, agent, None if events is None else tuple(events))
-        self.step(self._begin, turn, otherwise=None)
+        events = None if events is None else tuple(events)
+        turn = Turn(self.guard, self.holds, agent, events, self._end_turn)
+        if at_once and events:
+            self.release(*events)
+        self.guard.run(self._begin, turn, default=None)
         return turn
 
     @asynccontextmanager
@@ -178,8 +260,7 @@ class Session(Steps):
         started again with the same events.
         """
         events = None if events is None else tuple(events)
-        for event in events or ():
-            await self.released(event)
+        await self.released(*(events or ()))
         turn = self.begin(agent, events)
         try:
             with inside(turn):
@@ -189,38 +270,52 @@ class Session(Steps):
             raise
         if turn.submitted:
             await self.released(turn.submitted)
-            turn.came_back(turn.submitted)
+            turn.was_bounced(turn.submitted)
         turn.end()
 
     def is_held(self, event: str) -> bool:
         """Whether an event is on its way still: a gate keeps it, or healing has put it off."""
-        return self.step(self._holding.is_held, event, otherwise=False)
+        return self.guard.run(self.holds.is_held, event, default=False)
 
-    async def released(self, event: str) -> None:
-        """Wait until an event is not held any more; gates that keep it decide meanwhile.
+    async def released(self, *events: str) -> None:
+        """Wait until events are not held any more; the gates that keep them decide meanwhile.
 
-        If it is not held, nothing is awaited. A wait that fails is none.
+        Returns immediately if none is held. If waiting fails, the error is recorded and the event
+        is released.
         """
-        try:
-            await self._holding.released(event)
-        except Exception as error:
-            self.step(self._waits_no_more, event, error, otherwise=None)
+        for event in events:
+            try:
+                await self.holds.released(event)
+            except Exception as error:
+                self.guard.run(self._stop_waiting, event, error, default=None)
 
-    def let_go(self, event: str) -> None:
-        """Release an event now, because who waited for it was cancelled; nobody gets it back."""
-        self.step(self._holding.let_go, event, otherwise=None)
+    def release(self, *events: str) -> None:
+        """Release events now, because the tasks that waited for them were cancelled."""
+        for event in events:
+            self.guard.run(self.holds.release, event, default=None)
 
-    def seats_of(self, event: str) -> tuple[str, ...]:
-        """In front of whom an event lies: those it was sent to, or those healing sent it to."""
+    def recipients_of(self, event: str) -> tuple[str, ...]:
+        """The instances that an event lies in front of, wherever healing has sent it."""
         graph = self.monitor.graph
-        return self.step(
-            lambda: tuple(graph.event(event).copies) if graph.knows(event) else (), otherwise=()
+        return self.guard.run(
+            lambda: tuple(graph.event(event).copies) if graph.knows(event) else (), default=()
         )
 
-    def redirect(self, event: str, to: Iterable[str], again: Any = None) -> None:
-        """The team sends an event to others; `again`: what it carries, if it was used up."""
-        to = seats(to)
-        self.step(self.ask, self.monitor.redirect, event, to, again, otherwise=NONE)
+    def redirect(self, event: str, to: str | Iterable[str], again: Any = None) -> None:
+        """The team sends an event to others.
+
+        Args:
+            event: The event.
+            to: The recipients (see `reserve_instance`).
+            again: What it carries, if it was consumed already.
+        """
+        self.guard.run(
+            self.guard.ask, self.monitor.redirect, event, recipients(to), again, default=NONE
+        )
+
+    def tick(self) -> None:
+        """Do what time has made due."""
+        self.guard.tick()
 
     # --- what a user may ask ---
 
@@ -231,12 +326,12 @@ class Session(Steps):
 
     def statistics(self) -> Statistics:
         """What was seen and missed up to now."""
-        keeper = self._timekeeper
+        watchdog, counts = self._watchdog, self.guard.counts
         return Statistics(
-            **{name: self._counts[name] for name in ("requests", "turns", "faults", "missed")},
+            **{name: counts[name] for name in ("requests", "turns", "faults", "missed")},
             open_turns=len(self._turns),
-            hanging=keeper.hanging if keeper else 0,
-            long_turns=keeper.long_turns if keeper else 0,
+            hanging=watchdog.hanging if watchdog else 0,
+            long_turns=watchdog.long_turns if watchdog else 0,
             stopped=self.stopped,
         )
 
@@ -246,72 +341,98 @@ class Session(Steps):
 
     def abandon(self, reason: str) -> None:
         """Monitor no more, and write nothing more either."""
-        self._stop(reason)
+        self.guard.stop(reason)
 
     def close(self, reason: str = "it was closed", outcome: Outcome = "stopped") -> None:
         """End the session with its last record; the team goes on, and twice does no harm."""
-        self.step(self._finish, outcome, reason, otherwise=None)
-        self._stop(reason)
+        self.guard.run(self._finish, outcome, reason, default=None)
+        self.guard.stop(reason)
 
-    # --- for the parts of a session ---
+    # --- what the guard tells it ---
 
-    def free(self, turn: Turn) -> None:
-        """A turn is over; inside a step."""
+    def _note_effects(self, effects: list[Effect]) -> None:
+        """Remember inside a step what follows when it is over."""
+        self._tally.count(effects)
+        for effect in effects:
+            if isinstance(effect, Raised):
+                self._raised.append(effect.finding)
+            elif isinstance(effect, Healed) and effect.row.action == "create":
+                self._created += [(to, effect.row.note or "") for to in effect.row.to or ()]
+            elif isinstance(effect, Asked):
+                self.holds.ask(effect)
+
+    def _end_step(self) -> Callable[[], None]:
+        """Take what a step has come to; gives what is to be done when nothing is locked."""
+        wakes = self.holds.to_wake()
+        found, created = self._raised, self._created
+        self._forget_step()
+        return partial(self._follow_up, found, created, wakes)
+
+    def _forget_step(self) -> None:
+        self._raised: list[Finding] = []
+        self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
+
+    def _follow_up(
+        self, found: list[Finding], created: list[tuple[str, str]], wakes: list[ThreadSafeEvent]
+    ) -> None:
+        for event in wakes:
+            self.guard.call(event.set, default=None)  # its loop may be closed by now
+        if self._watchdog is not None:
+            self._watchdog.wake()
+        if self._on_note is not None:
+            for instance, note in created:
+                agent = self.instances.agent_of(instance)
+                self.guard.call(self._on_note, agent, note, default=None)
+        if self._on_finding is not None:
+            for finding in found:
+                self.guard.call(self._on_finding, finding, default=None)
+
+    def _stop_watchdog(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.stop()
+
+    # --- inside a step ---
+
+    def _end_turn(self, turn: Turn) -> None:
         self._turns.pop(turn, None)
-        self.seats.release(turn.seat)
+        self.instances.release(turn.instance)
 
     def _finish(self, outcome: Outcome, reason: str) -> None:
-        self.ask(self.monitor.finish, outcome)
-        self._stop(reason)
+        self.guard.ask(self.monitor.finish, outcome)
+        self.guard.stop(reason)
 
     def _request(self, output: Output) -> str:
-        self.ask(self.monitor.inject, output)
-        self._counts["requests"] += 1
+        self.guard.ask(self.monitor.inject, output)
+        self.guard.counts["requests"] += 1
         self._keep_time()
         return self.monitor.graph.latest_source
 
     def _begin(self, turn: Turn) -> None:
-        self._counts["turns"] += 1
-        turn.seat = self.seats.take(turn.seat)
+        self.guard.counts["turns"] += 1
+        turn.instance = self.instances.take(turn.instance)
         self._turns[turn] = None
         self._keep_time()
         turn.begin()
 
-    def _waits_no_more(self, event: str, error: Exception) -> None:
-        self._holding.let_go(event)  # what stayed held would keep back whatever comes after it
+    def _stop_waiting(self, event: str, error: Exception) -> None:
+        self.holds.release(event)  # what stayed held would keep back whatever comes after it
         raise error
 
-    def _say(self, seat: str, note: str) -> None:
-        if self._on_note is not None:
-            self.guard(self._on_note, self.seats.agent_of(seat), note, otherwise=None)
-
     def _keep_time(self) -> None:
-        if self._timekeeper is not None:
-            self._timekeeper.start()
+        if self._watchdog is not None:
+            self._watchdog.start()
 
     def _refuse(self, wish: Reroute) -> str | None:
         graph = self.monitor.graph
         event = graph.event(wish.event)
         if not event.final:
             return self._veto(wish)
-        seat = graph.history.sender(event.n)
-        if tuple(wish.to) != (seat,):
+        sender = graph.history.sender(event.n)
+        if tuple(wish.to) != (sender,):
             return "an answer goes back to who submitted it"
-        if not all(turn.bounces for turn in self._turns if turn.seat == seat):
+        if not all(turn.bounces for turn in self._turns if turn.instance == sender):
             return "this answer cannot be taken back"
         return self._bounces.why_not(graph, event.id)
-
-
-def let_go_rest(session: Session) -> None:
-    """Release all that is held and that nobody waits for at this moment; inside a step.
-
-    For a wrapper that has lost track: if nobody ever waits for it, it stays held until its gate's
-    time is up, and keeps back whatever comes after it.
-    """
-    agents = session.monitor.graph.agents.values()
-    for event in dict.fromkeys(event for one in agents for event in one.incoming):
-        if not session._holding.is_awaited(event):
-            session.let_go(event)
 
 
 def fitting(setup: Setup, mode: Mode) -> Setup:

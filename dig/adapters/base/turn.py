@@ -8,23 +8,97 @@ by then (docs/wrapping.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from dig._util.text import one_line
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import SYSTEM, Fate
 from dig.monitor.messages import Output, Pending, Started
 
+from .guard import Guard
+from .holds import HoldWaiter
 from .payload import as_small_payload
 
-if TYPE_CHECKING:
-    from .calls import Sent
-    from .session import Session
-
 MOST_IN_ERROR = 300
+"""How many characters of an exception's message are kept."""
+
+MOST_SENT = 64
+"""How many messages of a turn are remembered, to know one again."""
+
 NOTHING: tuple[str, ...] = ("",)
+
+current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
+"""The turn that the running code belongs to."""
+
+
+def notes() -> tuple[str, ...]:
+    """What the monitor has told the turn that this code belongs to, oldest first.
+
+    Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
+    """
+    turn = current.get()
+    return turn.notes if turn is not None else ()
+
+
+@contextmanager
+def inside(turn: Turn) -> Iterator[None]:
+    """While a block lasts, the code in it, and the tasks that it makes, belong to a turn."""
+    turn.outer = current.get()
+    token = current.set(turn)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # in another context by now: nothing to restore there
+            current.reset(token)
+
+
+class SentMessages:
+    """What a turn was called with and has sent on, to know a message again.
+
+    Attributes:
+        received: The event that the turn was called with, and its payload; the id is empty if
+            that is never passed on.
+    """
+
+    def __init__(self, event: str = "", payload: Any = None) -> None:
+        """Begin with what the turn was called with."""
+        self.received = (event, payload)
+        self._sent: list[tuple[str, Any, set[str]]] = []  # event, payload, the agents asked
+
+    def add(self, event: str, payload: Any, agent: str) -> None:
+        """The turn has sent a message to an agent."""
+        self._sent.append((event, payload, {agent}))
+        del self._sent[:-MOST_SENT]
+
+    def find_repeat(self, payload: Any, agent: str) -> str:
+        """The earlier message that is now sent to a further agent; empty: there is none."""
+        for event, before, agents in self._sent:
+            if before == payload and agent not in agents:
+                agents.add(agent)
+                return event
+        return ""
+
+    def forget(self, event: str) -> None:
+        """A message has failed: sending it again is another attempt."""
+        self._sent = [one for one in self._sent if one[0] != event]
+
+
+class HandedOver(NamedTuple):
+    """What has become of the turn of an agent that handed over.
+
+    Attributes:
+        events: The events that the next agents are given.
+        dropped: The events of the handoffs that the framework does not carry out.
+        is_passed_on: Whether `events` are those that the turn was given.
+    """
+
+    events: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    is_passed_on: bool = False
 
 
 class Turn:
@@ -33,20 +107,38 @@ class Turn:
     No method raises because of the monitor: if that has failed, they do nothing.
 
     Attributes:
-        seat: The agent's name, or that of the instance (`NAME#2`) that overlapping turns make.
+        guard: Makes the steps of its session.
+        instance: The agent's name, or `NAME#2` of an instance that overlapping turns make.
         events: What lay in front of the turn and was taken up by it, in order.
         outputs: The events that it has generated, in order, continuations left out.
         submitted: The answer that it has submitted last, if it has.
         bounces: Whether that can be sent back.
         is_open: Whether it goes on.
-        sent: What it has asked of others, where a turn is a call (`calls`).
+        sent: What it has sent, as far as a message that is sent again is to be known.
         outer: The turn in whose code this one was begun, of whatever session.
     """
 
-    def __init__(self, session: Session, seat: str, events: Collection[str] | None) -> None:
-        """Make one; `Session.begin` does."""
-        self.session = session
-        self.seat = seat
+    def __init__(
+        self,
+        guard: Guard,
+        holds: HoldWaiter,
+        instance: str,
+        events: Collection[str] | None,
+        on_end: Callable[[Turn], object] = lambda turn: None,
+    ) -> None:
+        """Make one; `Session.begin` does.
+
+        Args:
+            guard: Makes the steps of its session.
+            holds: The session's events that are held.
+            instance: The agent's name, or an instance of it.
+            events: What it takes up when it starts; ``None``: all that lies in front of it.
+            on_end: Told inside a step when the turn is over.
+        """
+        self.guard = guard
+        self._holds = holds
+        self._on_end = on_end
+        self.instance = instance
         self.events: tuple[Pending, ...] = ()
         self.outputs: tuple[str, ...] = ()
         self.submitted = ""
@@ -59,7 +151,7 @@ class Turn:
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
         self._told: list[str] = []
-        self.sent: Sent | None = None
+        self.sent: SentMessages | None = None
 
     @property
     def activation(self) -> str | None:
@@ -73,8 +165,13 @@ class Turn:
 
     def listen(self) -> tuple[str, ...]:
         """Its `notes`, with what healing has said to the agent since it began."""
-        self.session.step(self._listen, otherwise=None)
+        self.guard.run(self._listen, default=None)
         return self.notes
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        """Where an answer to this turn goes: to its instance, or nowhere once it is over."""
+        return (self.instance,) if self.is_open else ()
 
     # --- what it does with what it was given ---
 
@@ -86,13 +183,13 @@ class Turn:
         """Drop an event (fate `discard`)."""
         self.decide(Fate(event, "discard"))
 
-    def pass_on(self, event: str, to: Iterable[str]) -> None:
+    def pass_on(self, event: str, to: str | Iterable[str]) -> None:
         """Hand an event on to other agents, when the activation ends (fate `reroute`)."""
-        self.decide(Fate(event, "reroute", seats(to)))
+        self.decide(Fate(event, "reroute", recipients(to)))
 
     def decide(self, fate: Fate) -> None:
         """Give an event a fate other than `consume`, which is that of all it was given."""
-        self.session.step(self._decide, fate, otherwise=None)
+        self.guard.run(self._decide, fate, default=None)
 
     def holds(self, event: str) -> bool:
         """Whether an event is in front of the activation in progress, and will be consumed."""
@@ -101,30 +198,30 @@ class Turn:
 
     # --- what it generates ---
 
-    def emit(self, payload: Any, to: Iterable[str], type: str = "message") -> None:
+    def emit(self, payload: Any, to: str | Iterable[str], type: str = "message") -> None:
         """Generate an event when the activation ends; for agents that only speak at the end."""
-        self._queue.append(Output(payload, seats(to), type))
+        self._queue.append(Output(payload, recipients(to), type))
 
     def send(
-        self, payload: Any, to: Iterable[str], type: str = "message", *, awaits: bool = True
+        self, payload: Any, to: str | Iterable[str], type: str = "message", *, awaits: bool = True
     ) -> str:
         """Send now, and go on: the activation ends here, with the message and a continuation.
 
         Args:
             payload: Plain JSON (see `as_payload`).
-            to: The seats of the recipients (see `Session.reserve`).
+            to: The recipients (see `Session.reserve_instance`).
             type: The event's type.
             awaits: Whether the turn will `receive` an answer.
 
         Returns:
             The event's id; empty, if the monitor has stopped.
         """
-        output = Output(payload, seats(to), type)
-        return self.session.step(self._send, [output], int(awaits), otherwise=NOTHING)[0]
+        output = Output(payload, recipients(to), type)
+        return self.guard.run(self._send, [output], int(awaits), default=NOTHING)[0]
 
     def wait_for(self, answers: int = 1) -> None:
         """The activation ends here with what it has queued, and answers will be received."""
-        self.session.step(self._send, [], answers, otherwise=NOTHING)
+        self.guard.run(self._send, [], answers, default=NOTHING)
 
     def receive(self, event: str = "") -> None:
         """An answer that the turn awaits is there: it is consumed by the next activation.
@@ -132,16 +229,39 @@ class Turn:
         Args:
             event: Its id; empty: the awaited answer will never come.
         """
-        self.session.step(self._receive, event, otherwise=None)
+        self.guard.run(self._receive, event, default=None)
+
+    def send_once(
+        self, payload: Any, to: str | Iterable[str], agent: str = "", *,
+        awaits: bool = True, repeats: str = "",
+    ) -> str:  # fmt: skip
+        """Send a message; one that was sent to another agent before is the same event.
+
+        So work that is done twice can be seen. What the turn was called with is passed on, if
+        this is the same and the turn remembers it (`SentMessages.received`).
+
+        Args:
+            payload: Plain JSON (see `as_payload`).
+            to: The recipients (see `Session.reserve_instance`).
+            agent: The agent that is asked; by default the first recipient.
+            awaits: Whether the turn will `receive` an answer.
+            repeats: The event that it is again, if the caller knows it.
+
+        Returns:
+            The event's id; empty, if the monitor has stopped.
+        """
+        to = recipients(to)
+        given = (payload, to, agent or "".join(to[:1]), int(awaits), repeats)
+        return self.guard.run(self._send_once, *given, default="")
 
     def waits(self) -> None:
         """Say in the trace (incident `waits`) that this activation waits for a person."""
-        self.session.step(self._waits, otherwise=None)
+        self.guard.run(self._waits, default=None)
 
     # --- how it ends ---
 
     def end(
-        self, payload: Any = None, to: Iterable[str] = (), type: str = "message",
+        self, payload: Any = None, to: str | Iterable[str] = (), type: str = "message",
         *, usage: Any = None,
     ) -> str:  # fmt: skip
         """End, with what was queued, and one more event if it has recipients.
@@ -149,16 +269,55 @@ class Turn:
         Returns:
             The id of that event; empty, if there is none.
         """
-        to = seats(to)
+        to = recipients(to)
         last = [Output(payload, to, type)] if to else []
-        return self.session.step(self._end, last, usage, None, otherwise="")
+        return self.guard.run(self._end, last, usage, None, default="")
+
+    def reply(self, payload: Any, to: str | Iterable[str]) -> str:
+        """End with what the agent returns to its caller: a message, or a notice if it is ``None``.
+
+        Returns:
+            The id of that event; empty, if there is none.
+        """
+        return self.end(payload, to, "notice" if payload is None else "message")
+
+    def forward(self, to: str | Iterable[str], events: Iterable[str] | None = None) -> None:
+        """Pass events on, by default all that the turn was given, and end."""
+        chosen = [event.id for event in self.events] if events is None else [*events]
+        self.guard.run(self._forward, recipients(to), chosen, default=None)
+
+    def hand_over(
+        self, to: str | Iterable[str], payload: Any, type: str = "message", *,
+        silent: bool | Callable[[], bool] = False, dropped: Iterable[Any] = (),
+        given: Iterable[str] | None = None, split: bool = False,
+    ) -> HandedOver:  # fmt: skip
+        """End, and give the floor to others.
+
+        A silent agent, which only names the next one, passes on what it was given. So handing
+        over in a circle can be seen.
+
+        Args:
+            to: The next agents (see `Session.reserve_instance`).
+            payload: What the agent says, as plain JSON.
+            type: The type of that event.
+            silent: Whether the agent says nothing of its own, or a function that tells; it is
+                called only if there is something to pass on.
+            dropped: The payloads of further handoffs, which the framework does not carry out.
+            given: The events that can be passed on; by default all that the turn was given.
+            split: Whether each of the next agents gets an event of its own.
+        """
+        to = recipients(to)
+        said = [Output(payload, one, type) for one in (zip(to) if split else (to,))]
+        lost = [Output(one, (), "handoff") for one in dropped]
+        step = (to, said, lost, silent, given)
+        return self.guard.run(self._hand_over, *step, default=HandedOver())
 
     def submit(
         self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True
     ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
-        Await `Session.released(event)` if `Session.is_held(event)`, then ask `came_back`.
+        Await `Session.released(event)` if `Session.is_held(event)`, then ask `was_bounced`.
 
         Args:
             answer: Plain JSON (see `as_payload`).
@@ -169,21 +328,21 @@ class Turn:
         Returns:
             The final event's id.
         """
-        return self.session.step(self._submit, answer, error, usage, bounces, otherwise="")
+        return self.guard.run(self._submit, answer, error, usage, bounces, default="")
 
-    def came_back(self, answer: str) -> bool:
+    def was_bounced(self, answer: str) -> bool:
         """Whether an answer was bounced: then the turn goes on with it, else it is over."""
-        return self.session.step(self._came_back, answer, otherwise=False)
+        return self.guard.run(self._was_bounced, answer, default=False)
 
     def fail(
-        self, error: BaseException, to: Iterable[str] = (), *,
+        self, error: BaseException, to: str | Iterable[str] = (), *,
         submits: bool = False, retried: bool = False,
     ) -> str:  # fmt: skip
         """End because the agent raised.
 
         Args:
             error: What it raised; cancellation too.
-            to: The seats of those who are told, by a notice.
+            to: The recipients of a notice about it.
             submits: The error is the answer to the outside; it never comes back.
             retried: The host will start the agent again: it keeps what it was given.
 
@@ -191,14 +350,30 @@ class Turn:
             The id of the notice or the answer; empty, if there is none.
         """
         text = describe(error)
-        step = self.session.step
+        run = self.guard.run
         if submits:
-            answer = step(self._submit, {"error": text}, text, None, otherwise="")
-            step(self._came_back, answer, otherwise=False)
+            answer = run(self._submit, {"error": text}, text, None, default="")
+            run(self._was_bounced, answer, default=False)
             return answer
-        to = seats(to)
+        to = recipients(to)
         last = [Output({"error": text}, to, "notice")] if to else []
-        return step(self._end, last, None, text, retried, otherwise="")
+        return run(self._end, last, None, text, retried, default="")
+
+    def abandon(
+        self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = ""
+    ) -> str:
+        """End because the agent raised, or because its answer is not waited for any more.
+
+        Args:
+            error: What was raised; cancellation too.
+            to: The recipients of a notice about it; ``None``: the error is the answer to the
+                outside, unless there is an accepted one.
+            answer: The answer that the agent has given, if it has; it is released.
+
+        Returns:
+            The id of the notice or the answer; empty, if there is none.
+        """
+        return self.guard.run(self._abandon, error, to, answer, default="")
 
     # --- inside a step ---
 
@@ -214,7 +389,7 @@ class Turn:
             if not self._mine:
                 return
             self._go_on([])  # it cannot see what came after its start
-        effects = self.session.ask(self.session.monitor.start, self.seat)
+        effects = self.guard.ask(self.guard.monitor.start, self.instance)
         started = next(effect for effect in effects if isinstance(effect, Started))
         self._activation = started.activation
         for event in started.events:
@@ -228,30 +403,30 @@ class Turn:
             self._told.append(str(event.payload))
         self._inputs[event.id] = Fate(event.id, "consume")
         self._told.extend(event.notes)
-        if event.sender != self.seat or event.final:  # else it is a continuation
+        if event.sender != self.instance or event.final:  # else it is a continuation
             self.events += (event,)
 
     def _listen(self) -> None:
-        graph = self.session.monitor.graph
+        graph = self.guard.monitor.graph
         begun = graph.activations.get(self._activation or "")
         if begun is not None:
-            new = graph.agents[self.seat].buffer.keys() - {event.id for event in begun.inputs}
+            new = graph.agents[self.instance].buffer.keys() - {event.id for event in begun.inputs}
             if any(graph.event(event).by == SYSTEM for event in new):
                 self._send([], 1)
                 self._receive("")
 
     def _decide(self, fate: Fate) -> None:
         self._act()
-        seen = self.session.monitor.graph.activations[self._activation or ""].inputs
+        seen = self.guard.monitor.graph.activations[self._activation or ""].inputs
         if fate.event not in {event.id for event in seen}:
-            raise DecisionError(f"event {fate.event!r} is not in front of {self.seat!r}")
+            raise DecisionError(f"event {fate.event!r} is not in front of {self.instance!r}")
         self._inputs[fate.event] = fate
 
     def _close(
         self, outputs: list[Output], usage: Any = None, error: str | None = None
     ) -> tuple[str, ...]:
         """End the activation in progress, in any case; returns the ids of its outputs."""
-        ask, monitor, activation = self.session.ask, self.session.monitor, self._activation
+        ask, monitor, activation = self.guard.ask, self.guard.monitor, self._activation
         if activation is None:
             return ()
         fates = tuple(self._inputs.values())
@@ -278,11 +453,30 @@ class Turn:
 
     def _go_on(self, outputs: list[Output]) -> tuple[str, ...]:
         """End the activation, with a continuation; returns the ids of `outputs`."""
-        queued, onward = len(self._queue), Output(None, (self.seat,), "notice")
+        queued, onward = len(self._queue), Output(None, (self.instance,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
         self.outputs += tuple(names)
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
+
+    def _send_once(
+        self, payload: Any, to: tuple[str, ...], agent: str, answers: int, repeats: str
+    ) -> str:
+        sent = self.sent = self.sent or SentMessages()
+        again = repeats or (sent.find_repeat(payload, agent) if len(to) == 1 else "")
+        if again:
+            self._send([], answers)
+            self.guard.ask(self.guard.monitor.redirect, again, to, payload)
+            return again
+        event, received = sent.received
+        if event and received == payload and self.holds(event):
+            self.pass_on(event, to)
+            self._send([], answers)
+        else:
+            event = self._send([Output(payload, to)], answers)[0]
+        if to:
+            sent.add(event, payload, agent)
+        return event
 
     def _receive(self, event: str) -> None:
         if not self.is_open:
@@ -296,7 +490,7 @@ class Turn:
     def _waits(self) -> None:
         self._act()
         if self._activation is not None:
-            self.session.incident("waits", {"activation": self._activation})
+            self.guard.incident("waits", {"activation": self._activation})
 
     def _end(self, last: list[Output], usage: Any, error: str | None, retried: bool = False) -> str:
         if not self.is_open:
@@ -311,6 +505,43 @@ class Turn:
         self.outputs += names
         return names[-1] if last else ""
 
+    def _forward(self, to: tuple[str, ...], events: Iterable[str]) -> None:
+        for event in events:
+            self._decide(Fate(event, "reroute", to))
+        self._end([], None, None)
+
+    def _hand_over(
+        self, to: tuple[str, ...], said: list[Output], lost: list[Output],
+        silent: bool | Callable[[], bool], given: Iterable[str] | None,
+    ) -> HandedOver:  # fmt: skip
+        before, events = len(self.outputs) + len(self._queue), self._to_pass_on(given)
+        if callable(silent):
+            silent = bool(events) and self.guard.call(silent, default=False)
+        if events and silent:
+            self._forward(to, events)
+            return HandedOver(events, is_passed_on=True)
+        self._end([*said, *lost], None, None)
+        made = self.outputs[before:]
+        return HandedOver(made[: len(said)], made[len(said) :])
+
+    def _to_pass_on(self, given: Iterable[str] | None) -> tuple[str, ...]:
+        """The events that can be passed on: none, if one was consumed already, or is an answer."""
+        if given is not None:
+            return tuple(event for event in given if self.holds(event))
+        mine = [event for event in self.events if event.sender != SYSTEM]
+        if any(event.final or not self.holds(event.id) for event in mine):
+            return ()
+        return tuple(event.id for event in self.events if self.holds(event.id))
+
+    def _abandon(self, error: BaseException, to: str | Iterable[str] | None, answer: str) -> str:
+        self._holds.release(answer)
+        if to is not None:
+            return self.fail(error, to) or answer
+        if not (answer and self.guard.monitor.graph.is_accepted(answer)):
+            answer = self.fail(error, submits=True) or answer
+        self.was_bounced(answer)
+        return answer
+
     def _submit(self, answer: Any, error: str | None, usage: Any, bounces: bool = True) -> str:
         if not self.is_open:
             return ""
@@ -323,11 +554,11 @@ class Turn:
         self.outputs += (self.submitted,)
         return self.submitted
 
-    def _came_back(self, answer: str) -> bool:
-        graph = self.session.monitor.graph
+    def _was_bounced(self, answer: str) -> bool:
+        graph = self.guard.monitor.graph
         if not self.is_open:
             return False
-        if answer and answer in graph.agents[self.seat].buffer:
+        if answer and answer in graph.agents[self.instance].buffer:
             self._mine = {*(self._mine or ()), answer}
             self._act()
             return True
@@ -336,10 +567,10 @@ class Turn:
 
     def _over(self) -> None:
         self.is_open = False
-        self.session.free(self)
+        self._on_end(self)
 
 
-def seats(to: str | Iterable[str]) -> tuple[str, ...]:
+def recipients(to: str | Iterable[str]) -> tuple[str, ...]:
     """Recipients; one alone may go without a list."""
     return (to,) if isinstance(to, str) else tuple(to)
 

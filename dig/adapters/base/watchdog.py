@@ -1,4 +1,4 @@
-"""A thread that keeps time for a session, and watches over the monitor.
+"""A thread that ticks a session's monitor on time, and reports steps that hang.
 
 The team's event loop is not ours: there may be none when nothing happens, and it stands still
 while a detector does not return. So findings about absence are raised by a thread, which also
@@ -12,12 +12,8 @@ import sys
 import time
 import traceback
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
-from .entrance import Entrance
-
-if TYPE_CHECKING:
-    from .steps import Steps
+from .guard import Guard
 
 HANGS_S = 5.0
 """After how many seconds a step is reported that has not come back."""
@@ -25,7 +21,7 @@ HANGS_S = 5.0
 logger = logging.getLogger("dig.wrap")
 
 
-class Timekeeper:
+class Watchdog:
     """Keeps time while there is something to keep; a daemon that no program waits for.
 
     Attributes:
@@ -33,10 +29,9 @@ class Timekeeper:
         long_turns: How many activations were reported to take too long.
     """
 
-    def __init__(self, steps: Steps, entrance: Entrance, hangs_s: float = HANGS_S) -> None:
+    def __init__(self, guard: Guard, hangs_s: float = HANGS_S) -> None:
         """Begin without a thread; the session starts it with its first turn or request."""
-        self._steps = steps
-        self._entrance = entrance
+        self._guard = guard
         self._hangs_s = hangs_s
         self._moved = Event()
         self._due: float | None = None
@@ -50,12 +45,12 @@ class Timekeeper:
     def start(self) -> None:
         """Keep time from now on; twice does no harm."""
         if self._thread is None and not self._is_stopped:
-            self._thread = Thread(target=self._keep, name="dig timekeeper", daemon=True)
+            self._thread = Thread(target=self._keep, name="dig watchdog", daemon=True)
             self._thread.start()
 
-    def set(self) -> None:
-        """Wake up, if there is something to do before the alarm that is set."""
-        due = self._steps.next_deadline()
+    def wake(self) -> None:
+        """Wake the thread, if something is due before it would wake by itself."""
+        due = self._guard.next_deadline()
         if due is not None and (self._due is None or due < self._due):
             self._moved.set()
 
@@ -67,28 +62,28 @@ class Timekeeper:
     def _keep(self) -> None:
         while not self._is_stopped:
             self._moved.clear()
-            self._moved.wait(self._nap_s())
+            self._moved.wait(self._sleep_s())
             if self._is_stopped:
                 return
-            if not self._watch():
-                self._steps.step(self._tick, otherwise=None, patience_s=self._hangs_s)
+            if not self._hangs():
+                self._guard.run(self._tick, default=None, timeout_s=self._hangs_s)
 
-    def _nap_s(self) -> float:
+    def _sleep_s(self) -> float:
         """Seconds until something is due, or until it is time to see whether a step hangs."""
-        due = self._due = self._steps.next_deadline()
+        due = self._due = self._guard.next_deadline()
         if due is None:
             return self._hangs_s
-        return min(max(0.0, due - self._steps.now()), self._hangs_s)
+        return min(max(0.0, due - self._guard.now()), self._hangs_s)
 
     def _tick(self) -> None:
-        self._steps.tick()
+        self._guard.tick()
         self._report_long_turns()
 
-    def _watch(self) -> bool:
-        """Whether somebody is in the monitor and does not come back; says so, once."""
-        entrance = self._entrance
-        owner, entry = entrance.owner, entrance.entries
-        if owner is None or time.monotonic() - entrance.since < self._hangs_s:
+    def _hangs(self) -> bool:
+        """Whether a thread is in the monitor and does not come back; reports it once."""
+        lock = self._guard.lock
+        owner, entry = lock.owner, lock.entries
+        if owner is None or time.monotonic() - lock.since < self._hangs_s:
             return False
         if entry != self._reported:
             self._reported = entry
@@ -102,15 +97,13 @@ class Timekeeper:
         return True
 
     def _report_long_turns(self) -> None:
-        monitor = self._steps.monitor
-        limit_s = monitor.graph.run.limits.activation_limit_s
-        going_on = monitor.graph.activations
-        self._late &= going_on.keys()
-        for activation in tuple(going_on.values()):
-            took_s = self._steps.now() - activation.us_start / 1_000_000
+        graph = self._guard.monitor.graph
+        limit_s = graph.run.limits.activation_limit_s
+        self._late &= graph.activations.keys()
+        for activation in tuple(graph.activations.values()):
+            took_s = self._guard.now() - activation.us_start / 1_000_000
             if took_s >= limit_s and activation.id not in self._late:
                 self._late.add(activation.id)
                 self.long_turns += 1
                 who = {"activation": activation.id, "agent": activation.agent}
-                detail = {**who, "limit_s": limit_s}
-                self._steps.incident("long activation", detail)
+                self._guard.incident("long activation", {**who, "limit_s": limit_s})

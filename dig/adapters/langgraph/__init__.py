@@ -1,9 +1,9 @@
 """LangGraph: compiled state graphs (docs/wrapping-langgraph.md).
 
-- `graph`: the monitored copy of a graph. `work`: what stands in place of a node.
-- `run`, `request`: who was started by whom, and what becomes of it. `mail`: what waits to run.
-- `stops`: where LangGraph itself stops a request, which healing never goes past.
-- `routes`: what a node writes that starts others. `notes`, `payloads`: into and out of its state.
+- `graph`: the monitored copy of a graph, and each call of it. `node`: what replaces a node.
+- `run`: one request: which node was started by which, what becomes of it, and where LangGraph
+  itself stops it, which healing never goes past. `messages`: what waits for nodes to run.
+- `routes`: what a node writes that starts others; payloads and notes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from dig.adapters import Attached, Plan, Session, need_version
+from dig.adapters.base import Attached, Session, WrapPlan, importing
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
@@ -26,7 +26,7 @@ def plan(
     *,
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     handoff: Callable[[Mapping[str, Any]], bool] | None = None,
-) -> Plan:
+) -> WrapPlan:
     """Look at a compiled graph, and refuse what cannot be wrapped.
 
     Args:
@@ -39,33 +39,34 @@ def plan(
     Raises:
         SettingsError: It is no compiled state graph, or LangGraph is not one that was tested.
     """
-    need_version("langgraph", *VERSIONS, extra="langgraph")
-    try:
-        from . import graph as graphs
-        from . import messages as mail
-        from . import notes, routes, run
-    except ImportError as error:
-        raise SettingsError(f"this LangGraph is put together in another way: {error}") from error
+    with importing("LangGraph", ("langgraph",), VERSIONS, extra="langgraph"):
+        from . import graph, routes, run
+        from .messages import GraphTeam
     _check(team)
     nodes = tuple(name for name in team.nodes if not name.startswith("__"))
-    shared = mail.Team(
+    shared = GraphTeam(
         _static_edges(team, nodes),
         bool(team.builder.waiting_edges),
         frozenset(name for name in nodes if team.nodes[name].cache_policy),
         frozenset(name for name in nodes if _may_be_retried(team, name)),
         {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
-        annotate or notes.as_messages,
+        annotate or routes.as_messages,
         handoff or routes.is_handoff,
     )
 
     def attach(session: Session) -> Attached:
         shared.session = session
-        twin = graphs.monitored(team, shared)
-        return Attached(twin, partial(_restore, twin, team))
+        twin = graph.monitored(team, shared)
+
+        def restore() -> Any:
+            graph.restore(twin)
+            return team
+
+        return Attached(twin, restore)
 
     can = {"annotate", "tell", "reroute", "hold"} | ({"bounce"} if _can_go_on(team) else set())
     agents = ("__start__", *nodes, "__end__")
-    return Plan("a LangGraph graph", agents, attach, frozenset(can), partial(run.veto, shared))
+    return WrapPlan("a LangGraph graph", agents, attach, frozenset(can), partial(run.veto, shared))
 
 
 def _check(team: Any) -> None:
@@ -101,10 +102,3 @@ def _can_go_on(team: Any) -> bool:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     return isinstance(team.checkpointer, BaseCheckpointSaver)
-
-
-def _restore(twin: Any, team: Any) -> Any:
-    from .graph import restored
-
-    restored(twin)
-    return team

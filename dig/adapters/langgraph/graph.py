@@ -10,16 +10,14 @@ from typing import Any
 
 from langgraph.errors import GraphRecursionError
 
-from dig.adapters.base.patching import LOST_TRACK
+from dig.adapters.base import ADAPTER_FAILED
 
-from .held import ON_A_THREAD, let_go, released
-from .messages import Team
-from .node import Tap
-from .request import Request
-from .stops import Stops
+from .messages import GraphTeam, release_now
+from .node import PatchedNode
+from .run import GraphRequest, StopConditions
 
 
-def monitored(graph: Any, team: Team) -> Any:
+def monitored(graph: Any, team: GraphTeam) -> Any:
     """A copy of a graph that is monitored; the graph itself is not touched."""
     twin, kind = shallow(graph), graph.__class__
     twin.__class__ = _kind(kind)
@@ -27,7 +25,7 @@ def monitored(graph: Any, team: Team) -> Any:
     return twin
 
 
-def restored(twin: Any) -> None:
+def restore(twin: Any) -> None:
     """Have a monitored copy run like its original from now on."""
     twin.dig_team = None
 
@@ -37,7 +35,7 @@ def _kind(kind: Any) -> Any:
     """A class of graphs that are monitored; whatever runs a graph comes through these two."""
 
     class Monitored(kind):  # type: ignore[misc]
-        dig_team: Team | None
+        dig_team: GraphTeam | None
 
         @wraps(kind.copy)
         def copy(self, update: dict[str, Any] | None = None) -> Any:
@@ -52,7 +50,7 @@ def _kind(kind: Any) -> Any:
             if self.dig_team is None:
                 yield from kind.stream(self, input, config, **more)
                 return
-            with Asked(self, self.dig_team, input, config, more) as asked:
+            with GraphCall(self, self.dig_team, input, config, more) as asked:
                 while asked.goes_on:
                     with asked.running():
                         yield from kind.stream(asked.graph, *asked.given, **asked.more)
@@ -65,7 +63,7 @@ def _kind(kind: Any) -> Any:
                     async for piece in pieces:
                         yield piece
                 return
-            with Asked(self, self.dig_team, input, config, more) as asked:
+            with GraphCall(self, self.dig_team, input, config, more) as asked:
                 while asked.goes_on:
                     stream = kind.astream(asked.graph, *asked.given, **asked.more)
                     with asked.running():
@@ -80,23 +78,23 @@ def _kind(kind: Any) -> Any:
     return Monitored
 
 
-class Asked:
+class GraphCall:
     """A request from outside, from the call of a graph to its return; a context manager.
 
     Attributes:
-        graph: A copy of the graph for this request alone, so that its nodes know whose they are.
+        graph: A copy of the graph for this request alone, so that its nodes know their request.
         given: What it runs on, and the config.
         more: What it is called with besides.
         goes_on: Whether it is to run, for the first time or once more.
     """
 
     def __init__(
-        self, twin: Any, team: Team, given: Any, config: Any, more: Mapping[str, Any]
+        self, twin: Any, team: GraphTeam, given: Any, config: Any, more: Mapping[str, Any]
     ) -> None:
         """Begin, with what the graph is called with."""
         self._session = team.session
-        stops = Stops(twin, config, more)
-        self._request = Request(team, given, stops)
+        stops = StopConditions(twin, config, more)
+        self._request = GraphRequest(team, given, stops)
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {
@@ -107,14 +105,14 @@ class Asked:
         self.goes_on = True
         self._is_again = False
 
-    def __enter__(self) -> Asked:
+    def __enter__(self) -> GraphCall:
         """The graph is called."""
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The call returns, or raises, which goes on."""
         if error is not None:
-            self._session.step(self._request.abort, error, otherwise=None)
+            self._session.guard.run(self._request.abort, error, default=None)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -124,35 +122,35 @@ class Asked:
         except GraphRecursionError:
             if not self._is_again:
                 raise
-            self._request.step(self._request.cut_short, otherwise=None)
+            self._request.step(self._request.cut_short, default=None)
 
     async def submit(self) -> None:
         """The graph has run to its end; its answer is handed over when nothing keeps it."""
-        await released(self._session, self._request.last_words)
-        self._request.step(self._request.submit, otherwise=None)
-        await released(self._session, self._request.answers)
+        await self._session.released(*self._request.last_words)
+        self._request.step(self._request.submit, default=None)
+        await self._session.released(*self._request.answers)
         self._go_on()
 
     def submit_now(self) -> None:
         """The same at once, even if a gate would wait: on a thread none can decide."""
-        let_go(self._session, self._request.last_words, ON_A_THREAD)
-        self._request.step(self._request.submit, otherwise=None)
-        let_go(self._session, self._request.answers, ON_A_THREAD)
+        release_now(self._session, self._request.last_words)
+        self._request.step(self._request.submit, default=None)
+        release_now(self._session, self._request.answers)
         self._go_on()
 
     def _go_on(self) -> None:
-        again = self._request.step(self._request.again, otherwise=None)
+        again = self._request.step(self._request.again, default=None)
         self.goes_on = self._is_again = again is not None
         self.given = again or self.given
-        if self._request.is_lost:
-            self._session.step(self._request.abort, LOST_TRACK, otherwise=None)
+        if self._request.has_failed:
+            self._session.guard.run(self._request.abort, ADAPTER_FAILED, default=None)
 
 
-def tapped(node: Any, name: str, request: Request) -> Any:
+def tapped(node: Any, name: str, request: GraphRequest) -> Any:
     """A copy of a node that tells a request of its work."""
     inner = node.node
     if inner is None:
         return node
     twin = shallow(node)
-    twin.__dict__["node"] = Tap(request, name, inner)  # in place of the cached property
+    twin.__dict__["node"] = PatchedNode(request, name, inner)  # in place of the cached property
     return twin

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph.graph import END
 
-from dig.adapters import Session
+from dig.adapters.base import Session
 
-from .notes import Annotate
-from .routes import BRANCH, Route, is_handoff
+from .routes import BRANCH, Annotate, NodeRoute, is_handoff
+
+
+def release_now(session: Session, events: Iterable[str]) -> None:
+    """Release events at once, and record it: on a thread no task can wait for a gate."""
+    session.guard.run(_release_now, session, events, default=None)
+
+
+def _release_now(session: Session, events: Iterable[str]) -> None:
+    for event in filter(session.is_held, events):
+        why = "the graph is called on a thread, where nobody can wait for a gate"
+        session.guard.incident("not held", {"event": event, "why": why})
+        session.release(event)
 
 
 @dataclass
-class Team:
+class GraphTeam:
     """What all requests to a wrapped graph share.
 
     Attributes:
@@ -27,8 +38,8 @@ class Team:
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
         session: The session, from when it is attached.
-        is_lost: Whether track was lost of any of them: what that has left lying about may concern
-            others, so that none is healed any more.
+        has_failed: Whether the adapter has failed in any of them: events that this has left open
+            may concern others, so that none is healed any more.
         ending: Activations that are about to end, and what they hand on: it may go elsewhere.
     """
 
@@ -40,17 +51,17 @@ class Team:
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
     session: Session = field(init=False)
-    is_lost: bool = False
+    has_failed: bool = False
     ending: set[str] = field(default_factory=set)
 
 
 @dataclass(eq=False)
-class Mail:
+class NodeDelivery:
     """What one turn of a node will be started with.
 
     Attributes:
         node: The node.
-        seat: The seat that is reserved for the turn.
+        instance: The instance that is reserved for the turn.
         events: The events, by id.
         packet: What `Send` gives it instead of the state.
         is_sent: Whether the turn comes from a `Send`.
@@ -58,7 +69,7 @@ class Mail:
     """
 
     node: str
-    seat: str
+    instance: str
     events: list[str] = field(default_factory=list)
     packet: Any = None
     is_sent: bool = False
@@ -66,108 +77,114 @@ class Mail:
 
 
 @dataclass(eq=False)
-class Parcel:
+class OutgoingUpdate:
     """What a finished node sends: events, and the routes that they go.
 
     Attributes:
-        routes: The writes that start the recipients, with their mail.
+        routes: The writes that start the recipients, with their delivery.
         payload: What a new event carries.
         type: The type of a new event.
         events: The events, by id; several, if the node hands on what it was given.
-        before: Who had one of them before, and has it still: it was sent to them as well.
+        before: The nodes that have one of them already: it was sent to them as well.
     """
 
-    routes: list[tuple[Route, Mail]]
+    routes: list[tuple[NodeRoute, NodeDelivery]]
     payload: Any = None
     type: str = "message"
     events: list[str] = field(default_factory=list)
     before: frozenset[str] = frozenset()
 
     @property
-    def seats(self) -> list[str]:
-        """The recipients' seats."""
-        return [mail.seat for _, mail in self.routes]
+    def instances(self) -> list[str]:
+        """The recipients' instances."""
+        return [delivery.instance for _, delivery in self.routes]
 
 
-class Mailbox:
+class PendingDeliveries:
     """All that waits in one run of a graph; used inside steps of the session."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: GraphTeam) -> None:
         """Begin empty."""
         self._team = team
         self._session = team.session
-        self._mail: list[Mail] = []
+        self._waiting: list[NodeDelivery] = []
 
-    def __iter__(self) -> Iterator[Mail]:
+    def __iter__(self) -> Iterator[NodeDelivery]:
         """What waits, oldest first; it may be taken meanwhile."""
-        return iter(tuple(self._mail))
+        return iter(tuple(self._waiting))
 
-    def take(self, mail: Mail) -> Mail:
+    def take(self, delivery: NodeDelivery) -> NodeDelivery:
         """Something does not wait any more."""
-        self._mail.remove(mail)
-        return mail
+        self._waiting.remove(delivery)
+        return delivery
 
-    def find(self, node: str, given: Any, is_sent: bool) -> Mail | None:
+    def find(self, node: str, given: Any, is_sent: bool) -> NodeDelivery | None:
         """What waits for a node that is started with something now."""
-        mine = [mail for mail in self._mail if mail.node == node and mail.is_sent == is_sent]
-        same = [mail for mail in mine if mail.packet is given]
+        mine = [
+            delivery
+            for delivery in self._waiting
+            if delivery.node == node and delivery.is_sent == is_sent
+        ]
+        same = [delivery for delivery in mine if delivery.packet is given]
         return next(iter(same or mine), None)
 
-    def new(self, node: str) -> Mail:
-        """Mail that nobody waits for: its node is there already."""
-        return Mail(node, self._session.reserve(node))
+    def new(self, node: str) -> NodeDelivery:
+        """A delivery for a node that runs already, so that it is not kept in here."""
+        return NodeDelivery(node, self._session.reserve_instance(node))
 
-    def address(self, route: Route) -> Mail:
-        """The mail of the turn that a route starts; what is sent to the same node is joined."""
+    def address(self, route: NodeRoute) -> NodeDelivery:
+        """The delivery of the turn that a route starts; what is sent to the same node is joined."""
         if route.node != END and route.node not in self._team.nodes:
-            return Mail(route.node, route.node)  # nobody: the event is lost, and that will show
-        mail = None if route.is_send else self.find(route.node, None, False)
-        if mail is None:
-            seat = self._session.reserve(route.node)
-            mail = Mail(route.node, seat, [], route.packet, route.is_send)
-            self._mail.append(mail)
-        mail.waits = mail.waits and route.is_join
-        return mail
+            return NodeDelivery(
+                route.node, route.node
+            )  # no node: the event is lost, and that will show
+        delivery = None if route.is_send else self.find(route.node, None, False)
+        if delivery is None:
+            instance = self._session.reserve_instance(route.node)
+            delivery = NodeDelivery(route.node, instance, [], route.packet, route.is_send)
+            self._waiting.append(delivery)
+        delivery.waits = delivery.waits and route.is_join
+        return delivery
 
-    def reserve(self, node: str) -> Mail:
-        """The mail of a node that is to run once more."""
-        return self.address(Route(node, BRANCH + node, None))
+    def reserve(self, node: str) -> NodeDelivery:
+        """The delivery of a node that is to run once more."""
+        return self.address(NodeRoute(node, BRANCH + node, None))
 
     def holders(self, event: str) -> set[str]:
-        """In front of whom an event lies, or will when a gate lets it go."""
+        """The instances that an event lies in front of, or will when a gate releases it."""
         state = self._session.monitor.graph.event(event)
         return {*state.copies, *state.flight}
 
-    def deliver(self, parcel: Parcel) -> list[Route]:
+    def deliver(self, outgoing: OutgoingUpdate) -> list[NodeRoute]:
         """Put events where they have arrived, which is not where they were sent if healing says so.
 
         Returns:
             The routes that LangGraph shall go.
         """
-        going: dict[int, Route] = {}
-        for event in parcel.events:
+        going: dict[int, NodeRoute] = {}
+        for event in outgoing.events:
             arrived = self.holders(event)
-            for route, mail in parcel.routes:
-                if mail.seat in arrived or mail not in self._mail:
-                    mail.events.append(event)
+            for route, delivery in outgoing.routes:
+                if delivery.instance in arrived or delivery not in self._waiting:
+                    delivery.events.append(event)
                     going[id(route)] = route
-            for seat in sorted(arrived.difference(parcel.seats, parcel.before)):
-                route = parcel.routes[0][0].to(seat)
-                self._put(seat, event, route)
+            for instance in sorted(arrived.difference(outgoing.instances, outgoing.before)):
+                route = outgoing.routes[0][0].to(instance)
+                self._put(instance, event, route)
                 going[id(route)] = route
-        for _, mail in parcel.routes:
-            if not mail.events and mail in self._mail:
-                self._session.unreserve(self.take(mail).seat)
+        for _, delivery in outgoing.routes:
+            if not delivery.events and delivery in self._waiting:
+                self._session.release_instance(self.take(delivery).instance)
         return list(going.values())
 
-    def _put(self, seat: str, event: str, route: Route) -> None:
+    def _put(self, instance: str, event: str, route: NodeRoute) -> None:
         """Give a node something that was sent to another one."""
-        mail = next((one for one in self._mail if one.seat == seat), None)
-        if mail is None:
-            taken = self._session.reserve(seat)
-            if taken != seat:
-                self._session.unreserve(taken)
-            mail = Mail(seat, seat, [], route.packet, route.is_send)
-            self._mail.append(mail)
-        mail.waits = False
-        mail.events.append(event)
+        delivery = next((one for one in self._waiting if one.instance == instance), None)
+        if delivery is None:
+            taken = self._session.reserve_instance(instance)
+            if taken != instance:
+                self._session.release_instance(taken)
+            delivery = NodeDelivery(instance, instance, [], route.packet, route.is_send)
+            self._waiting.append(delivery)
+        delivery.waits = False
+        delivery.events.append(event)

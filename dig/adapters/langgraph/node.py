@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
-from dig.adapters import Turn
-from dig.adapters.base.running import inside
+from dig.adapters.base import Turn, inside
 
-from .held import ON_A_THREAD, let_go, released
-from .notes import without_notes
-from .routes import Route, Write, command_with, route, writes_of
-
-if TYPE_CHECKING:
-    from .messages import Mail
-    from .run import Run
+from .messages import GraphTeam, NodeDelivery, release_now
+from .routes import NodeRoute, Write, command_with, route, without_notes, writes_of
 
 _END = object()
 
+_T = TypeVar("_T")
 
-class Work:
+
+class NodeObserver(Protocol):
+    """What a node's executions are reported to: one request to the graph.
+
+    Attributes:
+        team: The wrapped graph.
+    """
+
+    team: GraphTeam
+
+    def step(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
+        """Call a function in one step of the session."""
+        ...
+
+    def expect(self, work: NodeRun) -> None:
+        """LangGraph runs a node."""
+        ...
+
+    def begin(self, work: NodeRun) -> None:
+        """What the node was started by is not held any more."""
+        ...
+
+    def finish(self, work: NodeRun) -> list[NodeRoute]:
+        """The node has returned; gives the routes that LangGraph shall take."""
+        ...
+
+    def fail(self, work: NodeRun, error: BaseException) -> None:
+        """The node has raised."""
+        ...
+
+    def pause(self, work: NodeRun, asked: list[Any]) -> None:
+        """The node asks a person, and will be run again with the answer."""
+        ...
+
+
+class NodeRun:
     """One execution of a node; a context manager around it.
 
     Attributes:
@@ -36,12 +66,12 @@ class Work:
         config: The config that it is given; its writes pass this object.
         writes: What it has written.
         routes: Those of its writes that start nodes.
-        mail: What it was started by, once that is known.
+        delivery: What it was started by, once that is known.
         turn: Its turn, once that has begun.
         error: What it raised, if it may be run again.
     """
 
-    def __init__(self, run: Run, node: str, given: Any, config: Any) -> None:
+    def __init__(self, run: NodeObserver, node: str, given: Any, config: Any) -> None:
         """Prepare."""
         self._run = run
         self._session = run.team.session
@@ -54,14 +84,14 @@ class Work:
         self.given = given
         self.config = {**config, CONF: {**config[CONF], CONFIG_KEY_SEND: self._write}}
         self.writes: list[Write] = []
-        self.routes: list[Route] = []
-        self.mail: Mail | None = None
+        self.routes: list[NodeRoute] = []
+        self.delivery: NodeDelivery | None = None
         self.turn: Turn | None = None
         self.error: BaseException | None = None
 
-    def __enter__(self) -> Work:
+    def __enter__(self) -> NodeRun:
         """LangGraph runs the node."""
-        self._run.step(self._run.expect, self, otherwise=None)
+        self._run.step(self._run.expect, self, default=None)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -72,20 +102,20 @@ class Work:
             self._step_aside(error)
         elif isinstance(error, GraphInterrupt):
             asked = [one.value for one in (error.args[0] if error.args else ())]
-            self._run.step(self._run.pause, self, asked, otherwise=None)
+            self._run.step(self._run.pause, self, asked, default=None)
         else:
-            self._run.step(self._run.fail, self, error, otherwise=None)
+            self._run.step(self._run.fail, self, error, default=None)
 
     async def released(self) -> None:
         """Wait until what it is started by is not held any more, and begin."""
-        if self.turn is None and self.mail is not None:
-            await released(self._session, self.mail.events)
+        if self.turn is None and self.delivery is not None:
+            await self._session.released(*self.delivery.events)
         self._begin()
 
-    def let_go(self) -> None:
-        """Begin without waiting: on a thread nobody can decide about what is held."""
-        if self.turn is None and self.mail is not None:
-            let_go(self._session, self.mail.events, ON_A_THREAD)
+    def release(self) -> None:
+        """Begin without waiting: on a thread no gate can decide about what is held."""
+        if self.turn is None and self.delivery is not None:
+            release_now(self._session, self.delivery.events)
         self._begin()
 
     def inside(self) -> Any:
@@ -96,15 +126,15 @@ class Work:
 
     def _begin(self) -> None:
         if self.turn is None:
-            self._run.step(self._run.begin, self, otherwise=None)
-        if self.turn is not None and self.turn.notes and not self._run.team.is_lost:
-            self.given = self._run.step(self._annotated, self.turn.notes, otherwise=self.given)
+            self._run.step(self._run.begin, self, default=None)
+        if self.turn is not None and self.turn.notes and not self._run.team.has_failed:
+            self.given = self._run.step(self._annotated, self.turn.notes, default=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
-        given = self._session.guard(self._run.team.annotate, self.given, notes, otherwise=None)
+        given = self._session.guard.call(self._run.team.annotate, self.given, notes, default=None)
         if given is None:
             detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
-            self._session.incident("note not shown", detail)
+            self._session.guard.incident("note not shown", detail)
             return self.given
         self._has_notes = True
         return given
@@ -121,7 +151,7 @@ class Work:
         self._send(writes)
 
     def _finish(self) -> None:
-        going = self._run.step(self._run.finish, self, otherwise=self.routes)
+        going = self._run.step(self._run.finish, self, default=self.routes)
         if self._heals and going:
             self._send([one.write for one in going])
 
@@ -129,20 +159,20 @@ class Work:
         """A graph inside the node has sent a command to this graph, past its own end."""
         command: Command[Any] = error.args[0]
         if command.graph == Command.PARENT:  # it is for the graph above this one
-            self._run.step(self._run.finish, self, otherwise=None)
+            self._run.step(self._run.finish, self, default=None)
             return
         self.writes.extend(writes_of(command))
         self.routes.extend(one for write in self.writes if (one := route(write)) is not None)
-        going = self._run.step(self._run.finish, self, otherwise=self.routes)
+        going = self._run.step(self._run.finish, self, default=self.routes)
         if self._has_notes or (self._heals and going != self.routes):
             kept = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
             error.args = (replace(command_with(command, going), update=kept),)
 
 
-class Tap:
+class PatchedNode:
     """Stands where a node with its writers stood, and runs it as it was."""
 
-    def __init__(self, run: Run, node: str, inner: Any) -> None:
+    def __init__(self, run: NodeObserver, node: str, inner: Any) -> None:
         """Make one for one run."""
         self._run = run
         self._node = node
@@ -150,22 +180,22 @@ class Tap:
 
     def invoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
-        with Work(self._run, self._node, input, config) as work:
-            work.let_go()
+        with NodeRun(self._run, self._node, input, config) as work:
+            work.release()
             with work.inside():
                 return self._inner.invoke(work.given, work.config, **more)
 
     async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
-        with Work(self._run, self._node, input, config) as work:
+        with NodeRun(self._run, self._node, input, config) as work:
             await work.released()
             with work.inside():
                 return await self._inner.ainvoke(work.given, work.config, **more)
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
         """Run the node, piece by piece."""
-        with Work(self._run, self._node, input, config) as work:
-            work.let_go()
+        with NodeRun(self._run, self._node, input, config) as work:
+            work.release()
             pieces = self._inner.stream(work.given, work.config, **more)
             while True:
                 with work.inside():  # the caller's context is its own while it has a piece
@@ -176,7 +206,7 @@ class Tap:
 
     async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Run the node, piece by piece."""
-        with Work(self._run, self._node, input, config) as work:
+        with NodeRun(self._run, self._node, input, config) as work:
             await work.released()
             async with aclosing(self._inner.astream(work.given, work.config, **more)) as pieces:
                 while True:

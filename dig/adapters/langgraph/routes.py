@@ -1,4 +1,4 @@
-"""What a node writes that starts other nodes, and what it writes for everybody to read.
+"""What a node writes that starts other nodes, and what it writes into the shared state.
 
 LangGraph has no messages: a node writes into channels, and some channels start nodes. All of a
 node's writes pass one function, so this is where its edges, gotos and sends can be read, and
@@ -7,12 +7,16 @@ changed, alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
+from uuid import uuid4
 
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph._internal._constants import TASKS
 from langgraph.types import Command, Send
+
+from dig.adapters.base import as_payload
 
 BRANCH = "branch:to:"
 """The channel that starts one node is called so, and then like the node."""
@@ -24,7 +28,7 @@ Write = tuple[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class NodeRoute:
     """One write that starts a node.
 
     Attributes:
@@ -57,26 +61,26 @@ class Route:
         """The write."""
         return self.channel, self.value
 
-    def is_same_work(self, other: Route) -> bool:
+    def is_same_work(self, other: NodeRoute) -> bool:
         """Whether both give the same node something of its own."""
         return self.is_send and other.is_send and self.node == other.node
 
-    def to(self, node: str) -> Route:
+    def to(self, node: str) -> NodeRoute:
         """The same to another node."""
         if isinstance(self.value, Send):
             return replace(self, node=node, value=Send(node, self.value.arg))
-        return Route(node, BRANCH + node, None)
+        return NodeRoute(node, BRANCH + node, None)
 
 
-def route(write: Write) -> Route | None:
+def route(write: Write) -> NodeRoute | None:
     """A write as a route, if it starts a node."""
     channel, value = write
     if channel == TASKS:
-        return Route(value.node, channel, value) if isinstance(value, Send) else None
+        return NodeRoute(value.node, channel, value) if isinstance(value, Send) else None
     if channel.startswith(BRANCH):
-        return Route(channel.removeprefix(BRANCH), channel, value)
+        return NodeRoute(channel.removeprefix(BRANCH), channel, value)
     if channel.startswith(JOIN):
-        return Route(channel.rpartition(":")[2], channel, value)
+        return NodeRoute(channel.rpartition(":")[2], channel, value)
     return None
 
 
@@ -97,7 +101,7 @@ def writes_of(command: Command[Any]) -> list[Write]:
     return [*command._update_as_tuples(), *routes]
 
 
-def command_with(command: Command[Any], routes: Iterable[Route]) -> Command[Any]:
+def command_with(command: Command[Any], routes: Iterable[NodeRoute]) -> Command[Any]:
     """A command that goes elsewhere."""
     goto = [one.value if one.is_send else one.node for one in routes]
     return replace(command, goto=goto)
@@ -123,3 +127,63 @@ def is_handoff(written: Mapping[str, Any]) -> bool:
 
 def _listed(messages: Any) -> list[Any]:
     return list(messages) if isinstance(messages, list | tuple) else [messages]
+
+
+def shown(value: Any) -> Any:
+    """A state, an update or an input as plain JSON, with messages cut down to what was said."""
+    return as_payload(value, _words)
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, BaseMessage):
+        return _message(value)
+    if isinstance(value, Command):
+        told = {"resume": value.resume, "update": value.update, "goto": value.goto or None}
+        return {key: one for key, one in told.items() if one is not None}
+    return value
+
+
+def _message(message: BaseMessage) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": message.type, "content": message.content}
+    for key in ("name", "tool_calls", "tool_call_id"):
+        if found := getattr(message, key, None):
+            said[key] = found
+    return said
+
+
+Annotate = Callable[[Any, tuple[str, ...]], Any]
+"""Puts notes into what a node is given: `(state, notes) -> state`, a copy; ``None``: cannot."""
+
+PREFIX = "dig-note-"
+"""Ids of messages that carry notes begin so."""
+
+
+def as_messages(state: Any, notes: Sequence[str]) -> Any:
+    """A copy of a state whose `messages` end with the notes; ``None``, if it has no messages.
+
+    A note is a message of a user called `monitor`. It is not the system's: it quotes what agents
+    have said, and many models refuse a system message that is not the first.
+    """
+    more = [HumanMessage(note, name="monitor", id=f"{PREFIX}{uuid4()}") for note in notes]
+    if isinstance(state, Mapping) and isinstance(state.get("messages"), list):
+        return {**state, "messages": [*state["messages"], *more]}
+    if isinstance(state, list) and all(isinstance(one, BaseMessage) for one in state):
+        return [*state, *more]
+    messages = getattr(state, "messages", None)
+    if isinstance(messages, list):
+        if hasattr(type(state), "model_copy"):
+            return state.model_copy(update={"messages": [*messages, *more]})
+        if is_dataclass(state) and not isinstance(state, type):
+            return replace(state, messages=[*messages, *more])
+    return None
+
+
+def without_notes(value: Any) -> Any:
+    """A write without the notes in it: a node that returns all of its messages returns them too."""
+    if isinstance(value, list) and any(map(_is_note, value)):
+        return [one for one in value if not _is_note(one)]
+    return value
+
+
+def _is_note(value: Any) -> bool:
+    return isinstance(value, BaseMessage) and str(value.id).startswith(PREFIX)

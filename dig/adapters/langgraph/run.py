@@ -1,4 +1,4 @@
-"""One request to a graph: who was started by whom, told to the session, and what comes of it.
+"""One request to a graph: which node was started by which, and what comes of it.
 
 The graph's own `__start__` and `__end__` are agents too: the first gets what comes from outside
 and starts the entry nodes, the second gets what the last nodes wrote and submits it.
@@ -6,24 +6,126 @@ and starts the entry nodes, the second gets what the last nodes wrote and submit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
+from langgraph._internal._constants import (
+    CONF,
+    CONFIG_KEY_CHECKPOINT_ID,
+    CONFIG_KEY_CHECKPOINT_NS,
+    CONFIG_KEY_RUNTIME,
+    NS_SEP,
+)
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START
+from langgraph.types import Command
 
-from dig.adapters import Turn
-from dig.adapters.base.patching import Teller
+from dig.adapters.base import AdapterState, Turn
 from dig.detectors.interventions import Reroute
 
-from .held import let_go
-from .messages import Mail, Mailbox, Parcel, Team
-from .node import Work
-from .payloads import shown
-from .routes import Route, update
-from .stops import Stops
+from .messages import GraphTeam, NodeDelivery, OutgoingUpdate, PendingDeliveries
+from .node import NodeRun
+from .routes import NodeRoute, shown, update
 
 
-class Run(Teller):
+class Breakpoints:
+    """The nodes that LangGraph stops before, or after.
+
+    Attributes:
+        is_hit: Whether LangGraph has stopped at one of them.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # it is equal to "*", which has a hash
+
+    def __init__(self, nodes: Any) -> None:
+        """Take what the user gave: names, or `"*"` for all nodes."""
+        self._nodes = nodes
+        self.is_hit = False
+
+    def __contains__(self, node: object) -> bool:
+        """Whether LangGraph stops at a node; it asks about those that it is about to stop at."""
+        is_one = self.has(node)
+        self.is_hit = self.is_hit or is_one
+        return is_one
+
+    def __eq__(self, other: object) -> bool:
+        """Whether LangGraph stops at all nodes, those that run next included."""
+        is_all = bool(self._nodes == other)
+        self.is_hit = self.is_hit or is_all
+        return is_all
+
+    def has(self, node: object) -> bool:
+        """Whether a node is one of them; for others than LangGraph."""
+        return self._nodes == "*" or node in self._nodes
+
+
+class StopConditions:
+    """What stops one request to a graph.
+
+    Attributes:
+        arguments: Those of the call, with breakpoints that can be looked at.
+    """
+
+    def __init__(self, graph: Any, config: Any, arguments: Mapping[str, Any]) -> None:
+        """Begin, with what the graph is called with besides its input."""
+        self.arguments = dict(arguments)
+        self._config = config
+        self._before = self._listen("interrupt_before", graph.interrupt_before_nodes)
+        self._after = self._listen("interrupt_after", graph.interrupt_after_nodes)
+        self._first: int | None = None
+        self._last = 0
+        self._limit = 0
+        self._is_nested = False
+        self._control: Any = None
+
+    def _listen(self, name: str, otherwise: Any) -> Breakpoints:
+        nodes = self.arguments.get(name) or otherwise
+        breakpoints = Breakpoints(nodes)
+        if nodes:
+            self.arguments[name] = breakpoints
+        return breakpoints
+
+    def runs(self, config: Mapping[str, Any]) -> None:
+        """A node runs, with this config: LangGraph has not stopped before it."""
+        self._before.is_hit = self._after.is_hit = False
+        conf, self._last = config[CONF], config["metadata"]["langgraph_step"]
+        if self._first is None:
+            self._first = self._last
+            self._limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
+            self._is_nested = NS_SEP in conf[CONFIG_KEY_CHECKPOINT_NS]
+            self._control = conf[CONFIG_KEY_RUNTIME].control
+
+    @property
+    def is_at_breakpoint(self) -> bool:
+        """Whether LangGraph stands at a breakpoint."""
+        return self._before.is_hit or self._after.is_hit
+
+    @property
+    def _steps_left(self) -> int:
+        """The recursion limit of a run that ends where the request's own limit would end it."""
+        return self._limit - (self._last - (self._first or 0)) - 2
+
+    def allow(self, nodes: Iterable[str]) -> bool:
+        """Whether nodes may run once more: LangGraph passes a breakpoint that a run begins at."""
+        is_drained = self._control is not None and self._control.drain_requested
+        is_over = is_drained or self._is_nested or self._steps_left < 1
+        return not is_over and not any(map(self._before.has, nodes))
+
+    def config_of_rest(self) -> dict[str, Any]:
+        """The config of a run that goes on from where the last one has ended."""
+        config = {**(self._config or {}), "recursion_limit": self._steps_left}
+        config.pop("run_id", None)  # the first run has used it
+        conf = dict(config.get(CONF) or {})
+        conf[CONFIG_KEY_CHECKPOINT_ID] = None  # it is where the first run began
+        return {**config, CONF: conf}
+
+
+NEVER_RAN = RuntimeError("the graph ended before this node ran")
+"""What a trace says of turns that never ran; it is never raised."""
+
+
+class GraphRequest(AdapterState):
     """One request to a wrapped graph; everything but `step` is used inside steps of the session.
 
     A team must not be healed for what only the wrapper has got wrong: after a step that failed,
@@ -31,144 +133,146 @@ class Run(Teller):
 
     Attributes:
         team: The wrapped graph.
-        mailbox: What waits for nodes to run.
+        pending: What waits for nodes to run.
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
-        is_paused: Whether LangGraph has stopped: a node asks somebody outside, for instance.
+        is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
         stops: Where LangGraph stops.
     """
 
-    tells_on = False
+    reports_after_failure = False
 
-    def __init__(self, team: Team, asked: Any, stops: Stops) -> None:
+    def __init__(self, team: GraphTeam, asked: Any, stops: StopConditions) -> None:
         """Begin; `asked` is what the graph was called with."""
         super().__init__(team.session)
         self.team = team
-        self.mailbox = Mailbox(team)
-        self.works: dict[Work, None] = {}
+        self.pending = PendingDeliveries(team)
+        self.works: dict[NodeRun, None] = {}
         self.is_asked = False
         self.is_paused = False
         self.stops = stops
         self._asked = asked
+        self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
+        self._next: Sequence[str] = ()  # the nodes that run if the answer is not accepted
 
-    def lose_track(self) -> None:
+    def on_failure(self) -> None:
         """Its end is told when the graph has ended."""
-        self.team.is_lost = True
+        self.team.has_failed = True
 
     # --- a node begins ---
 
-    def expect(self, work: Work) -> None:
+    def expect(self, work: NodeRun) -> None:
         """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
         self.stops.runs(work.config)
         again = next((one for one in self.works if one.task == work.task), None)
         if again is not None:  # LangGraph tries again, and the turn goes on
             del self.works[again]
-            work.mail, work.turn = again.mail, again.turn
+            work.delivery, work.turn = again.delivery, again.turn
         else:
-            work.mail = self._mail_of(work)
+            work.delivery = self._delivery_of(work)
         self.works[work] = None
-        if not any(map(self.session.is_held, work.mail.events if work.mail else ())):
+        if not any(map(self.session.is_held, work.delivery.events if work.delivery else ())):
             self.begin(work)
 
-    def begin(self, work: Work) -> None:
+    def begin(self, work: NodeRun) -> None:
         """The node's turn begins, with what has been released by now."""
-        if work.mail is not None and work.turn is None:
-            work.turn = self.session.begin(work.mail.seat, work.mail.events)
+        if work.delivery is not None and work.turn is None:
+            work.turn = self.session.begin(work.delivery.instance, work.delivery.events)
 
-    def _mail_of(self, work: Work) -> Mail:
-        found = self.mailbox.find(work.node, work.given, work.is_sent)
+    def _delivery_of(self, work: NodeRun) -> NodeDelivery:
+        found = self.pending.find(work.node, work.given, work.is_sent)
         if found is not None:
-            return self.mailbox.take(found)
+            return self.pending.take(found)
         return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
 
-    def _from_outside(self, work: Work) -> Mail:
+    def _from_outside(self, work: NodeRun) -> NodeDelivery:
         """Nobody in the team has started this node, so what came from outside has."""
-        mail = self.mailbox.new(work.node)
-        mail.events.append(self.session.request(shown(self._asked), (mail.seat,)))
+        delivery = self.pending.new(work.node)
+        delivery.events.append(self.session.request(shown(self._asked), (delivery.instance,)))
         self.is_asked = True
-        return mail
+        return delivery
 
-    def _from_failed(self, work: Work) -> Mail | None:
+    def _from_failed(self, work: NodeRun) -> NodeDelivery | None:
         """A node that failed has started this one, which takes care of the error."""
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
-                mail = self.mailbox.new(work.node)
-                self.give_up(failed, failed.error, mail)
-                return mail
+                delivery = self.pending.new(work.node)
+                self.give_up(failed, failed.error, delivery)
+                return delivery
         return None
 
-    def _from_cache(self, node: str) -> Mail | None:
+    def _from_cache(self, node: str) -> NodeDelivery | None:
         """A node whose result came from a cache has started this one."""
-        cached = [mail for mail in self.mailbox if mail.node in self.team.cached]
+        cached = [delivery for delivery in self.pending if delivery.node in self.team.cached]
         if not cached:
             return None
-        mail = self.mailbox.new(node)
+        delivery = self.pending.new(node)
         for turn in map(self.turn_instead, cached):
-            mail.events.append(turn.end({"$from": "cache"}, (mail.seat,)))
-        return mail
+            delivery.events.append(turn.end({"$from": "cache"}, (delivery.instance,)))
+        return delivery
 
-    def turn_instead(self, mail: Mail) -> Turn:
+    def turn_instead(self, delivery: NodeDelivery) -> Turn:
         """The turn of a node that LangGraph will not run for what waits there."""
-        let_go(self.session, mail.events)
-        return self.session.begin(self.mailbox.take(mail).seat, mail.events)
+        instance = self.pending.take(delivery).instance
+        return self.session.begin(instance, delivery.events, at_once=True)
 
     # --- a node ends ---
 
-    def finish(self, work: Work) -> list[Route]:
+    def finish(self, work: NodeRun) -> list[NodeRoute]:
         """A node has returned; gives the routes that LangGraph shall go now."""
         del self.works[work]
         turn, written = work.turn, update(work.writes)
         if turn is None:
             return work.routes
         if self._is_handoff(work, turn, written):
-            legs = [(route, self.mailbox.address(route)) for route in work.routes]
-            parcels = [self._pass_on(turn, legs)]
+            routes = [(route, self.pending.address(route)) for route in work.routes]
+            updates = [self._pass_on(turn, routes)]
         else:
-            parcels = self._parcels(work, written)
-            for parcel in parcels:
-                turn.emit(parcel.payload, parcel.seats, parcel.type)
-            for parcel, event in zip(parcels, self._end(turn), strict=True):
-                parcel.events = [event]
-        going = [route for parcel in parcels for route in self.mailbox.deliver(parcel)]
+            updates = self._updates(work, written)
+            for outgoing in updates:
+                turn.emit(outgoing.payload, outgoing.instances, outgoing.type)
+            for outgoing, event in zip(updates, self._end(turn), strict=True):
+                outgoing.events = [event]
+        going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
         as_written = {id(route): place for place, route in enumerate(work.routes)}
         going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
         return [route for route in going if route.node != END]
 
-    def fail(self, work: Work, error: BaseException) -> None:
+    def fail(self, work: NodeRun, error: BaseException) -> None:
         """A node has raised, and may be run again; what it was given is not lost."""
         work.error = error
-        turn, mail = work.turn, work.mail
+        turn, delivery = work.turn, work.delivery
         if work not in self.works:
             return  # an attempt that timed out, and comes to its end when another goes on already
-        if turn is None or mail is None or work.node not in self.team.retried:
+        if turn is None or delivery is None or work.node not in self.team.retried:
             return
-        if mail.seat == work.node:  # an instance would leave, so its turn goes on
+        if delivery.instance == work.node:  # an instance would leave, so its turn goes on
             turn.fail(error, retried=True)
-            work.turn, mail.seat = None, self.session.reserve(work.node)
+            work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
-    def give_up(self, work: Work, error: BaseException, mail: Mail) -> None:
-        """A node has failed for good; who gets the mail is told."""
+    def give_up(self, work: NodeRun, error: BaseException, delivery: NodeDelivery) -> None:
+        """A node has failed for good; the node of the delivery is told."""
         self.works.pop(work, None)
-        if work.mail is not None:
-            let_go(self.session, work.mail.events)
+        if work.delivery is not None:
+            self.session.release(*work.delivery.events)
             self.begin(work)
         if work.turn is not None:
-            mail.events.append(work.turn.fail(error, (mail.seat,)))
+            delivery.events.append(work.turn.fail(error, (delivery.instance,)))
 
-    def pause(self, work: Work, asked: list[Any]) -> None:
-        """A node asks somebody outside, and will be run again with what that says."""
+    def pause(self, work: NodeRun, asked: list[Any]) -> None:
+        """A node asks a person, and will be run again with the answer."""
         self.works.pop(work, None)
         self.is_paused = True
         if work.turn is not None:
-            mail = self.end_mail()
-            mail.events.append(work.turn.end({"$asks": shown(asked)}, (mail.seat,)))
+            delivery = self.end_delivery()
+            delivery.events.append(work.turn.end({"$asks": shown(asked)}, (delivery.instance,)))
 
-    def end_mail(self) -> Mail:
-        """The mail of who submits."""
-        return self.mailbox.address(Route(END, END, None))
+    def end_delivery(self) -> NodeDelivery:
+        """The delivery of the agent that submits."""
+        return self.pending.address(NodeRoute(END, END, None))
 
-    def _is_handoff(self, work: Work, turn: Turn, written: Mapping[str, Any]) -> bool:
-        """Whether a node decided who is next, and nothing else."""
+    def _is_handoff(self, work: NodeRun, turn: Turn, written: Mapping[str, Any]) -> bool:
+        """Whether a node decided which node is next, and nothing else."""
         static = self.team.nodes.get(work.node, frozenset())
         targets = {route.node for route in work.routes}
         return (
@@ -177,38 +281,38 @@ class Run(Teller):
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
-            and self.session.guard(self.team.handoff, written, otherwise=False)
+            and self.session.guard.call(self.team.handoff, written, default=False)
         )
 
-    def _pass_on(self, turn: Turn, legs: list[tuple[Route, Mail]]) -> Parcel:
+    def _pass_on(self, turn: Turn, routes: list[tuple[NodeRoute, NodeDelivery]]) -> OutgoingUpdate:
         """A node hands on all that it was given."""
         events = [event.id for event in turn.events]
-        before = set().union(*map(self.mailbox.holders, events)) - {turn.seat}
-        parcel = Parcel(legs, events=events, before=frozenset(before))
+        before = set().union(*map(self.pending.holders, events)) - {turn.instance}
+        outgoing = OutgoingUpdate(routes, events=events, before=frozenset(before))
         for event in events:
-            turn.pass_on(event, parcel.seats)
+            turn.pass_on(event, outgoing.instances)
         self._end(turn)
-        return parcel
+        return outgoing
 
-    def _parcels(self, work: Work, written: Mapping[str, Any]) -> list[Parcel]:
+    def _updates(self, work: NodeRun, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
         """What a node sends; the same thing sent twice to one node is one event."""
-        parcels: list[Parcel] = []
+        updates: list[OutgoingUpdate] = []
         for route in work.routes:
             payload = shown(route.packet if route.is_send else written)
-            leg = (route, self.mailbox.address(route))
-            same = (one for one in parcels if route.is_same_work(one.routes[0][0]))
-            parcel = next((one for one in same if one.payload == payload), None)
-            if parcel is None:
-                parcels.append(Parcel([leg], payload))
+            leg = (route, self.pending.address(route))
+            same = (one for one in updates if route.is_same_work(one.routes[0][0]))
+            outgoing = next((one for one in same if one.payload == payload), None)
+            if outgoing is None:
+                updates.append(OutgoingUpdate([leg], payload))
             else:
-                parcel.routes.append(leg)
-        end = [(Route(END, END, None), self.end_mail())]
+                outgoing.routes.append(leg)
+        end = [(NodeRoute(END, END, None), self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
-            parcels.append(Parcel(end, shown(written)))
+            updates.append(OutgoingUpdate(end, shown(written)))
         elif work.node == START and self.team.has_joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
-            parcels.append(Parcel(end, None, "notice"))
-        return parcels
+            updates.append(OutgoingUpdate(end, None, "notice"))
+        return updates
 
     def _end(self, turn: Turn) -> tuple[str, ...]:
         """End a turn, during which its events may be sent elsewhere; gives those it generated."""
@@ -220,10 +324,120 @@ class Run(Teller):
             self.team.ending -= leaving
         return turn.outputs
 
+    # --- the end of the request ---
 
-def veto(team: Team, wish: Reroute) -> str | None:
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answer, if one was submitted and has not been accepted yet."""
+        return (self._turn.submitted,) if self._turn and self._turn.submitted else ()
+
+    @property
+    def last_words(self) -> tuple[str, ...]:
+        """What `__end__` will put together, a part of which a gate may keep."""
+        return tuple(
+            event for delivery in self.pending if delivery.node == END for event in delivery.events
+        )
+
+    def submit(self) -> None:
+        """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
+        if not self.is_asked:
+            return
+        late = [
+            delivery for delivery in self.pending if delivery.node != END and not delivery.waits
+        ]
+        if late or self.stops.is_at_breakpoint:
+            self.is_paused = True
+        if self.is_paused:
+            self._hand_to_end(self.pending)
+        self._turn = self.turn_instead(self.end_delivery())
+        self._say(self._turn)
+
+    def _say(self, turn: Turn) -> None:
+        told = [event.payload for event in turn.events if event.type != "notice"]
+        stays = self.team.has_failed or self.is_paused
+        self._next = [] if stays else self._who_goes_on(turn)
+        bounces = bool(self._next) and self.stops.allow(self._next)
+        turn.submit(told[0] if len(told) == 1 else told, bounces=bounces)
+
+    def _who_goes_on(self, turn: Turn) -> list[str]:
+        """The nodes that run if the answer comes back: those that wait, else those that spoke."""
+        said = {str(event.sender).partition("#")[0] for event in turn.events}
+        waiting = {delivery.node for delivery in self._deliveries_of_nodes()}
+        return sorted(waiting or self.team.nodes.keys() & said)
+
+    def again(self) -> tuple[Command[str], dict[str, Any]] | None:
+        """What the graph is to run for an answer that came back, with the config for that.
+
+        Returns:
+            ``None``, if the answer was accepted.
+        """
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return None
+        if turn.was_bounced(turn.submitted):
+            return self._send_back(turn, self._next), self.stops.config_of_rest()
+        self._forget_who_waits()
+        return None
+
+    def cut_short(self) -> None:
+        """The graph ran once more, and the steps that the request had left were not enough."""
+        self.is_paused = True
+        detail = {"why": "the recursion limit of the request is reached; its answer stands"}
+        self.session.guard.incident("bounce failed", detail)
+
+    def _send_back(self, turn: Turn, nodes: Iterable[str]) -> Command[str]:
+        """Have nodes run once more, with the answer that came back in front of them."""
+        deliveries = [self.pending.reserve(node) for node in nodes]
+        turn.forward([delivery.instance for delivery in deliveries], (turn.submitted,))
+        for delivery in deliveries:
+            delivery.events.append(turn.submitted)
+            delivery.waits = False
+        return Command(goto=[delivery.node for delivery in deliveries])
+
+    def abort(self, error: BaseException) -> None:
+        """The graph has raised, or its caller does not wait for its end."""
+        if self._turn is not None:  # the task that waited for the answer was cancelled
+            self.session.release(*self.answers)
+            self._turn.was_bounced(self._turn.submitted)
+        if self._turn is not None or not self.is_asked:
+            return
+        end = self.end_delivery()
+        for work in tuple(self.works):
+            self.give_up(work, work.error or error, end)
+        if isinstance(error, GraphBubbleUp):
+            self._end_for_outer()
+            return
+        for turn in map(self.turn_instead, self._deliveries_of_nodes()):
+            end.events.append(turn.fail(error, (end.instance,)))
+        self.turn_instead(end).fail(error, submits=True)
+
+    def _end_for_outer(self) -> None:
+        """The graph that this one is a node of has to know something, and decides what is next."""
+        self.is_paused = True
+        self.submit()
+        if self._turn is not None:
+            self._turn.was_bounced(self._turn.submitted)
+
+    def _deliveries_of_nodes(self) -> list[NodeDelivery]:
+        return [delivery for delivery in self.pending if delivery.node != END]
+
+    def _hand_to_end(self, deliveries: Iterable[NodeDelivery]) -> None:
+        """What waits for a later request is not waited for in this one."""
+        end = self.end_delivery()
+        for delivery in deliveries:
+            if delivery is not end:
+                self.turn_instead(delivery).forward(end.instance, delivery.events)
+                end.events.extend(delivery.events)
+
+    def _forget_who_waits(self) -> None:
+        """The request is over: no node will run any more."""
+        for turn in map(self.turn_instead, self._deliveries_of_nodes()):
+            turn.fail(NEVER_RAN)
+
+
+def veto(team: GraphTeam, wish: Reroute) -> str | None:
     """Why an event cannot be sent elsewhere at this moment."""
-    if team.is_lost:
+    if team.has_failed:
         return "the wrapper has failed, and may be wrong about who runs next"
     unknown = [name for name in wish.to if name not in team.nodes]
     if unknown:

@@ -1,20 +1,16 @@
 """OpenAI Agents SDK: agents with handoffs and agents as tools (docs/wrapping-openai-agents.md).
 
-- `runner`: stands where `Runner` has its work done, and knows which runs belong to a wrapped team.
-- `run`: one run, from its call to its result; `again`: once more. `asking`: what agents ask others.
-- `talk`: what a model's response says, and to whom it hands over.
-- `taps`: where a run is told of handoffs and responses, and where notes get to a model.
-- `members`: the agents of a team, found from one of them.
+- `runner`: replaces the object that `Runner` has its work done by; the agents of a team.
+- `run`: one run, from its call to its result, and what its agents ask others.
+- `messages`: what a model's response says, and to which agent it hands over; a team.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-from dig.adapters import Attached, Plan, Session, need_version
-from dig.errors import SettingsError
+from dig.adapters.base import Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
@@ -28,7 +24,7 @@ def plan(
     team: Any,
     *,
     annotate: Callable[[list[Any], tuple[str, ...]], Sequence[Any]] | None = None,
-) -> Plan:
+) -> WrapPlan:
     """Look at an agent and those that it can reach, and refuse what cannot be wrapped.
 
     Args:
@@ -40,23 +36,19 @@ def plan(
         SettingsError: It is no agent, two are called the same, or the SDK is not one that was
             tested.
     """
-    need_version("openai-agents", *VERSIONS, extra="openai-agents")
-    try:
-        from . import members, runner, taps
-    except ImportError as error:
-        raise SettingsError(f"this Agents SDK is put together in another way: {error}") from error
-    found = members.of(team)
+    with importing("Agents SDK", ("openai-agents",), VERSIONS, extra="openai-agents"):
+        from . import runner
+        from .messages import AgentTeam, as_messages
+    found = runner.of(team)
 
     def attach(session: Session) -> Attached:
-        wrapped = runner.Team(session, team, tuple(found), annotate or taps.as_message)
+        wrapped = AgentTeam(session, team, tuple(found), annotate or as_messages)
         runner.install(wrapped)
-        return Attached(team, partial(_restore, wrapped, team))
 
-    return Plan("a team of OpenAI agents", tuple(agent.name for agent in found), attach, CAN)
+        def restore() -> Any:
+            runner.remove(wrapped)
+            return team
 
+        return Attached(team, restore)
 
-def _restore(wrapped: Any, team: Any) -> Any:
-    from .runner import remove
-
-    remove(wrapped)
-    return team
+    return WrapPlan("a team of OpenAI agents", tuple(agent.name for agent in found), attach, CAN)

@@ -1,20 +1,49 @@
-"""What a model's response says, and to whom."""
+"""What a model's response says, and to which agent."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents import Agent, Handoff, ItemHelpers, ModelResponse
 
+from dig.adapters.base import NOTE, Session
+
+Annotate = Callable[[list[Any], tuple[str, ...]], Sequence[Any]]
+"""Puts notes into what a model is given: `(input items, notes) -> input items`."""
+
 NOTHING = ("", "{}", "null")
 """Arguments of a handoff that say nothing."""
 
 
+@dataclass(eq=False)
+class AgentTeam:
+    """A wrapped team.
+
+    Attributes:
+        session: Its session.
+        first: The agent that was wrapped.
+        agents: All of its agents.
+        annotate: Puts notes into what a model is given.
+        has_failed: Whether the adapter has failed in any of its runs: events that this has left
+            open may concern others, so that none is healed any more.
+    """
+
+    session: Session
+    first: Agent[Any] = field(repr=False)
+    agents: tuple[Agent[Any], ...] = field(repr=False)
+    annotate: Annotate
+    has_failed: bool = False
+
+    def has(self, agent: Any) -> bool:
+        """Whether an agent is one of its own."""
+        return any(agent is one for one in self.agents)
+
+
 @dataclass(frozen=True)
-class Talk:
+class HandoffMessage:
     """What an agent said when it handed over.
 
     Attributes:
@@ -30,7 +59,7 @@ class Talk:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has only said who is next."""
+        """Whether it has only named the next agent."""
         return not self.said and self.given in NOTHING and not self.ignored
 
     def payload(self, to: str) -> dict[str, Any]:
@@ -43,16 +72,16 @@ class Talk:
 
 
 @dataclass
-class Heard:
+class LastResponse:
     """The latest response of each run's model, until it is known what becomes of it."""
 
     response: ModelResponse | None = None
     agent: Agent[Any] | None = field(default=None, repr=False)
 
-    def handing(self, to: str) -> Talk:
+    def handing(self, to: str) -> HandoffMessage:
         """What was said with a handoff."""
         if self.response is None or self.agent is None:
-            return Talk()
+            return HandoffMessage()
         names = handoffs(self.agent)
         calls = [
             (names[item.name], item.arguments)
@@ -62,11 +91,19 @@ class Heard:
         words = (ItemHelpers.extract_last_text(item) for item in self.response.output)
         said = "\n".join(text for text in words if text)
         given = calls[0][1] if calls else ""
-        return Talk(said, given, tuple(calls[1:]))
+        return HandoffMessage(said, given, tuple(calls[1:]))
+
+
+def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
+    """The input of a model with the notes at its end, each a message of the user.
+
+    It is not the system's: a note quotes what agents have said.
+    """
+    return [*items, *({"role": "user", "content": NOTE.format(note)} for note in notes)]
 
 
 def handoffs(agent: Agent[Any]) -> Mapping[str, str]:
-    """The tools by which an agent hands over, and to whom."""
+    """The tools by which an agent hands over, with the names of the next agents."""
     return {
         **{tool_name(item.name): item.name for item in agent.handoffs if isinstance(item, Agent)},
         **{item.tool_name: item.agent_name for item in agent.handoffs if isinstance(item, Handoff)},

@@ -1,50 +1,112 @@
-"""One run of an agent, from its call to its result: who has the turn, and what goes to whom."""
+"""One run, from its call to its result: which agent has the turn, and what it sends where."""
 
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the SDK runs on it alone
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from agents import Agent, ModelResponse, RunState
+from agents.run import DEFAULT_MAX_TURNS
 
-from dig.adapters import Turn, as_payload
-from dig.adapters.base.patching import LOST_TRACK, Teller
-from dig.adapters.base.running import current
+from dig.adapters.base import (
+    ADAPTER_FAILED,
+    AdapterState,
+    Guard,
+    Turn,
+    as_payload,
+    current,
+)
 
-from .again import further, joined, turns_left
-from .asking import Asking, Question
-from .messages import Heard
-
-if TYPE_CHECKING:
-    from .runner import Team
+from .messages import AgentTeam, LastResponse
 
 
-class Run(Teller):
-    """What a session is told of one run; it stands in for its turn of the moment (`as_turn`).
+def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
+    """How many turns a run has left of those that its caller allows; ``None``: any number."""
+    most = options.get("max_turns", DEFAULT_MAX_TURNS)
+    return None if most is None else most - len(result.raw_responses)
 
-    Of a run that got lost nothing more is told.
+
+async def further(runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
+    """Go on where a run has ended: its last agent is given all that was said."""
+    kept = {name: value for name, value in options.items() if name != "context"}
+    kept["max_turns"] = turns_left(result, options)
+    given = [] if options.get("session") is not None else result.to_input_list()
+    return await runner.run(result.last_agent, given, context=result.context_wrapper, **kept)
+
+
+def joined(first: Any, second: Any) -> Any:
+    """The result of a run that was taken up again, as that of one run."""
+    second.input = first.input
+    for name in (
+        "new_items", "raw_responses", "input_guardrail_results", "output_guardrail_results",
+        "tool_input_guardrail_results", "tool_output_guardrail_results",
+    ):  # fmt: skip
+        setattr(second, name, [*getattr(first, name), *getattr(second, name)])
+    return second
+
+
+Question = tuple[str, str, Any]
+"""What an agent was asked by another: the event, the agent, the payload."""
+
+
+class PendingQuestions:
+    """The questions of one turn that other agents have not answered; used inside steps."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._open: list[Question] = []
+
+    def ask(self, turn: Turn, payload: Any, agent: str, instance: str) -> str:
+        """An agent asks another, and awaits the answer.
+
+        The same question to another agent, or to one that has not answered it yet, is the same
+        event: so work that is done twice can be seen.
+
+        Args:
+            turn: The turn of the agent that asks.
+            payload: The question.
+            agent: The agent that is asked.
+            instance: The instance of that which will answer.
+        """
+        same = (event for event, name, said in self._open if name == agent and said == payload)
+        event = turn.send_once(payload, instance, agent, repeats=next(same, ""))
+        self._open.append((event, agent, payload))
+        return event
+
+    def answered(self, turn: Turn | None, question: Question, *, failed: bool) -> None:
+        """An agent has answered a question, or failed: then asking again is another attempt."""
+        if question in self._open:
+            self._open.remove(question)
+        if failed and turn is not None and turn.sent is not None:
+            turn.sent.forget(question[0])
+
+
+class MonitoredRun(AdapterState):
+    """What a session is told of one run; it serves as its present turn, too (`as_turn`).
+
+    After a failure nothing more is reported of it.
 
     Attributes:
-        team: Whose run it is.
+        team: The team of the run.
         turn: The turn of the agent that works; ``None``: what it is given is held.
         outer: The turn or run in whose code this one was begun.
     """
 
-    tells_on = False
+    reports_after_failure = False
 
     def __init__(
-        self, team: Team, agent: Agent[Any], given: Any, *, caller: Run | None = None,
+        self, team: AgentTeam, agent: Agent[Any], given: Any, *, caller: MonitoredRun | None = None,
         is_streamed: bool = False, is_kept: bool = False,
     ) -> None:  # fmt: skip
         """Tell the session that an agent is called.
 
         Args:
-            team: Whose run it is.
+            team: The team of the run.
             agent: The agent that begins, or goes on.
             given: What it is called with.
-            caller: The run that calls it; ``None``: somebody outside.
+            caller: The run that calls it; ``None``: it is called from outside.
             is_streamed: Whether its result is handed over before it is there.
             is_kept: Whether its conversation is kept elsewhere, so that it cannot be taken up.
         """
@@ -56,20 +118,25 @@ class Run(Teller):
         self._asker = caller.turn if caller is not None else None
         self._may_bounce = not (is_streamed or is_kept)
         self._answer = ""
-        self._heard = Heard()
-        self._asked = Asking(team.session)
+        self._heard = LastResponse()
+        self._asked = PendingQuestions()
         self._lost: list[str] = []  # handoffs that the SDK has dropped
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
         self._question: Question = ("", agent.name, payload)
-        self._seat, self._mail = agent.name, [""]
-        self.step(self._place, otherwise=None)
+        self._instance, self._deliveries = agent.name, [""]
+        self.step(self._place, default=None)
 
-    # --- as a turn: what others ask of whatever turn runs ---
+    # --- as a turn: what other code asks of the turn that runs ---
 
     @property
     def as_turn(self) -> Turn:
         """This, where a turn is wanted: what runs inside of it belongs to its turn."""
         return cast(Turn, self)
+
+    @property
+    def guard(self) -> Guard:
+        """Makes the steps of its session."""
+        return self.session.guard
 
     @property
     def is_open(self) -> bool:
@@ -86,44 +153,43 @@ class Run(Teller):
     async def begun(self) -> None:
         """Have the agent begin, once what it is given is not held any more; twice does no harm."""
         if self.turn is None:
-            for event in self._mail:
-                await self.session.released(event)
-            self.step(self._begin, otherwise=None)
+            await self.session.released(*self._deliveries)
+            self.step(self._begin, default=None)
 
     def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has spoken."""
-        self._heard = Heard(response, agent)
+        self._heard = LastResponse(response, agent)
 
     def hand_over(self, to: str) -> None:
         """An agent hands over to another, which `begun` has begin."""
-        self.step(self._hand_over, to, otherwise=None)
+        self.step(self._hand_over, to, default=None)
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
         """What a model shall be given; ``None``: what it is given already."""
-        return self.step(self._annotated, items, otherwise=None)
+        return self.step(self._annotated, items, default=None)
 
     async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
         left = turns_left(result, options)
         self._may_bounce = self._may_bounce and (left is None or left > 0)
-        self.step(self._hand, result, otherwise=None)
+        self.step(self._hand, result, default=None)
         await self.session.released(self._answer)
-        return self.step(self._came_back, otherwise=False)
+        return self.step(self._came_back, default=False)
 
     async def once_more(self, runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
-        """Run the last agent once more; if that fails, what there was stands."""
+        """Run the last agent once more; if that fails, the first result stands."""
         try:
             more = await further(runner, result, options)
         except Exception as error:
             self._may_bounce = False
             detail = {"agent": result.last_agent.name, "why": repr(error)}
-            self.step(self.session.incident, "bounce failed", detail, otherwise=None)
+            self.step(self.session.guard.incident, "bounce failed", detail, default=None)
             return result
         return joined(result, more)
 
     def fail(self, error: BaseException) -> None:
         """The run has raised, or was cancelled; nothing may stay open."""
-        self.step(self._fail, error, otherwise=None)
+        self.step(self._fail, error, default=None)
 
     def follow(self, result: Any) -> None:
         """A streamed run has begun: what becomes of it is known when its task is done."""
@@ -131,91 +197,80 @@ class Run(Teller):
 
     # --- steps ---
 
-    def lose_track(self) -> None:
+    def on_failure(self) -> None:
         """What this run was asked comes to nothing."""
-        self.team.is_lost = True
-        self._fail(LOST_TRACK)
+        self.team.has_failed = True
+        self._fail(ADAPTER_FAILED)
 
     def _place(self) -> None:
-        """Make the event of the call: a problem, or a message of who calls."""
+        """Make the event of the call: a problem, or a message of the calling run."""
         _, agent, payload = self._question
-        self._seat = self.session.reserve(agent)
+        self._instance = self.session.reserve_instance(agent)
         if self._caller is None:
-            event = self.session.request(payload, (self._seat,))
+            event = self.session.request(payload, (self._instance,))
         else:
-            event = self._caller._asked.ask(self._caller._turn(), payload, agent, self._seat)
-        self._question, self._mail = (event, agent, payload), [event]
+            event = self._caller._asked.ask(self._caller._turn(), payload, agent, self._instance)
+        self._question, self._deliveries = (event, agent, payload), [event]
         if not self.session.is_held(event):
             self._begin()
 
     def _begin(self) -> None:
         if self.turn is None:
-            self.turn = self.session.begin(self._seat, self._mail)
+            self.turn = self.session.begin(self._instance, self._deliveries)
 
     def _hand_over(self, to: str) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
         turn, talk = self._turn(), self._heard.handing(to)
-        self._heard, self._asked = Heard(), Asking(self.session)
-        seat = self.session.reserve(to)
-        before = len(turn.outputs)
-        if talk.is_silent and not before and turn.events:
-            self._mail = [event.id for event in turn.events]
-            for event in self._mail:
-                turn.pass_on(event, (seat,))
-            turn.end()
-        else:
-            turn.emit(as_payload(talk.payload(to)), (seat,), "handoff")
-            for lost in talk.lost():
-                turn.emit(as_payload(lost), (), "handoff")
-            turn.end()
-            self._mail, self._lost = (
-                [turn.outputs[before]],
-                [*self._lost, *turn.outputs[before + 1 :]],
-            )
-        self._seat, self.turn = seat, None
+        self._heard, self._asked = LastResponse(), PendingQuestions()
+        instance = self.session.reserve_instance(to)
+        handed = turn.hand_over(
+            instance, as_payload(talk.payload(to)), "handoff",
+            silent=talk.is_silent, dropped=map(as_payload, talk.lost()),
+        )  # fmt: skip
+        self._deliveries, self._lost = [*handed.events], [*self._lost, *handed.dropped]
+        self._instance, self.turn = instance, None
 
     def _annotated(self, items: list[Any]) -> list[Any] | None:
         notes, annotate = self._turn().listen(), self.team.annotate
-        if not notes or self.team.is_lost:
+        if not notes or self.team.has_failed:
             return None
-        return self.session.guard(lambda: [*annotate([*items], notes)], otherwise=None)
+        return self.session.guard.call(lambda: [*annotate([*items], notes)], default=None)
 
     def _hand(self, result: Any) -> None:
         turn, payload = self._turn(), _answer(result)
         if result.interruptions:
             self._gather(turn)
         if self._caller is None:
-            is_whole = not (result.interruptions or self.team.is_lost)
+            is_whole = not (result.interruptions or self.team.has_failed)
             self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
         else:
-            kind = "notice" if payload is None else "message"
-            self._answer = turn.end(payload, _seat(self._asking()), kind)
+            self._answer = turn.reply(payload, _address(self._asking()))
 
     def _gather(self, turn: Turn) -> None:
         """A person is waited for: what was dropped is a part of what that is asked."""
         lost, self._lost = self._lost, []
         turn.wait_for(len(lost))
         for event in lost:
-            if not self.session.seats_of(event):
-                self.session.redirect(event, (turn.seat,))
-                self.session.let_go(event)
+            if not self.session.recipients_of(event):
+                self.session.redirect(event, (turn.instance,))
+                self.session.release(event)
             turn.receive(event)
 
     def _came_back(self) -> bool:
         turn = self._turn()
         if self._caller is None:
-            return turn.came_back(self._answer)
+            return turn.was_bounced(self._answer)
         self._reply(self._answer, failed=False)
         return False
 
     def _reply(self, answer: str, *, failed: bool) -> None:
         asker = self._asking()
         if self._caller is not None and asker is not None:
-            self._caller._asked.answered(self._question, failed=failed)
+            self._caller._asked.answered(self._caller.turn, self._question, failed=failed)
             asker.receive(answer)
 
     def _asking(self) -> Turn | None:
-        """Who gets an answer: who has asked, or has the turn of that run now; maybe nobody."""
+        """The turn that gets an answer: the one that has asked, or the present one of that run."""
         if self._asker is not None and not self._asker.is_open and self._caller is not None:
             self._asker = self._caller.turn  # a guardrail's answer may come after a handoff
         return self._asker if self._asker is not None and self._asker.is_open else None
@@ -226,41 +281,41 @@ class Run(Teller):
         return self.turn
 
     def _fail(self, error: BaseException) -> None:
-        for event in (*self._mail, self._answer):
-            self.session.let_go(event)
+        self.session.release(*self._deliveries, self._answer)
         turn = self._turn()
-        if self._caller is not None:
-            self._reply(turn.fail(error, _seat(self._asking())) or self._answer, failed=True)
-            return
-        if not (self._answer and self.session.monitor.graph.is_accepted(self._answer)):
-            turn.fail(error, submits=True)
-        turn.came_back(self._answer)
+        if self._caller is None:
+            turn.abandon(error, answer=self._answer)
+        else:
+            notice = turn.abandon(error, _address(self._asking()), answer=self._answer)
+            self._reply(notice, failed=True)
 
     def _streamed(self, result: Any, task: asyncio.Task[Any]) -> None:
-        """The task of a streamed run is done; nobody can wait for anything any more."""
+        """The task of a streamed run is done, so that nothing can be waited for any more."""
         error = _failure(result, task)
         if error is not None:
             self.fail(error)
             return
-        self.step(self._hand, result, otherwise=None)
-        self.step(self.session.let_go, self._answer, otherwise=None)
-        self.step(self._came_back, otherwise=False)
+        self.step(self._hand, result, default=None)
+        self.step(self.session.release, self._answer, default=None)
+        self.step(self._came_back, default=False)
 
 
-def running() -> Run | None:
-    """The run that the running code belongs to, if an agent of it has the turn, or it is lost."""
+def running() -> MonitoredRun | None:
+    """The run that the running code belongs to, if it has an open turn, or has failed."""
     turn: Any = current.get()
-    while turn is not None and not (isinstance(turn, Run) and (turn.is_open or turn.is_lost)):
+    while turn is not None and not (
+        isinstance(turn, MonitoredRun) and (turn.is_open or turn.has_failed)
+    ):
         turn = turn.outer
     return turn
 
 
-def _seat(turn: Turn | None) -> tuple[str, ...]:
-    return () if turn is None else (turn.seat,)
+def _address(turn: Turn | None) -> tuple[str, ...]:
+    return () if turn is None else turn.address
 
 
 def _answer(result: Any) -> Any:
-    """What a run has come to, or what it asks somebody outside before it goes on."""
+    """What a run has come to, or what it asks a person before it goes on."""
     if result.interruptions:
         return {"$asks": [as_payload(one.raw_item) for one in result.interruptions]}
     return as_payload(result.final_output)

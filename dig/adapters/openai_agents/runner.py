@@ -1,4 +1,4 @@
-"""Stands where `Runner` has its work done, and has the runs of wrapped teams monitored.
+"""Replaces the object that `Runner` has its work done by, and monitors runs of wrapped teams.
 
 `Runner` asks one object for every run, agents as tools included. This one is put in its place for
 as long as a team is wrapped, and hands every run on; agents and tools are not touched.
@@ -6,41 +6,130 @@ as long as a team is wrapped, and hands every run on; agents and tools are not t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from inspect import isawaitable
 from typing import Any
 
-from agents import Agent, RunState
-from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
+from agents import Agent, FunctionTool, Handoff, ModelResponse, RunHooks, RunState
+from agents.lifecycle import RunHooksBase
+from agents.run import (
+    AgentRunner,
+    CallModelData,
+    ModelInputData,
+    get_default_agent_runner,
+    set_default_agent_runner,
+)
 
-from dig.adapters import Session
-from dig.adapters.base.running import inside
+from dig.adapters.base import inside
+from dig.errors import SettingsError
 
-from .run import Run, running
-from .taps import Annotate, tapped
+from .messages import AgentTeam
+from .run import MonitoredRun, running
 
 
-@dataclass(eq=False)
-class Team:
-    """A wrapped team.
+def of(team: Any) -> list[Agent[Any]]:
+    """A team's agents, the one that was given first.
 
-    Attributes:
-        session: Its session.
-        first: The agent that was wrapped.
-        agents: All of its agents.
-        annotate: Puts notes into what a model is given.
-        is_lost: Whether track was lost of any of its runs: what that has left lying about may
-            concern others, so that none is healed any more.
+    Raises:
+        SettingsError: It is no agent, or two are called the same.
     """
+    if not isinstance(team, Agent):
+        raise SettingsError(f"{type(team).__name__} is no agent that Runner.run would take")
+    found: list[Agent[Any]] = []
+    waiting = [team]
+    while waiting:
+        agent = waiting.pop(0)
+        if any(agent is known for known in found):
+            continue
+        if any(agent.name == known.name for known in found):
+            raise SettingsError(f"two agents are called {agent.name!r}; give each its own name")
+        found.append(agent)
+        waiting.extend(reachable(agent))
+    return found
 
-    session: Session
-    first: Agent[Any] = field(repr=False)
-    agents: tuple[Agent[Any], ...] = field(repr=False)
-    annotate: Annotate
-    is_lost: bool = False
 
-    def has(self, agent: Any) -> bool:
-        """Whether an agent is one of its own."""
-        return any(agent is one for one in self.agents)
+def reachable(agent: Agent[Any]) -> Iterator[Agent[Any]]:
+    """The agents that one can hand over to or use as tools; not those that code finds later."""
+    for item in agent.handoffs:
+        to = item._agent_ref() if isinstance(item, Handoff) and item._agent_ref else item
+        if isinstance(to, Agent):
+            yield to
+    for tool in agent.tools:
+        inner = tool._agent_instance if isinstance(tool, FunctionTool) else None
+        if isinstance(inner, Agent):
+            yield inner
+
+
+HOOKS = ("on_llm_start", "on_agent_end", "on_tool_start", "on_tool_end")
+"""Hooks that nothing is added to."""
+
+
+def monitored(options: Mapping[str, Any], run: MonitoredRun) -> dict[str, Any]:
+    """The options of a run, with what tells it of handoffs and gives notes to its models."""
+    changed = dict(options)
+    hooks = options.get("hooks")
+    if hooks is None or isinstance(hooks, RunHooksBase):
+        changed["hooks"] = MonitoredHooks(run, hooks or RunHooks())
+    if run.session.mode == "heal":
+        changed["run_config"] = _with_filter(options.get("run_config"), run)
+    return changed
+
+
+def _with_filter(config: Any, run: MonitoredRun) -> Any:
+    key = "call_model_input_filter"
+    if config is None or isinstance(config, dict):
+        config = config or {}
+        return {**config, key: NotesFilter(run, config.get(key))}
+    return replace(config, **{key: NotesFilter(run, getattr(config, key))})
+
+
+class MonitoredHooks(RunHooks[Any]):  # type: ignore[misc]
+    """The hooks of a run: the caller's own, and what the run must know."""
+
+    def __init__(self, run: MonitoredRun, hooks: RunHooksBase[Any, Any]) -> None:
+        self._run = run
+        self._hooks = hooks
+        for name in HOOKS:
+            setattr(self, name, getattr(hooks, name))
+
+    async def on_agent_start(self, context: Any, agent: Any) -> None:
+        """An agent is about to begin; what it is given may be held."""
+        await self._run.begun()
+        await self._hooks.on_agent_start(context, agent)
+
+    async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
+        """A model has spoken."""
+        await self._hooks.on_llm_end(context, agent, response)
+        self._run.hear(agent, response)
+
+    async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
+        """An agent hands over to another; what that is given may be held."""
+        await self._hooks.on_handoff(context=context, from_agent=from_agent, to_agent=to_agent)
+        self._run.hand_over(to_agent.name)
+        await self._run.begun()
+
+
+class NotesFilter:
+    """Gives notes to a model, after whatever filter the caller has."""
+
+    def __init__(self, run: MonitoredRun, inner: Any) -> None:
+        self._run = run
+        self._inner: Any = inner._inner if isinstance(inner, NotesFilter) else inner
+
+    def __call__(self, data: CallModelData[Any]) -> Any:
+        """What a model shall be given."""
+        given = data.model_data if self._inner is None else self._inner(data)
+        return self._later(given) if isawaitable(given) else self._annotated(given)
+
+    async def _later(self, given: Any) -> Any:
+        return self._annotated(await given)
+
+    def _annotated(self, given: Any) -> Any:
+        if not isinstance(given, ModelInputData):
+            return given  # the SDK says what is wrong with it
+        items = self._run.annotated(given.input)
+        return given if items is None else replace(given, input=items)
 
 
 class MonitoredRunner(AgentRunner):  # type: ignore[misc]
@@ -48,14 +137,14 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
 
     def __init__(self, inner: AgentRunner) -> None:
         self.inner = inner
-        self.teams: list[Team] = []
+        self.teams: list[AgentTeam] = []
 
     async def run(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Run an agent until there is a result."""
         run = self._run_of(starting_agent, input, kwargs)
         if run is None:
             return await self.inner.run(starting_agent, input, **kwargs)
-        options = tapped(kwargs, run)
+        options = monitored(kwargs, run)
         if isinstance(input, RunState):
             options["max_turns"] = input._max_turns  # the SDK, too, looks at nothing else then
         try:
@@ -80,7 +169,7 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
             return self.inner.run_streamed(starting_agent, input, **kwargs)
         try:
             with inside(run.as_turn):
-                options = tapped(kwargs, run)
+                options = monitored(kwargs, run)
                 result = self.inner.run_streamed(starting_agent, input, **options)
         except BaseException as error:
             run.fail(error)
@@ -90,15 +179,15 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
 
     def _run_of(
         self, agent: Any, given: Any, options: dict[str, Any], *, is_streamed: bool = False
-    ) -> Run | None:
+    ) -> MonitoredRun | None:
         """What is to be known of a run, if it belongs to a wrapped team."""
         if isinstance(given, RunState):
             agent = given._current_agent or agent
         caller = running()
         if caller is not None and any(caller.team is team for team in self.teams):
-            if caller.is_lost:
+            if caller.has_failed:
                 return None
-            return Run(caller.team, agent, given, caller=caller, is_streamed=is_streamed)
+            return MonitoredRun(caller.team, agent, given, caller=caller, is_streamed=is_streamed)
         mine = [team for team in self.teams if team.has(agent)]
         first = [team for team in mine if team.first is agent]
         if not mine:
@@ -107,10 +196,12 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
             options.get(name)
             for name in ("conversation_id", "previous_response_id", "auto_previous_response_id")
         )
-        return Run((first or mine)[0], agent, given, is_streamed=is_streamed, is_kept=is_kept)
+        return MonitoredRun(
+            (first or mine)[0], agent, given, is_streamed=is_streamed, is_kept=is_kept
+        )
 
 
-def install(team: Team) -> None:
+def install(team: AgentTeam) -> None:
     """Have the runs of a team monitored from now on."""
     now = get_default_agent_runner()
     if not isinstance(now, MonitoredRunner):
@@ -119,11 +210,11 @@ def install(team: Team) -> None:
     now.teams.append(team)
 
 
-def remove(team: Team) -> None:
+def remove(team: AgentTeam) -> None:
     """Have the runs of a team not monitored any more; the last one puts back what was there."""
     now = get_default_agent_runner()
     if not isinstance(now, MonitoredRunner):
-        return  # somebody else has put another in its place
+        return  # other code has put another one in its place
     now.teams[:] = [one for one in now.teams if one is not team]
     if not now.teams:
         set_default_agent_runner(now.inner)

@@ -11,16 +11,21 @@ from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any
 
-from dig.adapters.base.calls import Call
-from dig.adapters.base.capabilities import known
-from dig.adapters.base.holds import OnLoop
-from dig.adapters.base.payload import as_call
-from dig.adapters.base.session import Session
-from dig.adapters.registry import Attached, Plan
+from dig.adapters.base import (
+    AdapterState,
+    Attached,
+    Call,
+    Deliver,
+    NoteDelivery,
+    Session,
+    WrapPlan,
+    as_call,
+    known,
+)
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
-from .callables import Function, Place, places_of
+from .callables import CallablePlace, Function, places_of
 
 Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 """Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
@@ -34,8 +39,8 @@ def plan(
     *,
     allow: Iterable[str] = (),
     annotate: Annotate | None = None,
-    deliver: Callable[[str, str], object] | None = None,
-) -> Plan:
+    deliver: Deliver | None = None,
+) -> WrapPlan:
     """Look at a team of plain callables.
 
     Args:
@@ -54,41 +59,47 @@ def plan(
     allowed = known(allow, "allow")
     if not allowed <= {*ALLOWABLE}:
         raise SettingsError(f"allow can name {', '.join(ALLOWABLE)}, not {sorted(allowed)}")
-    callables = Callables(list(places_of(team)), annotate, deliver)
+    callables = PlainTeam(list(places_of(team)), annotate, deliver)
     if not callables.agents:
         raise SettingsError(
             f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
             "async methods, or one such object; another needs an adapter (docs/wrapping.md)"
         )
-    return Plan(
+    return WrapPlan(
         "a team of plain callables",
         callables.agents,
         partial(callables.attach, team),
         SURE | allowed | ({"wake"} if deliver else set()),
         callables.why_not,
-        callables.bring if deliver else None,
+        callables.notes.on_note,
     )
 
 
-class Callables:
+class PlainTeam:
     """The callables of one team, from looking at them to putting them back.
 
     Attributes:
         agents: The agents' names.
+        notes: Brings them notes.
     """
 
     def __init__(
         self,
-        places: list[Place],
+        places: list[CallablePlace],
         annotate: Annotate | None,
-        deliver: Callable[[str, str], object] | None,
+        deliver: Deliver | None,
     ) -> None:
-        """Prepare; nothing is changed yet."""
+        """Prepare; nothing is changed yet.
+
+        Args:
+            places: Where the callables are.
+            annotate: Puts notes into the arguments of a call.
+            deliver: Brings an agent a note at once.
+        """
         self._places = places
         self._annotate = annotate
-        self._deliver = deliver
+        self.notes = NoteDelivery(deliver)
         self._session: Session | None = None
-        self._loop = OnLoop()
         self.agents = tuple(dict.fromkeys(place.agent for place in places))
         # An agent with one callable can stand in for another.
         self._works = {place.agent: self._work(place) for place in places if not place.method}
@@ -96,7 +107,8 @@ class Callables:
     def attach(self, team: Any, session: Session) -> Attached:
         """Put the session between them."""
         self._session = session
-        replaced: list[tuple[Place, Function]] = []
+        self.notes.state = AdapterState(session)
+        replaced: list[tuple[CallablePlace, Function]] = []
 
         def restore() -> Any:
             for place, monitored in replaced:
@@ -113,7 +125,7 @@ class Callables:
             raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
         return Attached(team, restore)
 
-    def monitored(self, place: Place, session: Session) -> Function:
+    def monitored(self, place: CallablePlace, session: Session) -> Function:
         """An async callable that does what another does, and tells the session of it."""
         own, works = self._work(place), self._works
 
@@ -122,13 +134,13 @@ class Callables:
             payload = as_call(args, kwargs)
             if place.method:
                 payload = {"method": place.method, "with": payload}
-            if self._deliver is not None:
-                self._loop.is_here()
+            if self.notes.on_note is not None:
+                self.notes.loop.bind_to_current_loop()
 
             def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
                 return (own if agent == place.agent else works[agent])(args, kwargs, notes)
 
-            return await Call(session, place.agent, payload).through(work)
+            return await Call(session, place.agent, payload).run(work)
 
         return call
 
@@ -136,18 +148,13 @@ class Callables:
         """Why a call cannot go elsewhere; ``None``: it can."""
         if self._session is None or len(wish.to) != 1 or wish.to[0] not in self._works:
             return "a call goes to one agent that is a function"
-        seats = self._session.seats
+        instances = self._session.instances
         flight = self._session.monitor.graph.event(wish.event).flight
-        if not all(seats.is_awaited(seat) for seat in flight):
+        if not all(map(instances.is_awaited, flight)):
             return "an answer goes to who has asked"
-        return None if seats.is_free(wish.to[0]) else f"{wish.to[0]} is at work"
+        return None if instances.is_free(wish.to[0]) else f"{wish.to[0]} is at work"
 
-    def bring(self, agent: str, note: str) -> None:
-        """Healing says something to an agent that no call brings it."""
-        if self._deliver is not None and self._session is not None:
-            self._loop.run(partial(self._session.guard, self._deliver, agent, note, otherwise=None))
-
-    def _work(self, place: Place) -> Callable[..., Awaitable[Any]]:
+    def _work(self, place: CallablePlace) -> Callable[..., Awaitable[Any]]:
         function, takes_notes = place.function, _takes_notes(place.function)
 
         def work(
@@ -157,8 +164,8 @@ class Callables:
             if session is None or session.mode == "observe" or not notes:
                 return function(*args, **kwargs)
             if self._annotate is not None:
-                given, named = session.guard(
-                    _annotated, self._annotate, args, kwargs, notes, otherwise=(args, kwargs)
+                given, named = session.guard.call(
+                    _annotated, self._annotate, args, kwargs, notes, default=(args, kwargs)
                 )
                 return function(*given, **named)
             if takes_notes and "notes" not in kwargs:

@@ -1,4 +1,4 @@
-"""What teams of plain callables look like: where each callable is, and whose it is."""
+"""What teams of plain callables look like: where each callable is, and of which agent it is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Function = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an async callable of a team is, and whose it is.
+class CallablePlace:
+    """Where an async callable of a team is, and of which agent it is.
 
     Attributes:
         agent: The agent.
@@ -34,7 +34,7 @@ class Place:
     method: str = ""
 
 
-def places_of(team: Any) -> Iterable[Place]:
+def places_of(team: Any) -> Iterable[CallablePlace]:
     """The async callables of a dict, a list or an object.
 
     Raises:
@@ -46,10 +46,10 @@ def places_of(team: Any) -> Iterable[Place]:
         yield from _of_items(team, {number: _name(item) for number, item in enumerate(team)})
     else:
         for place in _of_object(team, type(team).__name__):
-            yield Place(place.method, place.function, place.put, place.restore)
+            yield CallablePlace(place.method, place.function, place.put, place.restore)
 
 
-def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[Place]:
+def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[CallablePlace]:
     twice = [name for name, count in Counter(names.values()).items() if count > 1]
     if twice:
         raise SettingsError(f"two agents are called {twice[0]}; wrap a dict of different names")
@@ -57,10 +57,12 @@ def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[Place]:
         yield from _of_item(team, key, name)
 
 
-def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
+def _of_item(team: Any, key: Any, name: str) -> Iterable[CallablePlace]:
     item = team[key]
     if is_async(item):
-        yield Place(name, item, partial(team.__setitem__, key), partial(_exchange, team, item))
+        yield CallablePlace(
+            name, item, partial(team.__setitem__, key), partial(_exchange, team, item)
+        )
         return
     places = list(_of_object(item, name))
     if not places:
@@ -68,7 +70,7 @@ def _of_item(team: Any, key: Any, name: str) -> Iterable[Place]:
     yield from places
 
 
-def _of_object(item: Any, agent: str) -> Iterable[Place]:
+def _of_object(item: Any, agent: str) -> Iterable[CallablePlace]:
     """The public async methods of an object."""
     if isinstance(item, type):
         raise SettingsError(f"{item.__name__} is a class; wrap an object of it")
@@ -82,7 +84,7 @@ def _of_object(item: Any, agent: str) -> Iterable[Place]:
             )
         put = partial(vars(item).__setitem__, method)
         restore = partial(_take_off, vars(item), method, vars(item).get(method))
-        yield Place(agent, getattr(item, method), put, restore, method)
+        yield CallablePlace(agent, getattr(item, method), put, restore, method)
 
 
 def _exchange(team: Any, item: Any, other: Any) -> None:
@@ -103,7 +105,7 @@ def _take_off(attributes: dict[str, Any], name: str, own: Any, other: Any) -> No
 
 
 def is_async(item: Any) -> bool:
-    """Whether calling something makes a coroutine."""
+    """Whether current_turn something makes a coroutine."""
     if isinstance(item, staticmethod | classmethod):
         item = item.__func__
     while isinstance(item, partial):

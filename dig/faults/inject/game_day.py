@@ -11,7 +11,7 @@ from functools import partial, wraps
 from typing import Any
 
 from dig._util.text import names
-from dig.adapters.plain.callables import Function, Place, places_of
+from dig.adapters.plain.callables import CallablePlace, Function, places_of
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
@@ -60,7 +60,7 @@ class GameDay:
         places = list(places_of(team))
         self._places = {(place.agent, place.method): place for place in places}
         self._check(faults)
-        self._replaced: list[tuple[Place, Function]] = []
+        self._replaced: list[tuple[CallablePlace, Function]] = []
         try:
             for place in places:
                 faulty = self._around(place)
@@ -107,7 +107,7 @@ class GameDay:
 
     # --- one call ---
 
-    def _around(self, place: Place) -> Function:
+    def _around(self, place: CallablePlace) -> Function:
         """A callable in place of the one at a place, with faults around it."""
 
         @wraps(place.function)

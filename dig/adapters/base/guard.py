@@ -1,0 +1,227 @@
+"""Every request to the monitor is made in a synchronous step, whose failures never reach the team.
+
+The team's own threads and tasks make the steps, one at a time. A failure is counted, logged and
+written down; if the monitor cannot go on (its sink has failed, say), monitoring stops for good.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import Lock, get_ident
+from typing import Any, TypeVar
+
+from dig.errors import DecisionError, PayloadError, RequestError
+from dig.monitor.messages import Effect
+from dig.monitor.monitor import Monitor
+
+logger = logging.getLogger("dig.wrap")
+
+NONE: list[Effect] = []
+
+_T = TypeVar("_T")
+
+
+class ReentrancyLock:
+    """A non-reentrant lock around the monitor that knows its owner, and since when it is held.
+
+    Attributes:
+        entries: How often it was acquired.
+        owner: The thread that holds it, if one does.
+        since: When that acquired it, in seconds on `time.monotonic`.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no owner."""
+        self._lock = Lock()
+        self.entries = 0
+        self.owner: int | None = None
+        self.since = 0.0
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the calling thread holds it."""
+        return self.owner == get_ident()
+
+    def acquire(self, timeout_s: float = -1.0) -> bool:
+        """Acquire the lock, after its owner has released it.
+
+        Args:
+            timeout_s: How long to wait, in seconds; negative: for as long as it takes.
+
+        Returns:
+            Whether the calling thread has it now. Not, if it had it already: a detector that
+            calls the team, for instance, would see a graph in the middle of a change.
+        """
+        if self.is_mine or not self._lock.acquire(timeout=timeout_s):
+            return False
+        self.owner = get_ident()
+        self.entries += 1
+        self.since = time.monotonic()
+        return True
+
+    def release(self) -> None:
+        """Release the lock."""
+        self.owner = None
+        self._lock.release()
+
+
+class Guard:
+    """Makes the steps of one session, and contains their failures.
+
+    Its session sets the three hooks after it was made.
+
+    Attributes:
+        monitor: The monitor; requests to it go through `ask`.
+        lock: Held during a step.
+        counts: How often things have happened, by name; `faults` and `missed` are counted here.
+        stopped: Why monitoring has stopped; ``None``: it has not.
+        on_effects: Called inside a step with what the monitor has done.
+        on_step_end: Called as a step ends. What it returns is called when the lock is released.
+        on_stop: Called once when monitoring stops.
+    """
+
+    on_effects: Callable[[list[Effect]], object]
+    on_step_end: Callable[[], Callable[[], object]]
+    on_stop: Callable[[], object]
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[], float]], Monitor],
+        clock: Callable[[], float],
+        *,
+        strict: bool,
+    ) -> None:
+        """Make the monitor; its first record goes to its sink at once.
+
+        Args:
+            make: Makes the monitor, given a function that returns seconds since the beginning.
+            clock: Seconds, from any beginning.
+            strict: Raise what fails in a step, too; for tests.
+        """
+        self.stopped: str | None = None
+        self.lock = ReentrancyLock()
+        self.counts: Counter[str] = Counter()
+        self._strict = strict
+        self._due: float | None = None
+        self._is_asking = False  # a detector that calls the team must not make a step in here
+        self._clock, self._began = clock, clock()
+        self.monitor = make(self.now)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the team is monitored."""
+        return self.stopped is None
+
+    def next_deadline(self) -> float | None:
+        """When time makes something due, in seconds since the session began, as of now."""
+        return self._due
+
+    def now(self) -> float:
+        """Seconds since the session began."""
+        return self._clock() - self._began
+
+    def incident(self, what: str, detail: Any) -> None:
+        """Write down what changes no graph but must not be silent."""
+        self.run(self.ask, self.monitor.incident, what, detail, default=NONE)
+
+    def tick(self) -> None:
+        """Do what time has made due."""
+        self.run(self.ask, self.monitor.tick, default=NONE)
+
+    # --- one synchronous step ---
+
+    def run(self, fn: Callable[..., _T], *args: Any, default: _T, timeout_s: float = -1.0) -> _T:
+        """Call a function in one step, which nothing else can get between.
+
+        Args:
+            fn: The function; a step that it makes itself is part of this one.
+            args: Its arguments.
+            default: What is returned if monitoring has stopped, or the function raised.
+            timeout_s: How long to wait for another thread's step, in seconds; negative: for as
+                long as it takes.
+        """
+        if self.lock.is_mine and self.is_on and not self._is_asking:
+            return fn(*args)
+        if not self.is_on or not self.lock.acquire(timeout_s):
+            self.counts["missed"] += timeout_s < 0
+            return default
+        try:
+            return fn(*args)
+        except Exception as error:  # no failure in here may reach the team
+            self._report_failure(error)
+            if self._strict:
+                raise
+            return default
+        finally:
+            self._end_step()
+
+    def _end_step(self) -> None:
+        """End a step and release the lock, whatever state the monitor is in."""
+        follow_up: Callable[[], object] = _nothing
+        try:
+            self._due = self.monitor.next_deadline()
+            follow_up = self.on_step_end()
+        except Exception as error:
+            self._report_failure(error)
+        finally:
+            self.lock.release()
+        follow_up()
+
+    def call(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
+        """Call a function that a user has handed in; what it raises is counted and written down."""
+        try:
+            return fn(*args)
+        except Exception as error:  # an observer must not stop a team
+            name = getattr(fn, "__qualname__", type(fn).__name__)
+            self.counts["faults"] += 1
+            logger.warning("dig: %s raised; the team goes on", name, exc_info=error)
+            self.incident("failed", {"who": name, "what": f"raised {error!r}"})
+            return default
+
+    def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
+        """Make a request to the monitor, inside a step, and hand its effects to the session.
+
+        DecisionError, PayloadError and RequestError leave the monitor unchanged. After any other
+        exception its state is undefined, so monitoring stops for good.
+        """
+        self._is_asking = True
+        try:
+            effects = request(*args, **kwargs)
+        except (DecisionError, PayloadError, RequestError):
+            raise
+        except Exception as error:
+            self.stop(f"monitoring stopped: {error!r}")
+            raise
+        finally:
+            self._is_asking = False
+        self.on_effects(effects)
+        return effects
+
+    def stop(self, reason: str) -> None:
+        """Monitor no more; inside a step or after the last one."""
+        if self.is_on:
+            self.stopped = reason
+            self.on_stop()
+
+    def _report_failure(self, error: Exception) -> None:
+        """A step has failed: carry out what is due, and write the failure down."""
+        self.counts["faults"] += 1
+        logger.warning("dig: a step of the monitor failed; the team goes on", exc_info=error)
+        try:
+            if self.is_on and not self.monitor.is_over:
+                self.ask(self.monitor.tick)
+            detail = {"who": "wrapper", "what": f"raised {error!r}"}
+            self.ask(self.monitor.incident, "failed", detail)
+            if not self.is_on:
+                self.ask(self.monitor.finish, "error")
+        except Exception as further:
+            error = further
+        if self.monitor.is_over:
+            self.stop(f"monitoring stopped: {error!r}")
+
+
+def _nothing() -> None:
+    """What follows a step whose end has failed."""

@@ -1,0 +1,207 @@
+"""What every adapter promises, as classes of tests; each framework's files bind theirs to these.
+
+A framework's tests run in an environment of its own, so these are not parametrised by framework:
+a subclass says what is wrapped, by what, and where the framework's own nature allows less.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import runpy
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from .framework_cases import Cases
+from .framework_faults import PARTS, break_part
+from .framework_signatures import Pair, must_look_alike, must_take_keywords
+from .framework_sites import Site, Sites
+from .harness import Outcome, Scenario, cancelled_everywhere, play
+
+ROOT = Path(__file__).parents[2]
+
+
+class Shared:
+    """What the tests of an adapter are about.
+
+    Attributes:
+        watched: Makes what wraps a team, of a mode, a setup and options (`framework_watch`).
+        scenarios: What hosts ask of their teams.
+    """
+
+    watched: ClassVar[Callable[..., Any]]
+    scenarios: ClassVar[Sequence[Scenario]]
+
+    def wrap(self, watched: Any) -> Any:
+        """What a scenario's team is handed to; by default what wraps it."""
+        return watched
+
+
+class Unchanged(Shared):
+    """The monitor changes nothing that a host can see, as long as there is nothing to heal.
+
+    Attributes:
+        healing: The setup of a session that may heal.
+        cancelled: The scenarios that are cancelled at every await.
+        cancelled_in: The mode in which they are.
+        adds_no_step: Whether the loop makes as many steps as without a monitor.
+        may_be_healed: Whether there is something to heal in some scenarios.
+    """
+
+    healing: ClassVar[Any] = None
+    cancelled: ClassVar[Sequence[Scenario]] = ()
+    cancelled_in: ClassVar[str] = "observe"
+    adds_no_step: ClassVar[bool] = False
+    may_be_healed: ClassVar[bool] = False
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        for name, scenarios in (("scenario", self.scenarios), ("cancelled_one", self.cancelled)):
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, scenarios, ids=str)
+
+    def is_over(self, watched: Any) -> bool:
+        """Whether nothing is open any more, as far as the framework allows that."""
+        return bool(watched.leaves_nothing_open())
+
+    def test_who_only_observes_changes_nothing_that_a_host_can_see(
+        self, scenario: Scenario
+    ) -> None:
+        """Results, exceptions, order and time are the same, and the trace is sound."""
+        for seed in range(3):
+            watched, bare = type(self).watched(), play(scenario, seed=seed)
+            mine = play(scenario, self.wrap(watched), seed=seed)
+            assert mine == bare
+            if self.adds_no_step:
+                assert mine.steps == bare.steps, "wrapping has added a step of the event loop"
+            assert watched.session.statistics().requests >= 1
+            watched.must_be_sound()
+            assert self.is_over(watched)
+
+    def test_where_nothing_is_found_healing_changes_nothing_either(
+        self, scenario: Scenario
+    ) -> None:
+        """A session that could heal, but has no reason to, changes nothing."""
+        watched = type(self).watched("heal", self.healing)
+        mine = play(scenario, self.wrap(watched))
+        watched.must_be_sound()
+        if self.may_be_healed and watched.healed():
+            return
+        assert mine == play(scenario)
+        assert self.is_over(watched)
+
+    def test_a_request_may_be_cancelled_at_every_await(self, cancelled_one: Scenario) -> None:
+        """The host sees the same as without a monitor, and nothing stays open."""
+        watched = type(self).watched(self.cancelled_in)
+        for step, bare, mine in cancelled_everywhere(cancelled_one, self.wrap(watched)):
+            assert mine == bare, f"cancelled before step {step}"
+            if self.adds_no_step:
+                assert mine.steps == bare.steps, f"cancelled before step {step}"
+            watched.detach()
+            assert self.is_over(watched), f"cancelled before step {step}"
+
+
+@cache
+def bare(scenario: Scenario) -> Outcome:
+    """What a host sees without a monitor."""
+    return play(scenario)
+
+
+class Faultless(Shared):
+    """Whatever fails in the monitor, or in what a user has handed in, the host does not see it.
+
+    Attributes:
+        sites: Where the adapter calls the monitor.
+        at_least: How many sites there are at least, or reading has missed some.
+        faults: The cases that come through the sites.
+        fragile: Scenarios in which each method fails for good.
+        broken_in: Scenarios in which parts that a user has handed in are broken.
+        parts: These parts.
+        finding: The setup of a session that must not heal, since healing changes the result.
+    """
+
+    sites: ClassVar[Sites]
+    at_least: ClassVar[int]
+    faults: ClassVar[Cases]
+    fragile: ClassVar[Sequence[Scenario]]
+    broken_in: ClassVar[Sequence[Scenario]] = ()
+    parts: ClassVar[Sequence[str]] = PARTS
+    finding: ClassVar[Any] = None
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        values: dict[str, Iterable[Any]] = {
+            "site": self.sites.all, "called": self.sites.called, "part": self.parts,
+            "asked": self.broken_in or self.fragile,
+        }  # fmt: skip
+        for name, some in values.items():
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, [*some], ids=str)
+
+    def options(self, scenario: Scenario) -> dict[str, Any]:
+        """The options of the adapter that a scenario needs."""
+        return {}
+
+    def test_no_call_site_is_left_out(self) -> None:
+        """Every place in the code is passed, and every call comes from a place that was read."""
+        assert len(self.sites.all) >= self.at_least
+        assert self.faults.left_out() == []
+
+    def test_a_fault_at_a_call_site_changes_nothing_for_the_host(self, site: Site) -> None:
+        """It fails at its first pass or at its last one, before or after its work."""
+        self.faults.must_stand(site)
+
+    def test_what_fails_for_good_changes_nothing_for_the_host(self, called: str) -> None:
+        """It fails from its first or third call on."""
+        for one in self.fragile:
+            watched = partial(
+                type(self).watched, "heal", self.finding, strict=False, **self.options(one)
+            )
+            self.faults.must_stand_for_good(called, one, bare(one), watched, self.wrap)
+
+    def test_broken_parts_change_nothing_for_the_host(self, part: str, asked: Scenario) -> None:
+        """What a user has handed in raises whenever it is called."""
+        watched = type(self).watched("heal", strict=False)
+        break_part(watched, part)
+        assert play(asked, self.wrap(watched)) == bare(asked)
+        watched.detach()
+
+
+class LooksAlike(Shared):
+    """What replaces a framework's functions looks like them, and is called like them."""
+
+    def others(self) -> list[Pair]:
+        """What is replaced by other means than patches."""
+        return []
+
+    def test_what_is_replaced_has_the_signature_of_what_was_there(self) -> None:
+        """Parameters' names, kinds and defaults are the same, and so is what must be awaited."""
+        must_look_alike(self._made, self.scenarios, self.others)
+
+    def test_what_is_replaced_can_be_called_by_name(self) -> None:
+        """Each argument may be given by its name, as without a monitor."""
+        must_take_keywords(self._made, self.scenarios)
+
+    def _made(self, *made_of: Any) -> Any:
+        return self.wrap(type(self).watched(*made_of))
+
+
+def example(name: str, tmp_path: Path, *, traces: int = 4) -> Any:
+    """What the main function of `examples/wrap_NAME.py` returns; it must keep this many traces."""
+    found = runpy.run_path(str(ROOT / "examples" / f"wrap_{name}.py"))["main"](str(tmp_path))
+    result = asyncio.run(found) if asyncio.iscoroutine(found) else found
+    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == traces
+    return result
+
+
+def lines_of(page: str) -> list[Any]:
+    """The Python of a page of the docs, compiled, in order; it may await."""
+    path = ROOT / "docs" / page
+    if not path.exists():
+        pytest.skip("an installed package has no docs")
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code = re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+    return [compile(one, page, "exec", flags) for one in code]
