@@ -255,12 +255,14 @@ class HubPatches:
         """Call the model, show it the notes of its turn, and see whether that asks a person."""
         if turn is None or self._team.has_failed:
             return await original(*said, **how)
-        waits = partial(self._step, turn.waits, default=None)
-        middleware = [*how.pop("middleware", ()), waiting(waits)]
+        middleware = [*how.pop("middleware", ()), waiting(partial(self._waits, turn))]
         if self._team.only_observes:
             return await original(*said, middleware=middleware, **how)
         middleware.append(showing(lambda: turn.notes))
         return await original(*said, *as_parts(turn.notes), middleware=middleware, **how)
+
+    def _waits(self, turn: Turn) -> None:
+        self._step(turn.waits, default=None)
 
     # --- healing speaks to an agent that gets no message ---
 
