@@ -1,4 +1,4 @@
-"""The command `digmon`: thin, one file a command, called as the command is.
+"""The command `digmon`: thin, one file a command or a few small ones.
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
@@ -8,15 +8,33 @@ call or its input is wrong, 130 it was interrupted.
 
 from __future__ import annotations
 
-# The order of these imports is the order of the commands in `digmon --help`.
-# isort: off
-from . import runs, show, diff, draw, experiment, faults, import_, export, check, graph, report
-from . import view, run, verify, replay, fork, thresholds, bench
-
-# isort: on
+from . import (
+    bench,
+    check,
+    draw,
+    experiment,
+    export,
+    faults,
+    fork,
+    replay,
+    report,
+    run,
+    runs,
+    show,
+    verify,
+    view,
+)
 from .app import app, main
 
-__all__ = [
-    "app", "bench", "check", "diff", "draw", "experiment", "export", "faults", "fork", "graph",
-    "import_", "main", "replay", "report", "run", "runs", "show", "thresholds", "verify", "view",
-]  # fmt: skip
+_ORDER = (
+    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "graph",
+    "report", "view", "run", "verify", "replay", "fork", "thresholds",
+)  # fmt: skip
+"""The commands in the order of `digmon --help`."""
+
+app.registered_commands.sort(
+    key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
+)
+
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "faults", "fork", "main",
+           "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip

@@ -1,16 +1,17 @@
-"""`digmon check`: the failures in a stored trace."""
+"""`digmon check` and `thresholds`: the failures in a stored trace, and what counts as one."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
+from textwrap import indent
 
 import typer
 
 from dig._util.text import safe_text
 
 from .app import app, warn
-from .options import AsJson, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, Config, Further, Given, Salvage, Trace, further, recovered
 
 
 @app.command()
@@ -51,3 +52,23 @@ def check(
             what = "was cut off" if is_cut_off(file) else "is going on, or was cut off"
             print(f"The trace has no end: the run {what}.")
     raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def thresholds(given: Given = None, config: Config = None, as_json: AsJson = False) -> None:
+    """Show what "a reasonable time" and "a reasonable number" are, and why.
+
+    Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
+    default, in this order.
+    """
+    from dig.detectors.thresholds import Thresholds
+
+    values = Thresholds.load(given or (), config)
+    if as_json:
+        print(values.model_dump_json())
+        return
+    for name, field in Thresholds.model_fields.items():
+        value = getattr(values, name)
+        default = "" if value == field.default else f"  (default {field.default})"
+        print(f"{name} = {json.dumps(value)}{default}")
+        print(indent(field.description or "", "    "), end="\n\n")

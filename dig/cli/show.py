@@ -1,13 +1,16 @@
-"""`digmon show`: a run, or one thing in it, explained."""
+"""`digmon show`, `diff` and `graph`: a stored run explained, beside another run, or as its graph."""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 
 import typer
 
+from dig.errors import SettingsError, TraceError
+
 from .app import app, print_result
-from .options import AsJson, Trace
+from .options import AsJson, At, Cleaned, Salvage, Trace, recovered
 
 
 @app.command()
@@ -30,3 +33,52 @@ def show(
 
     found = showing.show(run, id)
     print_result(as_json, lambda: found, lambda: tell(found))
+
+
+@app.command()
+def diff(
+    a: Trace,
+    b: Trace,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Ask for the same order of everything.")
+    ] = False,
+    limit: Annotated[float, typer.Option(help="Seconds that comparing may take.")] = 10.0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the behaviour of two runs.
+
+    Prints where it parts, and the differences in counts, findings and cost. Behaviour is what
+    was done with each event, regardless of the agents' names and of payloads. Exit status 0 if
+    it is the same, 1 if it is different, 2 if a run cannot be read or time is up.
+    """
+    from dig.show.compare.side_by_side import compare_runs
+
+    if not limit > 0:
+        raise SettingsError(f"--limit must be greater than 0 seconds, got {limit:g}")
+    found = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
+    print_result(as_json, found.to_json, lambda: found.told("A", "B"))
+    raise typer.Exit(0 if found.behaviour.is_same else 1)
+
+
+@app.command()
+def graph(
+    file: Trace,
+    cleaned: Cleaned = False,
+    at: At = None,
+    salvage: Salvage = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the Dynamic Interaction Graph of a stored trace.
+
+    With --json as networkx node-link data, with the edges under the key `edges`.
+    """
+    from dig.graph.views import GraphView
+    from dig.show.outline import outline
+    from dig.traces.journal.reader import read_graph
+
+    recovered(file, salvage)
+    whole = read_graph(file)
+    if at is not None and at > whole.t:
+        raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")
+    view = GraphView(whole, at, cleaned)
+    print_result(as_json, view.node_link, lambda: outline(view))

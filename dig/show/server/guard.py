@@ -43,7 +43,7 @@ class PageRequest(NamedTuple):
     query: str
 
 
-class Guard:
+class RequestGuard:
     """Lets requests through, or not.
 
     Attributes:
@@ -52,7 +52,7 @@ class Guard:
     """
 
     def __init__(self, port: int, token: str | None = None) -> None:
-        """Guard a port.
+        """RequestGuard a port.
 
         Args:
             port: On which the server listens.

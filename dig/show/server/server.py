@@ -25,7 +25,7 @@ from typing import Any
 
 from dig.errors import RefusedError, SettingsError
 
-from .guard import ADDRESS, METHODS, Guard
+from .guard import ADDRESS, METHODS, RequestGuard
 from .routes import PageResponse, Routes
 from .shelf import Shelf
 
@@ -85,7 +85,7 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             reason = error.strerror or error
             raise SettingsError(f"cannot listen on port {port}: {reason}; try another") from None
-        self.guard = Guard(self.server_port, token)
+        self.guard = RequestGuard(self.server_port, token)
         self.routes = Routes(shelf, self.guard.root, self._closing.wait)
 
     @property
