@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dig.tasks.run.methods import Arrangement
     from dig.tasks.run.team_run import TeamRun
     from dig.tasks.task import Task
-    from dig.traces.otel.sending import Exporting
+    from dig.traces.otel.follow import Exporting
 
 
 Faults = Annotated[
@@ -181,7 +181,7 @@ def exporting(
     if not (endpoint or is_configured()):
         yield None
         return
-    from dig.traces.otel.sending import sending
+    from dig.traces.otel.follow import sending
 
     content = content_of_environment()
     with sending(

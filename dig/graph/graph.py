@@ -14,10 +14,9 @@ from typing import Any
 from . import retention, rewrites, rules
 from .coverage import provenance, uncovered
 from .lineage import ancestors, sources_of
-from .notebook import graph_html
 from .records import Record
 from .state import GraphState
-from .views import GraphView
+from .views import GraphView, graph_html
 
 
 class InteractionGraph(GraphState):

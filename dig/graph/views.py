@@ -1,20 +1,26 @@
 """Cut-outs of the graph for people and for networkx: as it stood at a time, raw or cleaned.
 
+`graph_html` is the table that a notebook shows of a graph; `dig.show.figure` draws a whole run.
+
 Nothing here is on the way of a run: a view reads the graph's history when it is asked.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from dig._util.html import MOST_ROWS, STRIP_WIDTH, Cell, Strip, table
+from dig._util.text import counted, name, one_line
 
 from .history import CONSUME, FINAL
 from .records import FATES
 from .state import GraphState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import networkx as nx
 
@@ -46,8 +52,8 @@ class GraphView:
         if not self.productive:
             yield from self._all_nodes()
             return
-        touched = {name for source, target, _ in self.edges() for name in (source, target)}
-        yield from ((name, attributes) for name, attributes in self._all_nodes() if name in touched)
+        touched = {node for source, target, _ in self.edges() for node in (source, target)}
+        yield from ((node, attributes) for node, attributes in self._all_nodes() if node in touched)
 
     def edges(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Edges with their attributes: the generation edges, then the delivery edges."""
@@ -81,7 +87,7 @@ class GraphView:
             "directed": True,
             "multigraph": False,
             "graph": {},
-            "nodes": [{**attributes, "id": name} for name, attributes in self.nodes()],
+            "nodes": [{**attributes, "id": node} for node, attributes in self.nodes()],
             "edges": [{**label, "source": s, "target": t} for s, t, label in self.edges()],
         }
 
@@ -116,3 +122,58 @@ class GraphView:
     def _has_ended(self, v: int) -> bool:
         t_end = self.graph.history.t_end[v]
         return t_end >= 0 and (self.until is None or t_end <= self.until)
+
+
+def graph_html(graph: GraphState) -> str:
+    """A graph: a row for each agent, with when it was active and what it did with its events."""
+    if graph.t < 0:
+        return table("A graph without records", ())
+    h = graph.history
+    lanes = _lanes(graph)
+    rows: list[Sequence[Cell]] = []
+    for agent in list(lanes)[:MOST_ROWS]:
+        turns, fates = lanes[agent]
+        state = graph.agents.get(agent)
+        strip = Strip(_stretches(graph, turns), f"when {name(agent)} was active")
+        did = [str(fates[fate]) for fate in range(len(FATES))]
+        rows.append(
+            (name(agent), strip, str(len(turns)), *did, str(len(state.buffer)) if state else "-")
+        )
+    if len(lanes) > MOST_ROWS:
+        rows.append((f"and {len(lanes) - MOST_ROWS:,} more",))
+    amounts = [
+        counted(graph.event_count, "event"), counted(graph.activation_count, "activation"),
+        counted(graph.t + 1, "record"), f"{len(graph.open_events()):,} open",
+        *([f"shown: from record {h.whole_from:,} on"] if graph.has_evicted else ()),
+        graph.finished.outcome if graph.finished else "going on",
+    ]  # fmt: skip
+    title = f"{one_line(graph.run.run, 80)}: {', '.join(amounts)}"
+    heads = ("agent", "active, in logical time", "turns", *FATES, "in front of it")
+    return table(title, rows, heads)
+
+
+def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
+    """For each agent its activations, and how often it did what with an event."""
+    h = graph.history
+    names = dict.fromkeys((*graph.run.agents, *h.agent_names))
+    lanes: dict[str, tuple[list[int], Counter[int]]] = {one: ([], Counter()) for one in names}
+    for v in range(len(h.activation_ids)):
+        turns, fates = lanes[h.agent(v)]
+        turns.append(v)
+        fates.update(edge.fate for edge in h.edges(v))
+    return lanes
+
+
+def _stretches(graph: GraphState, turns: Iterable[int]) -> list[tuple[int, int]]:
+    """When activations were going on, in pixels of a strip; what touches is one stretch."""
+    h, whole = graph.history, graph.t + 1
+    found: list[tuple[int, int]] = []
+    for v in turns:
+        end = h.t_end[v] if h.t_end[v] >= 0 else graph.t
+        a = h.t_start[v] * STRIP_WIDTH // whole
+        b = max(a + 1, (end + 1) * STRIP_WIDTH // whole)
+        if found and a <= found[-1][1]:
+            first, last = found.pop()
+            a, b = first, max(b, last)
+        found.append((a, b))
+    return found

@@ -149,10 +149,9 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
 def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: str = "") -> Text:
     cells = []
     for label, width in widths.items():
-        cell = Text(row[label])
-        cell.truncate(width, overflow="ellipsis")
-        blanks = " " * (width - cell.cell_len)
-        cells.append(blanks + cell.plain if label in _RIGHT else cell.plain + blanks)
+        cell = Text(row[label], overflow="ellipsis")
+        cell.align("right" if label in _RIGHT else "left", width)
+        cells.append(cell.plain)
     return Text((" " * gap).join(cells).rstrip(), style)
 
 
