@@ -399,8 +399,8 @@ MUTANTS = [
     # -- rewrites ---
     Mutant(
         "roots-of-first", "graph/rewrites.py",
-        "roots = union(event.roots for event in inputs)",
-        "roots = union(event.roots for event in inputs[:1])",
+        "roots = union([event.roots for event in inputs])",
+        "roots = union([event.roots for event in inputs[:1]])",
         "an activation inherits the roots of its first input only",
     ),
     Mutant(
@@ -415,14 +415,14 @@ MUTANTS = [
     ),
     Mutant(
         "sources-of-first", "graph/rewrites.py",
-        "(roots, union(event.sources for event in inputs))",
-        "(roots, union(event.sources for event in inputs[:1]))",
+        "(roots, union([event.sources for event in inputs]))",
+        "(roots, union([event.sources for event in inputs[:1]]))",
         "an output concerns what the first input concerns",
     ),
     Mutant(
         "sources-of-notices", "graph/rewrites.py",
-        "(roots, union(event.sources for event in inputs))",
-        "(roots, union(event.sources for event in inputs if event.work))",
+        "(roots, union([event.sources for event in inputs]))",
+        "(roots, union([event.sources for event in inputs if event.work]))",
         "what a notice concerns is forgotten",
     ),
     Mutant(

@@ -133,7 +133,7 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-findings-late", RECORDER,
-        "        found = self.watch.advance(self.now)\n", "        found = []\n",
+        "        found = self._due_now()\n        self._report", "        found = []\n        self._report",
         "what a window raises waits for the next record", SIMULATOR,
     ),
     # -- release ---

@@ -1,4 +1,4 @@
-"""`digmon show`, `diff` and `graph`: a stored run explained, beside another run, or as its graph."""
+"""`digmon show`, `diff` and `graph`: a run explained, beside another run, or as its graph."""
 
 from __future__ import annotations
 

@@ -83,17 +83,9 @@ class Watch:
         Raises:
             RuleError: The record contradicts those before it.
         """
-        return self.apply(record) + self.look(record)
-
-    def apply(self, record: Record) -> list[Finding]:
-        """Apply a record; return what was due before it.
-
-        Raises:
-            RuleError: The record contradicts those before it.
-        """
         found = self.advance(record.us)
         self.graph.apply(record)
-        return found
+        return found + self.look(record)
 
     def look(self, record: Record) -> list[Finding]:
         """What the record that was just applied raises."""

@@ -120,7 +120,7 @@ def _end(state: GraphState, record: records.End) -> None:
     h.end_activation(activation.n, record.t, codes, len(record.outputs))
     _inherit(state, activation, fates)
     if 0 < len(record.outputs) <= len(activation.consumed):
-        h.solve(activation.n, (event.n for event in activation.consumed))
+        h.solve(activation.n, [event.n for event in activation.consumed])
     for event, fate in zip(activation.inputs, fates, strict=True):
         if fate.fate != "delay":
             _take(state, agent, event, fate)
@@ -139,11 +139,11 @@ def _inherit(state: GraphState, activation: ActivationState, fates: list[Fate]) 
         if fate.fate == "consume" and event.by != SYSTEM
     ]
     activation.consumed = inputs
-    roots = union(event.roots for event in inputs)
+    roots = union([event.roots for event in inputs])
     if inputs and not roots:
         roots = state.history.new_root(activation.n)
     state.emitter_number = activation.n
-    state.lineage = (roots, union(event.sources for event in inputs))
+    state.lineage = (roots, union([event.sources for event in inputs]))
 
 
 def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -> None:

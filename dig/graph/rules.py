@@ -103,7 +103,7 @@ def _deliver(state: GraphState, record: records.Deliver) -> None:
 
 
 def _start(state: GraphState, record: records.Start) -> None:
-    agent = state.agents.get(record.agent)
+    agent = state.present.get(record.agent)
     if agent is None:
         _refuse(f"agent {record.agent!r} is not present")
     if agent.activation is not None:
@@ -115,7 +115,7 @@ def _start(state: GraphState, record: records.Start) -> None:
 
 
 def _end(state: GraphState, record: records.End) -> None:
-    activation = state.activations.get(record.activation)
+    activation = state.running.get(record.activation)
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
     _check_fates(activation, record)
@@ -135,12 +135,12 @@ def _check_fates(activation: ActivationState, record: records.End) -> None:
 
 def _join(state: GraphState, record: records.Join) -> None:
     _new_agents([record.agent])
-    if record.agent in state.agents:
+    if record.agent in state.present:
         _refuse(f"agent {record.agent!r} is present already")
 
 
 def _leave(state: GraphState, record: records.Leave) -> None:
-    if record.agent not in state.agents:
+    if record.agent not in state.present:
         _refuse(f"agent {record.agent!r} is not present")
 
 

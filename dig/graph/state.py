@@ -323,7 +323,7 @@ class Problems:
 
     def started(self, activation: ActivationState) -> None:
         """An activation begins."""
-        activation.problems = self.concerned(union(e.sources for e in activation.inputs))
+        activation.problems = self.concerned(union([e.sources for e in activation.inputs]))
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None

@@ -65,7 +65,7 @@ class Recorder:
         A clock that goes back stands still here.
         """
         self.now = max(self.now, micros(self._clock()))
-        found = self.watch.advance(self.now)
+        found = self._due_now()
         self._report_failures()
         self._record_findings(found)
 
@@ -87,7 +87,8 @@ class Recorder:
         """
         graph = self.graph
         record = kind(graph.t + 1, self.now, *fields, **named)
-        found = self.watch.apply(record)
+        found = self._due_now()
+        graph.apply(record)
         try:
             for sink in self._sinks:
                 sink(record)
@@ -142,6 +143,11 @@ class Recorder:
         except Exception as error:  # a sink that cannot forget must not stop a team
             self._failures.append(("a follower", f"raised {error!r}"))
         self._report_failures()
+
+    def _due_now(self) -> list[Finding]:
+        """What detectors raise because time has passed."""
+        due = self.watch.due
+        return [] if due is None or due > self.now else self.watch.advance(self.now)
 
     def _record_findings(self, found: Iterable[Finding]) -> None:
         """Write findings down, to be healed later in the call."""

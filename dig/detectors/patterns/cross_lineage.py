@@ -41,7 +41,7 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
     event = graph.event(record.event)
     if not event.roots:
         return
-    lineages = graph.agents[agent].lineages  # of few kinds, however long the buffer is
+    lineages = graph.present[agent].lineages  # of few kinds, however long the buffer is
     conflicts = [
         other
         for roots, events in lineages.items()
