@@ -1,6 +1,6 @@
-"""What notebooks show of a graph.
+"""A graph as HTML for notebooks.
 
-The picture of a whole run is made in `dig.show.figure`; this is what the core says of itself.
+The picture of a whole run is made in `dig.show.figure`; this module needs the core alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .state import GraphState
 
 
 def graph_html(graph: GraphState) -> str:
-    """A graph: a row for each agent, with when it was active and what it did with its events."""
+    """A graph as a table: a row for each agent, with its active times and its fates."""
     if graph.t < 0:
         return table("A graph without records", ())
     h = graph.history
@@ -44,7 +44,7 @@ def graph_html(graph: GraphState) -> str:
 
 
 def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
-    """For each agent its activations, and how often it did what with an event."""
+    """For each agent its activations, and how often it chose each fate."""
     h = graph.history
     names = dict.fromkeys((*graph.run.agents, *h.agent_names))
     lanes: dict[str, tuple[list[int], Counter[int]]] = {one: ([], Counter()) for one in names}
@@ -56,7 +56,7 @@ def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
 
 
 def _stretches(graph: GraphState, turns: Iterable[int]) -> list[tuple[int, int]]:
-    """When activations were going on, in pixels of a strip; what touches is one stretch."""
+    """The times of activations, in pixels of a strip; times that touch are one stretch."""
     h, whole = graph.history, graph.t + 1
     found: list[tuple[int, int]] = []
     for v in turns:

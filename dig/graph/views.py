@@ -25,7 +25,7 @@ class GraphView:
 
     Attributes:
         graph: The graph.
-        until: Logical time after whose record the graph is shown; ``None``: as it is now.
+        until: The logical time at which the graph is shown; ``None``: as it is now.
         productive: Show the cleaned graph: productive edges and the nodes that they touch.
     """
 
