@@ -62,11 +62,12 @@ class SetAside:
 def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     """Move everything after the last whole record out of a journal.
 
+    Returns ``None`` if there is nothing to move.
     A plain trace, and a journal that is still being written, are left alone.
 
     Args:
         path: The journal or its run directory.
-        salvage: Give up what follows a damaged line or a missing segment, too.
+        salvage: Whether to move all after a damaged line or a missing segment, too.
 
     Raises:
         TraceError: Not even the first line is whole.
