@@ -29,7 +29,7 @@ from .records import micros
 from .state import GraphState
 
 GONE, ROW, WHOLE = 0, 1, 2
-"""How much stays. Of an event: nothing, its number and name, all. Of an activation: nothing, its
+"""The kept part. Of an event: nothing, its number and name, all. Of an activation: nothing, its
 agent and times, all, with its edges."""
 
 

@@ -1,4 +1,4 @@
-"""How each kind of record rewrites the graph (paper, section 4.2).
+"""Rewrites: the change of the graph by each kind of record (paper, section 4.2).
 
 `dig.graph.rules` has accepted a record before it gets here, so nothing is checked again. Only
 `InteractionGraph.apply` calls this.

@@ -110,7 +110,7 @@ class GraphView:
         return self._count(self.graph.history.t_start)
 
     def _count(self, times: Any) -> int:
-        """How many of some ascending times are in the view."""
+        """The number of the ascending times that are in the view."""
         return len(times) if self.until is None else bisect_right(times, self.until)
 
     def _has_ended(self, v: int) -> bool:

@@ -87,7 +87,7 @@ class GraphPanel:
         yield from marks
 
     def _ports(self) -> dict[DrawnEdge, float]:
-        """How far above or below the middle of its target an edge ends: spread by origin."""
+        """For each edge the offset of its end from the middle of the target, spread by origin."""
         incoming: dict[str, list[DrawnEdge]] = {}
         for link in self._selection.links:
             incoming.setdefault(link.target, []).append(link)

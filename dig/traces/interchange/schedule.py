@@ -20,7 +20,7 @@ def natural(name: str) -> tuple[int, str]:
 class Schedule:
     """The activations of agents in an order in which each follows what it depends on.
 
-    An activation depends on its agent's earlier ones, and on whoever generated what it was shown.
+    An activation depends on its agent's earlier ones, and on the generators of its inputs.
 
     Attributes:
         base: The earliest time in the source.

@@ -69,7 +69,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
     """
     part = path.with_name(f"{path.name}.part")
     try:
-        part.unlink(missing_ok=True)  # it may be a link to a file of somebody else
+        part.unlink(missing_ok=True)  # it may be a link to a foreign file
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             if synced:
@@ -95,7 +95,7 @@ def write_output(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:
-        there = path.resolve()  # somebody's own link is followed
+        there = path.resolve()  # a link is followed
         before = there.stat().st_mode & 0o777 if there.exists() else None
         write_file(there, data, mode=0o666 if before is None else before)
         if before is not None:

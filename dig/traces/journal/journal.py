@@ -44,7 +44,7 @@ RESULT = "result.json"
 UNREPLAYABLE = ".unreplayable"
 
 SEGMENT_BYTES = 256 * 1024 * 1024
-"""How large a trace's file in a run directory becomes: about a million records."""
+"""The largest size of a trace's file in a run directory: about a million records."""
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -175,7 +175,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Keeping:
-    """How a run is kept.
+    """The settings for keeping a run on disk.
 
     Attributes:
         durability: The level of durability; by default `process`, which survives its crash.

@@ -96,7 +96,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a trace without an end gets no more records: a journal that nobody writes.
+    """Whether a trace without an end gets no more records: a journal that no process writes.
 
     Of a plain trace this is unknown, so the result is false.
     """
@@ -160,7 +160,7 @@ def _whole(first: Path) -> _Whole:
 
 
 def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
-    """How many bytes and lines of a segment are whole, and whether a damaged line follows."""
+    """The bytes and lines of a segment that are whole, and whether a damaged line follows."""
     end = lines = 0
     with open_file(path) as file:
         while text := file.readline(MOST_BYTES + 1):

@@ -64,7 +64,7 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
     later = sorted(n for n in numbers if n > 1 and f"{n:06}" in ends)
     files = [path]
     if not path.exists():
-        return files, None  # whoever opens it will say so
+        return files, None  # the error comes when it is opened
     for number in later:
         name = f"{path.name}.{number:06}"
         if number != len(files) + 1:
