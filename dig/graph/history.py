@@ -171,7 +171,14 @@ class History:
         return n
 
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
-        """Append an activation with its inputs, whose fates are still open."""
+        """Append an activation with its inputs, whose fates are still open.
+
+        Args:
+            name: Its id.
+            agent: The name of its agent.
+            t: The logical time of its start.
+            inputs: The numbers of its input events.
+        """
         v = len(self.agent_of)
         self.codes[hash(name) % SHARDS][name] = v << 1 | 1
         self.activation_ids.append(name)
@@ -188,7 +195,14 @@ class History:
         return v
 
     def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
-        """Write down an activation's end: a fate for each of its inputs, in their order."""
+        """Write down an activation's end: a fate for each of its inputs, in their order.
+
+        Args:
+            v: Its number.
+            t: The logical time of its end.
+            fates: An index of `FATES` for each input.
+            outputs: The number of its outputs, which are appended next.
+        """
         self.t_end[v] = t
         self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
         self.first_output[v] = len(self.generator)

@@ -74,7 +74,13 @@ def compare_runs(
 
 
 def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:
-    """A comparison in lines: the verdict, the first differences, and unequal counts."""
+    """A comparison in lines: the verdict, the first differences, and unequal counts.
+
+    Args:
+        comparison: The comparison.
+        a: The name of one run, for the heading.
+        b: The name of the other one.
+    """
     notion = "strictly" if comparison.strict else "causally"
     if comparison.is_same:
         yield f"the same behaviour ({notion})" + (", in another order" * comparison.is_reordered)

@@ -13,7 +13,13 @@ Rectangle = tuple[float, float, float, float]
 
 
 def around(at: Point, width: float, height: float) -> Rectangle:
-    """The rectangle of some size with its centre at a point."""
+    """The rectangle of some size with its centre at a point.
+
+    Args:
+        at: The centre.
+        width: The width, in pixels.
+        height: The height, in pixels.
+    """
     x, y = at
     return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 

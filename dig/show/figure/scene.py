@@ -141,7 +141,13 @@ def star(at: Point, radius: float) -> tuple[Point, ...]:
 
 
 def moved(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
-    """Points moved by `x` and `y`."""
+    """Points moved by `x` and `y`.
+
+    Args:
+        points: The points.
+        x: The distance to the right, in pixels.
+        y: The distance downwards, in pixels.
+    """
     return tuple((px + x, py + y) for px, py in points)
 
 

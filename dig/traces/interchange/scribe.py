@@ -65,7 +65,15 @@ class Scribe:
         self._us = max(self._us, us)
 
     def emit(self, event: str, by: str | None, to: Sequence[str], type: str, **more: Any) -> None:
-        """Write that an event comes into being."""
+        """Write that an event comes into being.
+
+        Args:
+            event: Its id.
+            by: Its generator; ``None``: it comes from outside.
+            to: Its recipients.
+            type: Its type.
+            more: Further fields of the record; by default those of `Emit`.
+        """
         self._write(Emit(*self._stamp(), event, by, tuple(to), type, **more))
 
     def deliver(self, event: str, to: str | None) -> None:
@@ -85,13 +93,28 @@ class Scribe:
     def end(
         self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None
     ) -> None:
-        """Write that an activation ends; its outputs must be emitted next."""
+        """Write that an activation ends; its outputs must be emitted next.
+
+        Args:
+            activation: Its id.
+            fates: The fates of its inputs.
+            outputs: The ids of its outputs.
+            error: Its error; ``None``: it had none.
+        """
         self._write(End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error))
 
     def healed(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
     ) -> None:
-        """Write a finding, and an intervention about it."""
+        """Write a finding, and an intervention about it.
+
+        Args:
+            pattern: The pattern of the finding.
+            subject: The subject of the finding.
+            action: The kind of intervention.
+            event: The event of the intervention.
+            more: Further fields of the intervention; by default those of `HealRow`.
+        """
         found = FindingRow(*self._stamp(), pattern, None, subject, {})
         self._write(found)
         self._write(HealRow(*self._stamp(), found.t, action, event, **more))

@@ -69,7 +69,13 @@ def first_segment(path: Path) -> Path | None:
 
 
 def fault(first: Path, number: int, reason: str) -> TraceError:
-    """The error that says what is wrong with a line of a trace, counted over all of its files."""
+    """The error that says what is wrong with a line of a trace, counted over all of its files.
+
+    Args:
+        first: The first file of the trace.
+        number: The line, counted from 1 over all files.
+        reason: The text of the error.
+    """
     files = [*segments(first)]
     for file in files[:-1]:
         lines = _count_lines(file)

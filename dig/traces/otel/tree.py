@@ -45,7 +45,13 @@ class Tree:
     """The places of all spans of a run; of activations it keeps three numbers each."""
 
     def __init__(self, origin: Origin, graph: InteractionGraph, most_depth: int) -> None:
-        """Begin without a span."""
+        """Begin without a span.
+
+        Args:
+            origin: The execution, from which ids follow.
+            graph: The graph of the run.
+            most_depth: The most levels of spans below a root.
+        """
         self._origin = origin
         self._graph = graph
         self._most_depth = max(1, most_depth)
@@ -90,7 +96,14 @@ class Tree:
         return place, cause
 
     def start(self, activation: str, trigger: str | None, t: int, us: int) -> SpanPlace:
-        """The place of an activation that begins; activations come in order of their start."""
+        """The place of an activation that begins; activations come in order of their start.
+
+        Args:
+            activation: Its id.
+            trigger: The event that triggered it; ``None``: there is none.
+            t: The logical time of its start.
+            us: The wall time of its start, in microseconds.
+        """
         number = segment(t, us)
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
         parent = cause if cause.segment == number else self.root(number)

@@ -224,7 +224,13 @@ class Writer:
 
 
 def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> NonRecordingSpan:
-    """A span that is recorded elsewhere, to be a parent."""
+    """A span that is recorded elsewhere, to be a parent.
+
+    Args:
+        trace_id: Its trace.
+        span_id: Its id.
+        flags: Its trace flags; by default sampled.
+    """
     return NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
 
 
