@@ -2,7 +2,7 @@
 
 The map of the package, from the inside out; each package imports from those above it alone:
 
-- `dig.errors`: the tree of exceptions. `dig._util`: text and JSON values; it knows nothing of dig.
+- `dig.errors`: the tree of exceptions. `dig._util`: text, JSON and other helpers. `dig._version`.
 - `dig.graph`: the record vocabulary, and the graph that records lead to.
 - `dig.detectors`: the failure patterns, how findings are explained, and the healing of each.
 - `dig.monitor`: hold, detect, heal, release.

@@ -1,4 +1,4 @@
-"""Everything that this package raises on purpose.
+"""The exceptions that this package raises on purpose.
 
     DigError
     ├── RecordError       one JSON object is not a record
@@ -9,7 +9,7 @@
     │   ├── DivergenceError   it was driven again, and a record came out differently
     │   └── CutOffError       it ends in the middle of what the monitor was doing
     ├── DecisionError     a decision does not fit the activation that made it
-    ├── RequestError      a host asked the monitor for what cannot be done now
+    ├── RequestError      a host asked the monitor for something impossible now
     ├── PayloadError      a payload is not plain JSON
     ├── UndecidedError    two behaviours could not be compared in the time there was
     ├── ModelError        a language model gave no usable answer
@@ -59,20 +59,20 @@ class TraceError(DigError):
 
 
 class DamageError(TraceError):
-    """A line of a journal is not what was written there; those before it are whole."""
+    """A line of a journal differs from the written one; the lines before it are whole."""
 
 
 class ReplayError(DigError):
-    """A recorded run cannot be driven again, or not be continued as was asked."""
+    """A recorded run cannot be driven again, or cannot be continued as requested."""
 
 
 class DivergenceError(ReplayError):
     """A run that was driven again made another record than the recorded one.
 
     Attributes:
-        record: Its number, `t`.
-        expected: The recorded line; ``None`` if the recorded run has ended before.
-        got: The line that came instead, or why none came.
+        record: The number `t` of the record.
+        expected: The recorded line; ``None``: the recorded run has ended before.
+        got: The line that came instead, or the reason for which none came.
     """
 
     def __init__(self, record: int, expected: str | None, got: str) -> None:
@@ -90,7 +90,7 @@ _BEFORE, _SHOWN = 300, 600
 
 
 def _from(at: int, line: str) -> str:
-    """What there is to see of a line from some place on."""
+    """The characters of a line that a message shows, from a position on."""
     rest = line[at : at + _SHOWN]
     return f"{'…' if at else ''}{rest}{'…' if at + _SHOWN < len(line) else ''}"
 
@@ -104,15 +104,15 @@ class DecisionError(DigError):
 
 
 class RequestError(DigError):
-    """A host asked the monitor for what cannot be done now; nothing has happened."""
+    """A host asked the monitor for something impossible now; the monitor is unchanged."""
 
 
 class PayloadError(DigError):
-    """A payload holds something that JSON does not; the message names the place."""
+    """A payload holds a value that is not JSON; the message names the place."""
 
 
 class UndecidedError(DigError):
-    """Whether two behaviours are the same could not be decided in the time there was."""
+    """The comparison of two behaviours reached its time limit without a verdict."""
 
 
 class ModelError(DigError):

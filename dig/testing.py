@@ -1,4 +1,4 @@
-"""For tests of a team: is its collaboration still what it was?
+"""Tests of a team: compare its behaviour with a golden file.
 
     from dig.testing import assert_same_behaviour
 
@@ -41,17 +41,17 @@ def assert_same_behaviour(
 
     Args:
         run: A graph, its records, or the path of a trace or run directory.
-        golden: The file, written by an update; a trace or a run directory will do as well.
-        strict: Ask for the same order of everything, rather than only of what depends on
-            each other.
-        update: Write the file instead; ``None``: if pytest was started with
+        golden: The golden file, written by an update; a trace or a run directory is possible too.
+        strict: Whether all steps must have the same order; by default, only steps that depend
+            on each other.
+        update: Whether to write the file instead; ``None``: if pytest was started with
             `--update-behaviour`.
 
     Raises:
-        AssertionError: The behaviour is another one, or there is no golden file; the message
-            says where the two part.
+        AssertionError: The behaviour differs, or there is no golden file; the message
+            names the first difference.
         TraceError: The run or the golden file cannot be read.
-        UndecidedError: The two are so alike in parts that comparing them took too long.
+        UndecidedError: The comparison took too long, because many parts of the two are alike.
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
     from dig.show.compare import golden as files
@@ -79,11 +79,11 @@ def assert_same_behaviour(
     _written.append(path)
 
 
-# --- what pytest calls ---
+# --- hooks of pytest ---
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the option `--update-behaviour`."""
     group = parser.getgroup("dig", "behaviour of agents")
     group.addoption(
         _FLAG,
@@ -93,17 +93,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note whether golden files are to be written."""
+    """Remember whether golden files are to be written."""
     _updating.append(bool(config.getoption(_FLAG, default=False)))
 
 
 def pytest_unconfigure() -> None:
-    """Forget it."""
+    """Forget the option of this pytest session."""
     del _updating[-1:]  # none, if another plugin kept pytest from starting
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was written."""
+    """List the golden files that were written."""
     for path in _written:
         terminalreporter.write_line(f"dig: wrote {path}")
     _written.clear()

@@ -133,7 +133,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-findings-late", RECORDER,
-        "        found = self._due_now()\n        self._report", "        found = []\n        self._report",
+        "        found = self._due_now()\n        self._report",
+        "        found = []\n        self._report",
         "what a window raises waits for the next record", SIMULATOR,
     ),
     # -- release ---

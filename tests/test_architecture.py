@@ -21,6 +21,10 @@ LINKS = ("detectors", "runtime", "tasks", "traces")
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 60
 
+TABLES = ("dig.cli", "dig.detectors.patterns", "dig.faults.inject.kinds")
+ROWS = ("dig.traces.otel.perfetto",)
+"""Rows of tables that stand one a file on purpose: commands, patterns, fault kinds, formats."""
+
 PURE = ("_util", "graph", "detectors", "monitor")
 
 # Clock, ids, randomness, threads and await are handed to the packages above by their caller.
@@ -143,6 +147,46 @@ def test_the_monitor_and_what_it_is_made_of_are_pure(package: str) -> None:
         if name.split(".")[0] in IMPURE
     ]
     assert not offenders, "have these handed in:\n" + "\n".join(offenders)
+
+
+def test_a_small_file_belongs_to_its_importer() -> None:
+    """A file under 80 lines has several importers, or is a table's row of more than 40 lines."""
+    importers: dict[str, set[str]] = {module: set() for module in MODULES}
+    for module, path in MODULES.items():
+        for other in imported(path):
+            importers[other].add(module)
+    offenders = []
+    for module, path in MODULES.items():
+        length = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+        shortest = 40 if module.rpartition(".")[0] in TABLES or module in ROWS else 80
+        if length < shortest and len(importers[module]) == 1 and path.name[:2] != "__":
+            offenders.append(f"{path}: {length} lines, and only {importers[module]} imports it")
+    assert not offenders, "fold these into their importers:\n" + "\n".join(offenders)
+
+
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    """No name of a public class is defined twice, so that it says which class is meant."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES.values():
+        for node in parse(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path))
+    assert {name: some for name, some in places.items() if len(some) > 1} == {}
+
+
+def test_an_abstract_class_has_two_subclasses() -> None:
+    """With one subclass, both are one class that is spread over two."""
+    subclasses: dict[str, set[str]] = {}
+    abstract: set[str] = set()
+    for path in MODULES.values():
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    subclasses.setdefault(ast.unparse(base).split("[")[0], set()).add(node.name)
+                if "@abstractmethod" in ast.unparse(node):
+                    abstract.add(node.name)
+    assert abstract
+    assert {name for name in abstract if len(subclasses.get(name, ())) < 2} == set()
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:

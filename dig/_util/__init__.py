@@ -1,1 +1,5 @@
-"""Helpers that know nothing of dig: text, JSON values, ranges of numbers, HTML, redaction."""
+"""Helpers that are independent of the rest of dig.
+
+`text`: text safe on a terminal. `json_values`: plain JSON. `ranges`: sets of numbers. `html`: small
+tables. `redaction`: masked secrets. `frozen`: cheap immutable types.
+"""

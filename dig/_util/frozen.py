@@ -1,4 +1,4 @@
-"""Small types that are immutable for whoever reads the code, and cheap to make."""
+"""Small types that are immutable to type checkers, and cheap to make."""
 
 from __future__ import annotations
 

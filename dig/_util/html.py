@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .text import safe_text
 
 MOST_ROWS = 30
-"""How many rows a table in a notebook shows."""
+"""The most rows that a table in a notebook shows."""
 
 STRIP_WIDTH, STRIP_HEIGHT = 280, 11
 
@@ -17,7 +17,7 @@ _CELL = ' style="text-align:left;padding:1px 12px 1px 0"'
 
 
 class Strip(NamedTuple):
-    """A cell that is a picture: the stretches of a lane in which something was going on."""
+    """A cell with a picture: the stretches of time in which a lane was active."""
 
     stretches: Sequence[tuple[int, int]]
     title: str
@@ -27,7 +27,13 @@ Cell = str | Strip
 
 
 def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ()) -> str:
-    """A table as HTML, with a title above it."""
+    """A table as HTML.
+
+    Args:
+        title: The text above the table.
+        rows: The cells of each row.
+        heads: The heads of the columns; by default none.
+    """
     head = "".join(f"<th{_CELL}>{_escaped(text)}</th>" for text in heads)
     body = "".join(_row(row) for row in rows)
     # Notebooks would take what stands between two dollar signs for a formula.

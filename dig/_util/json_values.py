@@ -19,8 +19,13 @@ def plain(value: Any, where: str = "payload", depth: int = 0) -> Any:
     The copy is what an event carries, so a sender that changes its own object later changes
     nothing that was journalled or delivered.
 
+    Args:
+        value: The value.
+        where: The name of the value in errors.
+        depth: The number of levels that the value is nested in already; by default none.
+
     Raises:
-        PayloadError: Something in it is not JSON; the message names the place.
+        PayloadError: The value holds something that is not JSON; the message names the place.
     """
     kind = type(value)
     if value is None or kind is str or kind is bool:

@@ -108,7 +108,7 @@ class RangeSet:
         return True
 
     def union(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in either set; one of the two itself, if it holds the other."""
+        """The numbers that are in either set; one of the two objects, if it contains the other."""
         a, b = self.ranges, other.ranges
         if a == b or not b:
             return self
@@ -130,7 +130,7 @@ NOTHING = RangeSet()
 
 
 def union(sets: Iterable[RangeSet]) -> RangeSet:
-    """The union of some sets; the very same object, where they are all alike."""
+    """The union of some sets; if all are equal, one of these objects."""
     result = NOTHING
     for one in sets:
         if one is not result:

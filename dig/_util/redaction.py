@@ -1,7 +1,7 @@
-"""What no file and no export may show: keys, tokens and passwords, masked.
+"""Redaction: keys, tokens and passwords are masked in all files and exports.
 
-They are told by the name of the key that they stand under, by their shape, and, where somebody
-knows them, by their value. What is masked stays masked: to mask it again changes nothing, so a
+A secret is recognized by the name of its key, by its shape and, if the caller
+knows it, by its value. Masking a text that is masked already changes nothing, so a
 recorded run can be driven again.
 """
 
@@ -51,7 +51,7 @@ _NUMBERS = {int, float, bool, type(None)}
 
 
 def mask_secrets(text: str) -> str:
-    """Text with what looks like a key, a token or a password masked.
+    """A text in which everything that looks like a key, a token or a password is masked.
 
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'

@@ -1,4 +1,4 @@
-"""Text that is safe on a terminal: ASCII of ours around safe text from outside.
+"""Text that is safe on a terminal: dig's own ASCII around text from outside, made safe.
 
 An id or a name can be anything, and so can the values that a detector of a user's own wrote.
 """
@@ -30,7 +30,7 @@ def safe_text(text: object, most: int | None = None) -> str:
 
     Args:
         text: Anything; its `str`.
-        most: Cut after so many characters.
+        most: The number of characters after which it is cut; ``None``: it is not cut.
     """
     shown = _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", str(text))
     if most is not None and len(shown) > most:
@@ -58,13 +58,20 @@ def names(values: object, most: int = MOST_LISTED) -> str:
 
 
 def cut(parts: Sequence[str], comma: str = ", ", *, most: int = MOST_LISTED, of: int = 0) -> str:
-    """The first of some parts, and how many more there are (`of` is how many in all)."""
+    """The first of some parts, and the number of further ones.
+
+    Args:
+        parts: The parts.
+        comma: The text between two parts.
+        most: The number of parts to show.
+        of: The number of parts in all, if it is more than `parts` has.
+    """
     more = max(of, len(parts)) - most
     return comma.join(parts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def first_wrong(error: ValidationError) -> tuple[str, str]:
-    """Where a value first does not fit its model, and why: both as pydantic has them."""
+    """The first place at which a value does not fit its model, and pydantic's message about it."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ".".join(map(str, first["loc"])), first["msg"]
 
@@ -88,7 +95,7 @@ def value_text(value: object) -> str:
 
 
 def _value(value: object, depth: int) -> str:
-    """What lies deep is shown as Python shows it."""
+    """A value in words; from the third level on, as its `str`."""
     if isinstance(value, str) or depth == 3:
         return name(value)
     if isinstance(value, Mapping):

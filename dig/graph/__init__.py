@@ -1,12 +1,12 @@
-"""The Dynamic Interaction Graph: the record vocabulary, and what records lead to.
+"""The Dynamic Interaction Graph: the record vocabulary, and the graph that records build.
 
-- `records`: all that can happen in a run, one type a kind; `codec`: records as lines of JSON.
+- `records`: the kinds of records, one type a kind; `codec`: records as lines of JSON.
 - `graph`: `InteractionGraph`, whose `apply` is the only way to change a graph. Its parts:
   `state` is the data, `rules` checks a record, `rewrites` applies it, `history` keeps closed events
   and activations in compact arrays, `lineage` and `coverage` walk back through them, `retention`
   drops history in a long session.
-- `views`: cut-outs, and networkx. `notebook`: how a graph is shown in a notebook.
-- `behaviour`: whether two runs are the same behaviour; `isomorphism` is part of that.
+- `views`: cut-outs, networkx, and the HTML that a notebook shows of a graph.
+- `behaviour`: compares the behaviour of two runs, by means of `isomorphism`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Cooperative behaviour: what a run was, apart from who took part, what was said, and how fast.
+"""Cooperative behaviour: the course of a run without its names, payloads and times.
 
 The paper (section 4.3, eq. 12) calls two runs the same behaviour if their graphs, through time,
-are isomorphic. A `Behaviour` is a run reduced to what that asks for: the steps in which its graph
+are isomorphic. A `Behaviour` is a run reduced to that comparison: the steps in which its graph
 grew, with everything named by order of appearance. There are two notions:
 
 - *strict*: the same graphs in the same order. Logical time is total, so this is equality of steps.
-- *causal*: the same nodes, edges and fates, and the same order for each agent; what happened
-  independently of each other may have happened in any order.
+- *causal*: the same nodes, edges and fates, and the same order for each agent; independent
+    steps may have happened in any order.
 
 Ids, names, payloads, types other than `notice`, notes and wall time never matter.
 """
@@ -28,7 +28,7 @@ from .records import FATES, FateName, Record
 
 LIMIT_S = 10.0
 WORK_PER_S = 1_000_000
-"""How many nodes and edges count as a second of comparing where no stopwatch is given."""
+"""The nodes and edges that count as one second of comparing if no stopwatch is given."""
 
 Origin = Literal["outside", "system", "agent"]
 Mark = Literal["final", "accepted", "notice"]
@@ -66,7 +66,7 @@ _GENERATED, _UNFATED, _NEXT = -1, -2, -3
 
 
 class BehaviourNode(NamedTuple):
-    """A node of the graph: what it is, and the step in which it came into being."""
+    """A node of the graph: its kind, its number, and the step in which it came into being."""
 
     kind: Literal["event", "activation"]
     number: int
@@ -74,7 +74,7 @@ class BehaviourNode(NamedTuple):
 
 
 class NodeNames(NamedTuple):
-    """What things were called in the run, to tell of it."""
+    """The names of the nodes and agents in the run, for texts about a behaviour."""
 
     events: tuple[str, ...]
     activations: tuple[str, ...]
@@ -87,12 +87,12 @@ class Behaviour:
     """A run reduced to the steps in which its graph grew.
 
     Attributes:
-        steps: What happened, in order; events, activations and agents by order of appearance.
-        names: What they were called, if that is known.
+        steps: The steps in order; events, activations and agents are numbered by appearance.
+        names: The names in the run, if they are known.
     """
 
     def __init__(self, steps: Iterable[BehaviourStep], names: NodeNames | None = None) -> None:
-        """Make a behaviour of its steps, which must name only what came before."""
+        """Make a behaviour of its steps, each of which may name only numbers of earlier steps."""
         self.steps: tuple[BehaviourStep, ...] = tuple(steps)
         self.names = names
 
@@ -102,7 +102,7 @@ class Behaviour:
 
         Raises:
             RuleError: A record contradicts those before it.
-            SettingsError: The graph is that of a session, and has let go of some of it.
+            SettingsError: The graph is that of a session, and has evicted some of its history.
         """
         if isinstance(run, Behaviour):
             return run
@@ -125,7 +125,7 @@ class Behaviour:
 
     @cached_property
     def beginnings(self) -> tuple[ActivationStart, ...]:
-        """How each activation started."""
+        """The start of each activation, in order."""
         return tuple(step for step in self.steps if isinstance(step, ActivationStart))
 
     @cached_property
@@ -137,7 +137,7 @@ class Behaviour:
 
     @cached_property
     def diagram(self) -> Diagram:
-        """What the causal notion looks at, one node of it for each of `nodes`."""
+        """The diagram that the causal notion compares, with one node for each of `nodes`."""
         labels: list[Hashable] = []
         into: list[list[Arc]] = []
         events: list[int] = []
@@ -164,14 +164,14 @@ class Behaviour:
 
 
 Comparable = InteractionGraph | Behaviour | Iterable[Record]
-"""What has a behaviour: a graph, the records that lead to one, or a behaviour by itself."""
+"""A run to compare: a graph, the records that lead to one, or a behaviour itself."""
 
 
 def signature(run: Comparable, *, strict: bool = False) -> str:
     """A short text that is equal for equal behaviour.
 
     Runs with different signatures behave differently. Strict signatures are equal for the same
-    behaviour only; of runs with the same causal signature, `same_behaviour` tells for sure.
+    behaviour only; for runs with the same causal signature, `same_behaviour` decides.
     """
     behaviour = Behaviour.of(run)
     if strict:
@@ -192,16 +192,16 @@ def same_behaviour(
     """Whether two runs are the same behaviour.
 
     Args:
-        a: A run.
-        b: Another one.
-        strict: Ask for the strict notion rather than for the causal one.
-        limit_s: How long comparing may take. The strict notion takes no time worth a limit.
+        a: One run.
+        b: The other run.
+        strict: Whether to compare by the strict notion; by default, by the causal one.
+        limit_s: Seconds that the comparison may take. The strict notion needs no limit.
         stopwatch: A clock in seconds, `time.monotonic` for instance; ``None``: the work is
             counted instead, so that the verdict is the same on every machine.
 
     Raises:
         RuleError: A record contradicts those before it.
-        UndecidedError: The time was over first.
+        UndecidedError: The limit was reached before a verdict.
     """
     one, other = Behaviour.of(a), Behaviour.of(b)
     if one.steps == other.steps:

@@ -1,4 +1,4 @@
-"""Coverage: what stands behind an answer, and the work that was lost on the way to it."""
+"""Coverage: the provenance of an answer, and the work that was lost on the way to it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .state import GraphState
 
 
 def provenance(state: GraphState, event: int) -> Provenance:
-    """What stands behind the final event with this number.
+    """The provenance of the final event with this number.
 
-    An agent whose answer came back builds its next one upon it: what was behind the latest
+    An agent whose answer was bounced builds its next one upon it, so the provenance of the latest
     answer of a run is not walked through again.
     """
     history, known = state.history, state.latest_provenance
@@ -34,7 +34,7 @@ def provenance(state: GraphState, event: int) -> Provenance:
 
 
 def _holds(history: History, known: Provenance, found: Provenance) -> bool:
-    """Whether all behind a known answer is behind one that has its submitter behind it."""
+    """Whether the answer `found`, whose ancestors include `known.submitter`, contains `known`."""
     if not known.counts_memory:
         return True
     agents = (history.agent_of[known.submitter], history.agent_of[found.submitter])
@@ -47,7 +47,7 @@ def uncovered(state: GraphState, event: int, behind: Provenance) -> list[int]:
     Args:
         state: The graph at the record that generated the final event.
         event: The final event's number.
-        behind: What stands behind it (`provenance`).
+        behind: Its `provenance`.
 
     Returns:
         Numbers of work events: problems from outside, and outputs of problem-generating

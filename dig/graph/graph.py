@@ -1,8 +1,8 @@
 """The Dynamic Interaction Graph of a run, and the one function that changes it: `apply`.
 
 `InteractionGraph.apply(record)` checks a record (`dig.graph.rules`) and rewrites the graph by it
-(`dig.graph.rewrites`). Live monitor, reader, replay and viewer all go through it. What it holds and
-what one may ask it is in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
+(`dig.graph.rewrites`). Live monitor, reader, replay and viewer all go through it. Its data and
+queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
 `dig.graph.views`.
 """
 
@@ -38,7 +38,7 @@ class InteractionGraph(GraphState):
         return graph
 
     def apply(self, record: Record) -> None:
-        """Check one record and rewrite the graph by it; the only way in which it changes.
+        """Check one record and rewrite the graph by it.
 
         Raises:
             RuleError: The record contradicts those before it; the graph is as it was.
@@ -49,24 +49,24 @@ class InteractionGraph(GraphState):
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None
     ) -> frozenset[str]:
-        """Let go of all that can change no verdict; only of a session, and between two calls.
+        """Evict all history that can change no verdict; only in a session, and between two calls.
 
-        Numbers of events and activations change; ids do not. What is gone cannot be named any
+        Numbers of events and activations change; ids do not. An evicted event cannot be named any
         more, though it may be shown for as long as an activation that saw or made it is; its id
-        could be used again after that, and `sources` leaves out what was answered.
+        could be used again after that, and `sources` leaves out the answered ones.
 
         Args:
-            keep: What happened in so many latest records stays.
-            pinned: Events that somebody may send to others again, so that all about them stays.
-            given_up: The events from outside that are given up, if another graph of this session
-                has told it; ``None``: those about which no detector waits for its time to pass.
+            keep: The number of latest records whose events and activations stay.
+            pinned: Events that may be sent to other agents again; they stay with all details.
+            given_up: The events from outside to give up, if another graph of this session has
+                determined them; ``None``: those about which no detector waits for its time to pass.
 
         Returns:
             The events from outside that were given up.
         """
         return retention.evict(self, keep, pinned, given_up)
 
-    # --- what lies behind an event ---
+    # --- lineage and coverage ---
 
     def sources(self, event: str) -> frozenset[str]:
         """The environment events with a causal path to an event, by id."""
@@ -92,7 +92,7 @@ class InteractionGraph(GraphState):
         sources = self.problems.asked(provenance(self, h.event_number(event)))
         return tuple(h.event_ids[h.source_events[s]] for s in sources)
 
-    # --- pictures of it (see dig.graph.views) ---
+    # --- views (see dig.graph.views) ---
 
     def at(self, t: int) -> GraphView:
         """The graph as it stood after the record at logical time `t`."""

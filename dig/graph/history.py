@@ -1,4 +1,4 @@
-"""All that has happened, in flat arrays: what the graph keeps of events and activations for good.
+"""The history of a run: closed events and activations, in flat arrays.
 
 A run may pass a million events. As objects they would cost the garbage collector a pause that
 grows with the run, so closed history is numbers in arrays, a few dozen bytes an event; only what
@@ -28,10 +28,10 @@ FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, EVICTED = 1, 2, 4, 8, 16, 32
 
 
 class Names:
-    """A list of ids that only grows.
+    """A list of ids that can only grow.
 
-    In tuples, because the garbage collector does not look into a tuple of strings: a list of a
-    million of them would cost it a pause each time.
+    Ids are in tuples, because the garbage collector does not look into a tuple of strings: a list
+    of a million of them would cost it a pause each time.
     """
 
     __slots__ = ("_full", "_last")
@@ -62,7 +62,7 @@ class Names:
 
 
 Lineage = tuple[RangeSet, RangeSet]
-"""The roots and the sources of something."""
+"""The roots and the sources of an event or an activation."""
 
 
 class DeliveryEdge(NamedTuple):
@@ -75,13 +75,13 @@ class DeliveryEdge(NamedTuple):
 class History:
     """Append-only arrays of the events, activations and delivery edges of one run.
 
-    A session may let go of what is closed (`dig.graph.retention`). What stays is then numbered
-    anew: numbers hold for as long as a call of the monitor, ids for ever.
+    A session may evict closed history (`dig.graph.retention`). The remaining rows are then numbered
+    anew: a number is valid during one call of the monitor, an id for ever.
     """
 
     def __init__(self) -> None:
         # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
-        # it is moved, and with a million ids in one somebody would have to wait for that.
+        # it is moved, and with a million ids in one dict the run would have to wait for that.
         self.codes: list[dict[str, int]] = [{} for _ in range(SHARDS)]
         self.event_ids = Names()
         self.activation_ids = Names()
@@ -110,9 +110,9 @@ class History:
         self.first_edge = array("i", [0])
         self.edge_event = array("i")
         self.edge_fate = array("b")
-        # What a session has let go of.
+        # What a session has evicted.
         self.cut: dict[int, Lineage] = {}  # of activations without their edges
-        self.whole_from = 0  # nothing is gone that came at this logical time or later
+        self.whole_from = 0  # nothing that came at this logical time or later was evicted
         self.gone_events = 0
         self.gone_activations = 0
         # An index for explanations, made up to where it is asked for.
@@ -151,7 +151,7 @@ class History:
 
     @property
     def rows(self) -> int:
-        """How many events and activations there are."""
+        """The number of events and activations."""
         return len(self.generator) + len(self.agent_of)
 
     # --- writing ---
@@ -171,7 +171,14 @@ class History:
         return n
 
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
-        """Append an activation with its inputs, whose fates are still open."""
+        """Append an activation with its inputs, whose fates are still open.
+
+        Args:
+            name: Its id.
+            agent: The name of its agent.
+            t: The logical time of its start.
+            inputs: The numbers of its input events.
+        """
         v = len(self.agent_of)
         self.codes[hash(name) % SHARDS][name] = v << 1 | 1
         self.activation_ids.append(name)
@@ -188,7 +195,14 @@ class History:
         return v
 
     def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
-        """Write down an activation's end: a fate for each of its inputs, in their order."""
+        """Write down an activation's end: a fate for each of its inputs, in their order.
+
+        Args:
+            v: Its number.
+            t: The logical time of its end.
+            fates: An index of `FATES` for each input.
+            outputs: The number of its outputs, which are appended next.
+        """
         self.t_end[v] = t
         self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
         self.first_output[v] = len(self.generator)
@@ -233,7 +247,7 @@ class History:
         """The unsettled activations that the agent of activation `v` ended before `v`."""
         agent = self.agent_of[v]
         ended = [w for w in self.ended_by.get(agent, ()) if not self.settled[w]]
-        self.ended_by[agent] = array("i", ended)  # what is settled is never asked for again
+        self.ended_by[agent] = array("i", ended)  # settled ones are never asked for again
         return [w for w in ended if w < v]
 
     def edges(self, v: int) -> Iterator[DeliveryEdge]:
@@ -248,7 +262,7 @@ class History:
         return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
 
     def solvers(self, n: int) -> list[int]:
-        """Who reduced the problem, with an output, from event `n`, in order of their end."""
+        """The activations that solved event `n` (consumed it with an output), by their end."""
         first = self.first_solver[n]
         return [] if first < 0 else [first, *self.further_solvers.get(n, ())]
 
@@ -261,7 +275,7 @@ class History:
         return self._sightings.get(n, ())
 
     def forget_sightings(self) -> None:
-        """Numbers have changed: the index has to be made anew when it is asked for."""
+        """Drop the index of `sightings`, because the numbers have changed."""
         self._sightings, self._indexed = {}, 0
 
     def outputs(self, v: int) -> range:
@@ -279,7 +293,7 @@ class History:
         return self.agent(generator) if generator >= 0 else None
 
     def by(self, n: int) -> str | None:
-        """Who generated event `n`, as a trace says it."""
+        """The generator of event `n`, as a trace names it: the field `by` of its record."""
         generator = self.generator[n]
         if generator == FROM_OUTSIDE:
             return None

@@ -1,9 +1,9 @@
-"""Whether two labelled acyclic graphs are the same but for the names of their nodes.
+"""Isomorphism: compares two labelled acyclic graphs, apart from the names of their nodes.
 
-Colours are refined first: nodes keep the same colour only while nothing in what leads to them and
-what follows from them tells them apart. Runs are told apart by that alone nearly always. What
-then looks alike is matched greedily, and a match that holds is a proof; if it does not hold, one
-of the nodes that look alike is singled out, and it begins again.
+Colours are refined first: nodes keep the same colour only while nothing that leads to them or
+follows from them distinguishes them. That alone distinguishes nearly all different runs. Nodes
+that still look alike are matched greedily. A match that holds is a proof; if it does not hold, one
+of these nodes is singled out, and the refinement begins again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dig._util.frozen import frozen
 
 Colours = list[Any]
 Paint = Callable[[Hashable], Any]
-"""Gives a colour to what a node looks like: the same colour exactly to the same looks."""
+"""Maps the looks of a node to a colour: equal looks, and only these, get the same colour."""
 
 Tick = Callable[[int], None]
-"""Told how many nodes and edges were just looked at; it may raise to end the search."""
+"""Called with the number of nodes and edges just visited; it may raise to end the search."""
 
 
 class Arc(NamedTuple):
@@ -34,7 +34,7 @@ class Diagram:
     """A labelled acyclic graph: its nodes are numbers, in an order that no edge goes against.
 
     Attributes:
-        labels: What each node is.
+        labels: The label of each node.
         into: The edges that lead to each node, by where they come from.
         out: The edges that lead from each node, by where they go.
     """
@@ -54,15 +54,15 @@ class Diagram:
 
     @property
     def size(self) -> int:
-        """How many nodes and edges it has."""
+        """The number of nodes and edges."""
         return len(self.labels) + sum(map(len, self.into))
 
     def pasts(self, colours: Sequence[Any], paint: Paint) -> Colours:
-        """New colours: a node's own, and what leads to it from the beginning on."""
+        """New colours, from each node's own and everything that leads to it."""
         return self._sweep(range(len(self.labels)), self.into, colours, paint)
 
     def futures(self, colours: Sequence[Any], paint: Paint) -> Colours:
-        """New colours: a node's own, and what follows from it up to the end."""
+        """New colours, from each node's own and everything that follows from it."""
         return self._sweep(range(len(self.labels) - 1, -1, -1), self.out, colours, paint)
 
     def _sweep(
@@ -80,13 +80,25 @@ class Diagram:
 
 
 def refined(diagrams: Sequence[Diagram], paint: Paint, tick: Tick) -> list[Colours]:
-    """The colours of some diagrams, refined until no node can be told from another any more."""
+    """The colours of some diagrams, refined until a sweep distinguishes no more nodes.
+
+    Args:
+        diagrams: The diagrams; equal colours are comparable across all of them.
+        paint: Makes a colour of a node's looks.
+        tick: Called with the amount of work done.
+    """
     colours: list[Colours] = [[paint(label) for label in one.labels] for one in diagrams]
     return _refine(diagrams, colours, lambda: paint, tick)
 
 
 def are_isomorphic(a: Diagram, b: Diagram, tick: Tick) -> bool:
-    """Whether some renaming of nodes makes `a` into `b`. Exact; may take long, see `tick`."""
+    """Whether some renaming of nodes turns `a` into `b`.
+
+    Args:
+        a: One diagram.
+        b: The other diagram.
+        tick: Called with the amount of work done; the search is exact, and may take long.
+    """
     paint = _numbers()
     start = [[paint(label) for label in a.labels], [paint(label) for label in b.labels]]
     branches = [iter([(start[0], start[1])])]

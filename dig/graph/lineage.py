@@ -1,4 +1,4 @@
-"""Lineage: roots, sources, causal ancestry, and what stands behind an answer.
+"""Lineage: roots, sources, causal ancestry, and the provenance of an answer.
 
 Live events carry their roots and sources (`dig._util.ranges`). For closed ones, which are hardly
 ever asked for, they are found again by walking back through the history.
@@ -62,15 +62,15 @@ def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
 
 
 class Provenance:
-    """What stands behind a final event; all are numbers in the graph's history.
+    """All that stands behind a final event, as numbers in the graph's history.
 
     Attributes:
         submitter: The activation that generated the event.
         activations: A of the semantics: the submitter, its ancestors and, where memory counts,
-            what its agent did before, with the ancestors of that.
+            the earlier activations of its agent, with their ancestors.
         consumed: The events that they consumed.
         outside: Those of them that came from outside.
-        parts: The work that problem-generating activations of them split off, and none consumed.
+        parts: The work that its problem-generating activations split off and none of them consumed.
     """
 
     def __init__(self, submitter: int, counts_memory: bool) -> None:
@@ -83,7 +83,7 @@ class Provenance:
         self.parts: set[int] = set()
 
     def add(self, history: History, v: int) -> list[int]:
-        """Take an activation in; return the activations that generated what it consumed."""
+        """Add an activation; return the generators of the events that it consumed."""
         self.activations.add(v)
         inputs = history.inputs(v)
         if 0 < len(inputs) < history.output_count[v]:
@@ -103,7 +103,7 @@ class Provenance:
         return before
 
     def take_over(self, known: Provenance) -> None:
-        """Take in all that stands behind an earlier answer, which is used up by it."""
+        """Add the provenance of an earlier answer; `known` must not be used afterwards."""
         for one in ("activations", "consumed", "outside", "parts"):
             theirs: set[int] = getattr(known, one)
             theirs |= getattr(self, one)

@@ -1,4 +1,4 @@
-"""The record vocabulary: all that ever happens in a run, one small type a kind.
+"""The record vocabulary: everything that can happen in a run, one small type a kind.
 
 A trace file holds one record a line; `dig.graph.codec` turns a line into a `Record` and back.
 Whether a record may follow the ones before it is the business of the graph (`dig.graph.rules`).
@@ -31,7 +31,7 @@ def micros(seconds: float) -> int:
 
 @frozen
 class Limits:
-    """What counts as "a reasonable time" and "a reasonable number" in one run; times in seconds."""
+    """The thresholds of one run: "reasonable" times, in seconds, and "reasonable" numbers."""
 
     mc_window_s: float = 30.0
     oe_window_s: float = 10.0
@@ -43,7 +43,7 @@ class Limits:
 
 @frozen
 class Fate:
-    """What an activation did with one of its inputs; `to` only for a reroute."""
+    """The fate that an activation gave to one of its inputs; `to` only for a reroute."""
 
     event: str
     fate: FateName
@@ -64,7 +64,7 @@ class _Row:
 
 @frozen
 class Run(_Row):
-    """The first record: who takes part, and by which limits the run is judged."""
+    """The first record: the agents, and the limits by which the run is judged."""
 
     kind = "run"
     run: str
@@ -82,7 +82,7 @@ class Emit(_Row):
     """An event comes into being. `by` is an activation, `None` (from outside) or `"system"`.
 
     `policy` names the kind of delivery policy that decides about it, if one does; `traceparent`
-    is the W3C trace context of who sent it, for tools that follow requests.
+    is the W3C trace context of the sender, for tools that follow requests.
     """
 
     kind = "emit"
@@ -137,7 +137,7 @@ class Join(_Row):
 
 @frozen
 class Leave(_Row):
-    """An agent goes; its buffer and what was on its way to it are gone with it."""
+    """An agent leaves; its buffer and the events on their way to it are lost."""
 
     kind = "leave"
     agent: str
@@ -145,7 +145,7 @@ class Leave(_Row):
 
 @frozen
 class Redirect(_Row):
-    """Whom an event is on its way to is replaced."""
+    """The recipients that an event is on its way to are replaced."""
 
     kind = "redirect"
     event: str
@@ -154,7 +154,7 @@ class Redirect(_Row):
 
 @frozen
 class Expire(_Row):
-    """An event's delivery policy is used up: it is on its way to nobody any more."""
+    """An event's delivery policy is used up: the event is on its way to no agent any more."""
 
     kind = "expire"
     event: str
@@ -162,7 +162,7 @@ class Expire(_Row):
 
 @frozen
 class FindingRow(_Row):
-    """What a monitor raised. Changes no graph."""
+    """A finding that a monitor raised. Changes no graph."""
 
     kind = "finding"
     pattern: str
@@ -173,7 +173,7 @@ class FindingRow(_Row):
 
 @frozen
 class HealRow(_Row):
-    """What healing did about the finding at record `finding`. Changes no graph."""
+    """An intervention about the finding at record `finding`. Changes no graph."""
 
     kind = "heal"
     finding: int
@@ -186,7 +186,7 @@ class HealRow(_Row):
 
 @frozen
 class IncidentRow(_Row):
-    """What changes no graph but must not be silent."""
+    """An incident: it changes no graph, and must not be silent."""
 
     kind = "incident"
     what: str
@@ -209,7 +209,7 @@ Record = (
 )  # fmt: skip
 
 CHANGING = (Run, Emit, Deliver, Start, End, Join, Leave, Redirect, Expire)
-"""The kinds from which the graph follows."""
+"""The kinds of records that change the graph."""
 
 ASIDE = (FindingRow, HealRow, IncidentRow)
-"""The kinds that tell what was seen and done; the graph follows from the others alone."""
+"""The kinds that report findings, interventions and incidents; they change no graph."""

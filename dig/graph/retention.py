@@ -1,17 +1,17 @@
-"""Retention: a session lets go of closed history that can never again change a verdict.
+"""Retention: a session evicts closed history that can never again change a verdict.
 
-What may still be asked of the past is little (docs/meaning.md). An event that is open, lost or
-being submitted has its roots and sources with it. What stands behind a coming answer counts only
-as far as it goes back to an event from outside that is *not answered yet*; whoever has consumed
-nothing of that kind, has no ancestor that has. So all that goes back to answered events alone can
-go, but for a few rows: who generated what is still there, who solved it before, the roots, and
-who worked last on a problem. In a run that is no session nothing is answered before its end.
+Few questions about the past remain (docs/meaning.md). An event that is open, lost or
+being submitted has its roots and sources with it. The provenance of a coming answer counts only
+as far as it goes back to an event from outside that is *not answered yet*; an activation that has
+consumed nothing of that kind has no ancestor that has. So all that goes back to answered events
+alone can go, but for a few rows: the generators of events that stay, their earlier solvers, the
+roots, and the activations that worked last on a problem. A run that is no session evicts nothing.
 
-An event from outside that nobody consumed, and nobody can reach any more, is *given up* once all
-windows about it have passed: no answer can have it behind it.
+An event from outside that no agent consumed or can reach any more is *given up* once all
+windows about it have passed: it cannot be in the provenance of any answer.
 
-Arrays cannot have holes, so what stays moves together (`_compact`). It costs time in proportion
-to what was there, nearly all of it inside of `compress` and `map`.
+Arrays cannot have holes, so the remaining rows move together (`_compact`). It takes time in
+proportion to the rows before, nearly all of it inside of `compress` and `map`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .records import micros
 from .state import GraphState
 
 GONE, ROW, WHOLE = 0, 1, 2
-"""How much stays. Of an event: nothing, its number and name, all. Of an activation: nothing, who
-and when, all, with its edges."""
+"""The kept part. Of an event: nothing, its number and name, all. Of an activation: nothing, its
+agent and times, all, with its edges."""
 
 
 def evict(
@@ -39,7 +39,7 @@ def evict(
     pinned: Collection[str] = (),
     given_up: Collection[str] | None = None,
 ) -> frozenset[str]:
-    """Let go of closed history; `InteractionGraph.evict` says what this takes and returns."""
+    """Evict closed history; see `InteractionGraph.evict` for arguments and result."""
     cutoff = state.t - keep
     for event in state.live.values():
         _ = event.roots, event.sources  # some find them by a walk only when they are asked for
@@ -55,7 +55,7 @@ def evict(
 def _let_lost_go(
     state: GraphState, cutoff: int, pinned: Collection[str], told: Collection[str] | None
 ) -> frozenset[str]:
-    """Give up what nobody can answer any more, and let go of the lost events of no problem."""
+    """Give up events that can get no answer any more, and evict lost events without a problem."""
     window = micros(state.run.limits.oe_window_s)
     lost = {
         event.n: event
@@ -77,19 +77,19 @@ def _let_lost_go(
     for event in gone:
         del state.live[event.id]
     for n in (*given_up, *(event.n for event in gone)):
-        state.history.flags[n] |= EVICTED  # whoever sent it on now would be heard by nobody
+        state.history.flags[n] |= EVICTED  # `knows` is false from now on
     return frozenset(names[n] for n in given_up)
 
 
 def _has_passed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
-    """Whether an event is closed, and was used by nobody: a notice that was not read."""
+    """Whether an event is closed, and no agent consumed it: a notice that was not read."""
     h, name = state.history, state.history.event_ids[n]
     is_closed = name not in state.live and name not in pinned and h.t_gen[n] < cutoff
     return is_closed and not h.flags[n] & CONSUMED
 
 
 def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
-    """What stays: what is recent, and what a verdict may still ask for."""
+    """Determine the rows that stay: recent ones, and those that a verdict may still need."""
     h = state.history
     stays = _Stays(h, cutoff, state.problems.waiting)
     stays.keep_events(event.n for event in state.live.values())
@@ -116,14 +116,14 @@ def _renumber(state: GraphState, ranks: _Ranks) -> None:
             agent.file(event)
 
 
-# --- what stays -----------------------------------------------------------------------------------
+# --- the rows that stay ---------------------------------------------------------------------------
 
 
 class _Stays:
-    """Works out what of a history stays."""
+    """Determines the rows of a history that stay."""
 
     def __init__(self, history: History, cutoff: int, waiting: RangeSet) -> None:
-        """Begin with what happened from `cutoff` on, and what goes back to what waits."""
+        """Begin with the rows from `cutoff` on, and those that go back to unanswered events."""
         h = self._history = history
         self._lineages = list(_lineages(h))
         self._events = bytearray(len(h.generator))
@@ -143,7 +143,7 @@ class _Stays:
             self._events[n] = WHOLE
 
     def keep_activations(self, activations: Iterable[int]) -> None:
-        """Keep all about some activations, with the events that they saw or made."""
+        """Keep all about some activations, with their inputs and outputs."""
         h = self._history
         for v in activations:
             if v not in h.cut:
@@ -152,12 +152,12 @@ class _Stays:
                 self.keep_events(h.outputs(v))
 
     def keep_rows(self, activations: Iterable[int]) -> None:
-        """Keep who some activations were, if not more."""
+        """Keep at least the row (agent and times) of some activations."""
         for v in activations:
             self._activations[v] = self._activations[v] or ROW
 
     def complete(self) -> _Stay:
-        """What has to stay with all this: generators, solvers with their outputs, and roots."""
+        """Add the rows that kept ones refer to: generators, solvers, their outputs, and roots."""
         h = self._history
         for n in [n for n, how in enumerate(self._events) if how == WHOLE]:
             solvers = h.solvers(n)
@@ -200,7 +200,7 @@ def _lineage(h: History, v: int, lineages: list[Lineage], numbers: dict[int, int
 
 @dataclass
 class _Stay:
-    """What of a history stays.
+    """The rows of a history that stay.
 
     Attributes:
         events: For each event GONE, ROW or WHOLE; ids of those that are but a ROW are free again.
@@ -214,7 +214,7 @@ class _Stay:
 
 
 class _Ranks:
-    """New numbers by old ones; of what is gone, that of what comes next."""
+    """New numbers by old ones; an evicted row has the number of the next one that stays."""
 
     def __init__(self, history: History, stay: _Stay) -> None:
         """Count what stays."""
@@ -237,7 +237,7 @@ class _Ranks:
 
 
 def _compact(history: History, stay: _Stay) -> _Ranks:
-    """Let go of all else, and number anew what stays."""
+    """Evict all other rows, and number the remaining ones anew."""
     ranks = _Ranks(history, stay)
     history.gone_events += stay.events.count(GONE)
     history.gone_activations += stay.activations.count(GONE)
@@ -268,7 +268,7 @@ def _edges(h: History, stay: _Stay, ranks: _Ranks) -> None:
 
 
 def _ended_by(h: History, stay: _Stay, ranks: _Ranks) -> None:
-    """Only what may stand behind an answer is looked for among what an agent did before."""
+    """Keep only whole activations here: no other can be in the provenance of an answer."""
     kept = {}
     for agent, ended in h.ended_by.items():
         own = [ranks.activations[v] for v in ended if stay.activations[v] == WHOLE]
@@ -327,7 +327,7 @@ def _codes(h: History, stay: _Stay) -> None:
 
 
 def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], list[str]]:
-    """Codes for names of a table, in a table that only has those that are used."""
+    """Codes and names of a table, without the names that no code uses."""
     old = list(codes)
     new = {code: place for place, code in enumerate(dict.fromkeys(old))}
     return array("i", map(new.__getitem__, old)), [names[code] for code in new]

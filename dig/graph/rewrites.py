@@ -1,6 +1,6 @@
-"""How each kind of record rewrites the graph (paper, section 4.2).
+"""Rewrites: the change of the graph by each kind of record (paper, section 4.2).
 
-`dig.graph.rules` has let a record pass before it gets here, so nothing is checked again. Only
+`dig.graph.rules` has accepted a record before it gets here, so nothing is checked again. Only
 `InteractionGraph.apply` calls this.
 """
 
@@ -28,7 +28,7 @@ from .state import (
 
 
 def apply(state: GraphState, record: Record) -> None:
-    """Rewrite the graph by a record that the rules have let pass."""
+    """Rewrite the graph by a record that `rules.check` has accepted."""
     state.touched = []
     state.ended = None
     if state.t >= 0:
@@ -132,7 +132,7 @@ def _end(state: GraphState, record: records.End) -> None:
 
 
 def _inherit(state: GraphState, activation: ActivationState, fates: list[Fate]) -> None:
-    """What the outputs of an activation inherit: its roots and its sources."""
+    """Compute the lineage that the outputs of an activation inherit: its roots and sources."""
     inputs = [
         event
         for event, fate in zip(activation.inputs, fates, strict=True)
@@ -207,7 +207,7 @@ def _finish(state: GraphState, record: records.Finish) -> None:
 
 
 def _send(state: GraphState, event: EventState, to: Iterable[str]) -> None:
-    """Put an event on its way to those who are there and do not hold it."""
+    """Put an event on its way to those agents that are present and do not have it yet."""
     for name in to:
         agent = state.present.get(name)
         if agent is not None and name not in event.copies:
@@ -216,14 +216,14 @@ def _send(state: GraphState, event: EventState, to: Iterable[str]) -> None:
 
 
 def _land(state: GraphState, event: EventState) -> None:
-    """Call an event back from where it is on its way to."""
+    """Take an event back from all agents that it is on its way to."""
     for name in event.flight:
         del state.present[name].incoming[event.id]
     event.flight = {}
 
 
 def _place(state: GraphState, event: EventState, cause: str | None) -> None:
-    """Settle where an event stands after a change: open, orphaned (and why), or closed."""
+    """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
     state.touched.append(event)
     place = 0
     if event.work and not event.consumed:

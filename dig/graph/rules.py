@@ -1,4 +1,4 @@
-"""What may follow what: the rules that a record must keep to be applied to a state.
+"""The rules of the graph: which record may follow a state.
 
 `check` raises a `RuleError` that names the rule, and changes nothing.
 """
@@ -22,7 +22,7 @@ def check(state: GraphState, record: Record) -> None:
     """Check that a record may come next.
 
     Raises:
-        RuleError: It may not; the message says why.
+        RuleError: The record breaks a rule; the message names the rule.
     """
     if record.t != state.t + 1:
         _refuse(f"`t` is {record.t}, but record {state.t + 1} comes next")
@@ -40,7 +40,7 @@ def check(state: GraphState, record: Record) -> None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    if len(reason) > MOST_CHARACTERS:  # names in a trace are anybody's
+    if len(reason) > MOST_CHARACTERS:  # a name in a trace may be of any length
         reason = reason[: MOST_CHARACTERS - 1] + "…"
     raise RuleError(reason)
 

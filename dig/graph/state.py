@@ -43,7 +43,7 @@ class EventState:
             event is sent there again.
         consumed: Whether a delivery edge of it has the fate `consume`.
         cause: Why it is orphaned, if it is.
-        us_lost: Since when, in microseconds; set with the cause.
+        us_lost: The time since which it is orphaned, in microseconds; set with the cause.
         reroutes: The agents that rerouted it, in order, while it was not consumed.
         discarded_by: The agents that discarded it.
         place: BUFFERED and FLYING, if it is open.
@@ -167,7 +167,7 @@ def by_number(event: EventState) -> int:
 
 
 class ProblemMark:
-    """What a detector remembers about a problem; it is copied when the problem is parted."""
+    """A detector's state about one problem; it is copied when the problem is parted."""
 
     __slots__ = ()
 
@@ -183,14 +183,14 @@ class Problem:
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
         open: The open events that concern it.
-        buffered: How many of them lie in a buffer.
-        flying: How many of them are on their way.
+        buffered: The number of them that lie in a buffer.
+        flying: The number of them that are on their way.
         running: The activations in progress that concern it, in order of their start.
         last: The activation concerning it that ended last.
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
-        marks: What detectors remember about it, a `ProblemMark` by detector.
+        marks: The state of detectors about it, a `ProblemMark` by detector.
     """
 
     __slots__ = (
@@ -211,7 +211,7 @@ class Problem:
         self.marks: dict[object, Any] = {}
 
     def is_like(self, other: Problem) -> bool:
-        """Whether everything going on about one of the two is about the other too."""
+        """Whether the same open events, activations and answers concern both problems."""
         return (
             self.is_posed == other.is_posed
             and self.last == other.last
@@ -222,15 +222,15 @@ class Problem:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing goes on about it, and no detector waits for its time to pass."""
+        """Whether nothing open, running or submitted concerns it, and no detector waits."""
         return not self.concerning() and not any(mark.is_pending for mark in self.marks.values())
 
     def concerning(self) -> list[EventState | ActivationState]:
-        """All that is going on about it."""
+        """The open events, running activations and submitted answers that concern it."""
         return [*self.open.values(), *self.running.values(), *self.submitted.values()]
 
     def part(self, sources: RangeSet) -> Problem:
-        """Let some of its sources go, as a problem of their own in the same state."""
+        """Move some of its sources to a new problem in the same state, and return that one."""
         other = Problem(sources, self.is_posed)
         other.open, other.running = dict(self.open), dict(self.running)
         other.submitted, other.last = dict(self.submitted), self.last
@@ -258,7 +258,7 @@ class Problems:
         self.touched: dict[Problem, None] = {}
 
     def pose(self, is_work: bool) -> None:
-        """An event came from outside: in a session, a new problem if it is work."""
+        """Register an event from outside: in a session, it poses a new problem if it is work."""
         self._answered.append(0)
         if self._whole is None:
             sources = RangeSet.single(len(self._history.source_events) - 1)
@@ -294,7 +294,7 @@ class Problems:
         }
 
     def move(self, event: EventState, now: int) -> None:
-        """An event's place changes from `event.place` to `now` (of BUFFERED and FLYING)."""
+        """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
         before = event.place
         event.place = now
         if not before:
@@ -309,14 +309,14 @@ class Problems:
             self.touched[problem] = None
 
     def submit(self, event: EventState) -> None:
-        """A final event was generated."""
+        """Register a final event that was generated."""
         event.problems = self.concerned(event.sources)
         for problem in event.problems:
             problem.submitted[event.id] = event
             self.touched[problem] = None
 
     def decide(self, event: EventState) -> None:
-        """A final event was bounced or accepted."""
+        """Register that a final event was bounced or accepted."""
         for problem in self.concerned(event.sources):
             problem.submitted.pop(event.id, None)
             self.touched[problem] = None
@@ -329,7 +329,7 @@ class Problems:
             self.touched[problem] = None
 
     def ended(self, activation: ActivationState) -> None:
-        """An activation ends; with progress, what it concerned may be one problem now."""
+        """Register the end of an activation; progress may merge the problems it concerned."""
         self.cut_off(activation)
         for problem in activation.problems:
             problem.last = activation.id
@@ -337,7 +337,7 @@ class Problems:
             self._merge(activation)
 
     def cut_off(self, activation: ActivationState) -> None:
-        """An activation is in progress no more."""
+        """Register that an activation is no longer in progress."""
         for problem in activation.problems:
             del problem.running[activation.id]
             self.touched[problem] = None
@@ -349,7 +349,7 @@ class Problems:
         return RangeSet.of(source for source in own if not self._answered[source])
 
     def settle(self, behind: Provenance) -> None:
-        """A final event was accepted: what stands behind it is settled, its sources answered."""
+        """Register an accepted final event: its provenance is settled, its sources are answered."""
         asked = self.asked(behind)
         for source in asked:
             self._answered[source] = 1
@@ -371,13 +371,13 @@ class Problems:
         return [problem.last for _, _, problem in self._ranges if problem.last is not None]
 
     def give_up(self, is_over: Callable[[int], bool]) -> list[int]:
-        """Wait no more for answers to problems about which nothing goes on, or can any more.
+        """Stop waiting for answers to problems that are quiet and can never have activity again.
 
         Args:
-            is_over: Whether nothing can come any more of the event with this number.
+            is_over: Whether the event with this number can have no further consequences.
 
         Returns:
-            The events that are not waited for any more, by number.
+            The events from outside that were given up, by number.
         """
         events, given_up = self._history.source_events, list[int]()
         for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
@@ -390,7 +390,7 @@ class Problems:
         return given_up
 
     def renumber(self, rank: Sequence[int]) -> None:
-        """Sources have new numbers: `rank` has them by the old ones."""
+        """Give sources their new numbers: `rank` maps old numbers to new ones."""
         problems = dict.fromkeys(problem for _, _, problem in self._ranges)
         stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
         self._answered = bytearray(compress(self._answered, stays))
@@ -406,7 +406,7 @@ class Problems:
         return [event for event, done in zip(events, self._answered, strict=True) if done]
 
     def _merge(self, activation: ActivationState) -> None:
-        """Make one of the problems that share all of their state now.
+        """Merge the problems of an activation that share all of their state now.
 
         This happens only when an activation that concerned them has made progress. That starts all
         idle windows of theirs anew, so the marks of detectors need not be compared.
@@ -458,19 +458,19 @@ class GraphState:
         now: Wall time of the latest record in microseconds since the run began.
         run: The first record.
         history: Everything that has happened, as arrays.
-        problems: What concerns which problem.
+        problems: The problems of the run.
         touched: The events whose place the latest record may have changed.
-        ended: The activation that the latest record ended, if it did.
+        ended: The activation that the latest record ended, if it ended one.
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
         findings: Logical time of every record of kind `finding`, in order.
-        latest_provenance: What stands behind the final event that was looked at last.
+        latest_provenance: The provenance of the final event that was looked at last.
         present: The present agents by name.
         running: The activations in progress by id.
         live: The events that are not closed, by id.
         open: Those of them that are open work.
-        seen_last: What the activation that ended last saw, by id.
+        seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
         emitter_number: The number of the activation that ended last.
     """
@@ -525,22 +525,22 @@ class GraphState:
 
     @property
     def event_count(self) -> int:
-        """How many events there have been, with those that were evicted."""
+        """The number of events of the run, evicted ones included."""
         return self.history.gone_events + len(self.history.event_ids)
 
     @property
     def activation_count(self) -> int:
-        """How many activations there have been, with those that were evicted."""
+        """The number of activations of the run, evicted ones included."""
         return self.history.gone_activations + len(self.history.activation_ids)
 
     @property
     def has_evicted(self) -> bool:
-        """Whether something that has happened is not in the history any more."""
+        """Whether some part of the history was evicted."""
         h = self.history
         return bool(h.gone_events or h.gone_activations or h.cut)
 
     def open_events(self) -> list[EventState]:
-        """R(t): work that no agent consumed and that one can still reach, as generated."""
+        """R(t): work that no agent consumed and some agent can still reach, as generated."""
         return sorted(self.open.values(), key=by_number)
 
     def orphans(self) -> dict[str, str]:
@@ -553,7 +553,7 @@ class GraphState:
         return sorted((e for e in self.live.values() if e.flight), key=by_number)
 
     def knows(self, event: str) -> bool:
-        """Whether there is an event with this id, and the graph has not let go of it."""
+        """Whether there is an event with this id that was not evicted."""
         n = self.history.event(event)
         return n is not None and not self.history.flags[n] & EVICTED
 
@@ -589,7 +589,7 @@ class GraphState:
 
     @property
     def emitter(self) -> str:
-        """The activation that ended last: whose outputs are awaited, if any are."""
+        """The activation that ended last; its outputs are the awaited ones, if there are any."""
         return self.history.activation_ids[self.emitter_number]
 
     @property

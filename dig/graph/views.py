@@ -31,7 +31,7 @@ class GraphView:
 
     Attributes:
         graph: The graph.
-        until: Logical time after whose record the graph is shown; ``None``: as it is now.
+        until: The logical time at which the graph is shown; ``None``: as it is now.
         productive: Show the cleaned graph: productive edges and the nodes that they touch.
     """
 
@@ -116,7 +116,7 @@ class GraphView:
         return self._count(self.graph.history.t_start)
 
     def _count(self, times: Any) -> int:
-        """How many of some ascending times are in the view."""
+        """The number of the ascending times that are in the view."""
         return len(times) if self.until is None else bisect_right(times, self.until)
 
     def _has_ended(self, v: int) -> bool:

@@ -1,7 +1,7 @@
 """Everything that shows a run to a person.
 
 - `page`: the report, one HTML file; `server`: the same page for runs that are going on.
-- `terminal`: the live picture. `figure`: SVG, PNG and PDF. `summary_text`: the end of a run.
+- `terminal`: the live picture. `figure`: SVG, PNG and PDF. `summary_text`: the result of a run.
 - `explain`: the story of an event, activation, agent or finding. `compare`: two runs side by side.
-- `runs`: the table of runs. `outline`: a run in few lines. `verdict`: what a replay has shown.
+- `runs`: the table of runs. `outline`: a run in few lines. `verdict`: the result of a replay.
 """

@@ -1,4 +1,4 @@
-"""The graph as lines of text: one an activation, with what it did and what came of it."""
+"""The graph as lines of text: one an activation, with its fates and its outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAST = {
 
 
 def outline(view: GraphView) -> Iterator[str]:
-    """A graph in lines, in order of time: what came from outside, and every activation."""
+    """A graph in lines, in order of time: events from outside, and every activation."""
     nodes = dict(view.nodes())
     seen: dict[str, dict[str | None, list[str]]] = {}
     made: dict[str, list[str]] = {}

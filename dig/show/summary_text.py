@@ -1,4 +1,4 @@
-"""How a run ended, in words: plain ASCII of ours around safe text from outside."""
+"""The result of a run in words: dig's own ASCII around text from outside, made safe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = tuple[str, str]
 
 
 class ScoredResult(Protocol):
-    """How good an answer is, as a task tells it."""
+    """The score of an answer, made by a task."""
 
     @property
     def valid(self) -> bool:
@@ -41,7 +41,7 @@ class ScoredResult(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it is not valid."""
+        """The reason for which it is not valid."""
         ...
 
 
@@ -54,13 +54,13 @@ def summary(
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
-    """How a run ended, as labels and values, each on one line.
+    """The result of a run, as labels and values, each on one line.
 
     Args:
-        result: How it ended.
-        score: How good its answer is.
-        directory: What it left on disk.
-        making: What else is to be said of how it was made.
+        result: The result.
+        score: The score of its answer; ``None``: it has none.
+        directory: The run directory; ``None``: there is none.
+        making: Further rows about the making of the run; by default none.
     """
     rows = [
         ("outcome", f"{result.outcome}: {one_line(result.reason)}"),
@@ -92,7 +92,7 @@ def _trace(first: Path) -> str:
 
 
 def _path(path: Path) -> str:
-    # Not cut, and blanks kept: it is there to be copied.
+    # Not cut, and blanks kept, so that it can be copied.
     return safe_text(path).replace("\n", "\\n").replace("\t", "\\t")
 
 

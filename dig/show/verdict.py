@@ -1,4 +1,4 @@
-"""What `digmon verify` and `digmon replay` say, in lines of text."""
+"""The results of `digmon verify` and `digmon replay`, in lines of text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dig.traces.replay.rerun import Replayed, replay, rerun
 from dig.traces.verify import VerificationReport
 
 MOST_SHOWN = 400
-"""Characters of a record that differs."""
+"""The most characters that are shown of a record that differs."""
 
 
 def verdict(report: VerificationReport, path: Path) -> Iterator[str]:
-    """What the checker of a trace found."""
+    """The report of the checker of a trace, in lines."""
     for problem in report.problems:
         yield one_line(problem)
     events, activations = counted(report.events, "event"), counted(report.activations, "activation")
@@ -38,11 +38,20 @@ def verdict(report: VerificationReport, path: Path) -> Iterator[str]:
 def told(
     path: Path, again: bool, at: int | None, setup: Setup | None = None
 ) -> tuple[bool, list[str], dict[str, Any]]:
-    """Replay a trace, or run it again: whether it is the same, in words, and as JSON.
+    """Replay or rerun a trace.
+
+    Args:
+        path: The trace file or run directory.
+        again: Whether to rerun it and compare every record; else it is replayed.
+        at: For a replay the last record to look at; ``None``: all.
+        setup: For a rerun the parts of the run that are not dig's own; ``None``: all are.
+
+    Returns:
+        Whether it came out the same, the verdict in lines, and the verdict as JSON.
 
     Raises:
-        TraceError: It cannot be read.
-        ReplayError: It cannot be run again.
+        TraceError: The trace cannot be read.
+        ReplayError: The run cannot be driven again.
     """
     if not again:
         replayed = replay(path, at)
@@ -107,7 +116,7 @@ def is_cut(path: Path) -> bool:
 
 
 def ending(path: Path, outcome: str | None) -> Iterator[str]:
-    """How a trace ends."""
+    """The end of a trace, in a line."""
     if is_cut(path):
         yield "end: the disk was full; the run went on after this, without a journal"
     elif outcome is None and is_cut_off(path):

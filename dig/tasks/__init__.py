@@ -1,9 +1,9 @@
 """Tasks that a team can be given, agents that solve them, and experiments with both.
 
-- `task`: what a task is. `catalogue`: those that can be named.
+- `task`: the protocol of a task. `catalogue`: tasks by name. `user_objects`: objects of the user.
 - `count_frequency`, `newsgroups`: counting the values of an array, and the topics of posts, with
-  tools and scorer. `frequency`: what they have in common.
-- `simulated`: agents that work in virtual time, without a language model. `general_agent`: those
-  with one. `judge`: a rival of the monitor.
-- `run`: one run. `experiment`: grids of them.
+  tools and scorer. `frequency`: their common base. `newsgroups_posts`: the posts.
+- `simulated`: agents that work in virtual time, without a language model. `general_agent`: the
+  prompt of agents with one. `judge`: a rival of the monitor.
+- `run`: one run. `experiment`: grids of runs.
 """

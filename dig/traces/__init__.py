@@ -1,6 +1,6 @@
-"""What a run leaves, and everything that reads it again.
+"""Traces: writing, checking, replaying, exporting and importing them.
 
 - `journal`: writes a run directory, and reads it strictly. `verify`: checks it independently.
-- `replay`: a recorded run again, the same or changed.
+- `run`: a recorded run as events and activations. `replay`: repeats or forks a recorded run.
 - `otel`: to OpenTelemetry. `interchange`: to and from other programs. `usage`: tokens and costs.
 """

@@ -1,7 +1,7 @@
-"""A run that was recorded, read back once for everything that looks back at it.
+"""A recorded run, read once, for explanations, pictures, verification and diagnosis.
 
-`RecordedRun` goes through the records of a run in one pass and says what became of each event and
-each activation. Explanations, pictures, the verification of faults and diagnosis build on it:
+`RecordedRun` goes through the records of a run in one pass and collects the fate of each event and
+each activation:
 
     run = RecordedRun.read(Path("runs/2026-..."))
     for activation in run.activations.values():
@@ -46,7 +46,7 @@ from .journal.segments import fault
 
 @dataclass(slots=True, eq=False)
 class RecordedEvent:
-    """What became of an event.
+    """An event and everything that happened to it.
 
     Attributes:
         id: Its id.
@@ -76,13 +76,13 @@ class RecordedEvent:
 
     @property
     def is_work(self) -> bool:
-        """Whether it is work: no system event, no final event, no notice."""
+        """Whether the event is work: no system event, no final event, no notice."""
         return not (self.final or self.by == SYSTEM or self.type == NOTICE)
 
 
 @dataclass(slots=True, eq=False)
 class RecordedActivation:
-    """What became of an activation.
+    """An activation and everything that it did.
 
     Attributes:
         id, agent, inputs: As it was started.
@@ -105,7 +105,7 @@ class RecordedActivation:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Whether the activation ended with an error."""
         return self.end is not None and self.end.error is not None
 
     @property
@@ -115,7 +115,7 @@ class RecordedActivation:
 
 
 class RecordedRun:
-    """What became of everything in one run, by id.
+    """The events, activations and agents of one recorded run, by id.
 
     Attributes:
         records: The records; the number of a record is its place in this list.
@@ -124,12 +124,12 @@ class RecordedRun:
         activations: The activations by id, as started.
         agents: Every agent that ever took part, in the order in which they came.
         leaves: The record at which an agent left for the last time, by agent.
-        findings: The findings that the trace tells of.
+        findings: The findings that the trace records.
         heals: The interventions; see `heals_of`.
-        incidents: The incidents that the trace tells of.
+        incidents: The incidents that the trace records.
         answer: The final event that was accepted last, if one was.
         finish: The last record, if the run has ended.
-        found: What the given detectors find in the run, whatever the trace tells of.
+        found: The findings of the given detectors, independent of those in the trace.
     """
 
     def __init__(self, records: Iterable[Record], watch: Watch | None = None) -> None:
@@ -172,7 +172,7 @@ class RecordedRun:
             path: The trace file or run directory.
             payloads: Whether to read large payloads that lie beside the trace; without, they are
                 ``None``, and may be missing.
-            detectors: What is to look at the run; see `found`.
+            detectors: The detectors that look at the run (see `found`); by default none.
 
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
@@ -202,7 +202,7 @@ class RecordedRun:
         return min(bisect_left(self.times, us), len(self.records) - 1)
 
     def agent_of(self, name: str) -> str | None:
-        """The agent behind an id: of an activation, of an event's generator, or itself."""
+        """The agent of an activation or of an event's generator, or the agent with this name."""
         if name in self.activations:
             return self.activations[name].agent
         if name in self.events:
@@ -210,7 +210,7 @@ class RecordedRun:
         return name if name in self.agents else None
 
     def fates(self, activation: str) -> dict[str, str]:
-        """What an activation that ended did with each input, implied fates included."""
+        """The fate that an ended activation gave to each input, implied fates included."""
         h = self.graph.history
         edges = h.edges(h.activation_number(activation))
         return {h.event_ids[edge.event]: FATES[edge.fate] for edge in edges if edge.fate >= 0}

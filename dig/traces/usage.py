@@ -1,4 +1,4 @@
-"""What a run cost: the sums of what its activations tell as `usage`."""
+"""The costs of a run: the sums of the `usage` of its activations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dig.graph.records import End, Finish, Record
 
 
 class Costs:
-    """Adds up usage, whatever it is measured in.
+    """Adds up usage, in any units.
 
     Attributes:
         sums: The sum of each figure, by its key.
@@ -19,7 +19,7 @@ class Costs:
         self.sums: Counter[str] = Counter()
 
     def __call__(self, record: Record) -> None:
-        """Take a record into account."""
+        """Add the usage in a record, if it has one."""
         if isinstance(record, End | Finish):
             self._add(record.usage)
 
@@ -33,7 +33,7 @@ class Costs:
 
 
 def tokens(sums: Mapping[str, float]) -> float | None:
-    """The tokens in some costs, whatever their source calls them; ``None`` if there are none."""
+    """The tokens in some costs, under any of the usual keys; ``None`` if there are none."""
     for keys in (("total_tokens",), ("input_tokens", "output_tokens"),
                  ("prompt_tokens", "completion_tokens")):  # fmt: skip
         if any(key in sums for key in keys):
@@ -42,5 +42,5 @@ def tokens(sums: Mapping[str, float]) -> float | None:
 
 
 def is_number(value: object) -> bool:
-    """Whether something is an amount."""
+    """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

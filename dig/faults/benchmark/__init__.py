@@ -1,1 +1,7 @@
-"""Sets of faulty runs with known causes: made, read, and answers about them scored."""
+"""Sets of faulty runs with known causes: made, read, and answers about them scored.
+
+- `candidates`: configurations and faults to try. `generate`: finds verified instances.
+- `storing`, `datasheet`: write a set. `instances`, `reading`: read one.
+- `answers`: answers about the traces of a set. `baselines`, `deviations`: simple attributors.
+- `scores_answers`, `scores_detectors`, `scores_healing`: the scores.
+"""

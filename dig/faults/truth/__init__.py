@@ -1,1 +1,6 @@
-"""The truth about a faulty run: it is compared with its twin, and each step is verified."""
+"""The truth about a faulty run: it is compared with its twin, and each step is verified.
+
+- `verification`: follows the consequences of a fault, by `rules` and `relations`.
+- `states`: deviations, by `measurements` and `onsets`. `baseline`: the usual spread of numbers.
+- `matching`: counterparts in the twin. `subtasks`, `data_ranges`: the parts of the task.
+"""

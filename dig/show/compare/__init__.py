@@ -1,4 +1,4 @@
-"""Two runs: are they the same behaviour, and where do they part?
+"""Comparisons: whether two runs have the same behaviour, and where they differ first.
 
-`golden`: a behaviour as a file; `difference`: what differs; `side_by_side`: in lines.
+`golden`: a behaviour as a file; `difference`: the differences; `side_by_side`: these in lines.
 """

@@ -1,4 +1,4 @@
-"""Two runs side by side: are they the same behaviour, and if not, where do they part?"""
+"""The difference between two behaviours: a verdict, and the first places that differ."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def behaviour_at(path: Path) -> Behaviour:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where one of two behaviours parts from the other.
+    """The first place in which a behaviour differs from another one.
 
     Attributes:
         step: The number of the step.
         record: The record behind it, if that is known.
-        what: It, in words.
+        what: A description of the step.
     """
 
     step: int
@@ -51,14 +51,14 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison of two behaviours came to.
+    """The result of a comparison of two behaviours.
 
     Attributes:
         is_same: Whether they are the same.
-        strict: By which notion.
-        is_reordered: They are the same causally, but not strictly.
-        places: Where each parts from the other; nothing, if it has nothing of its own.
-        counts: How much there is of what in each.
+        strict: Whether the strict notion was used, or the causal one.
+        is_reordered: Whether they are the same causally, but not strictly.
+        places: For each the first place that differs; ``None`` if it has no step of its own.
+        counts: For each the numbers of agents, activations, events and edges.
     """
 
     is_same: bool
@@ -79,8 +79,15 @@ class Comparison:
     ) -> Comparison:
         """Compare two behaviours.
 
+        Args:
+            a: One behaviour.
+            b: The other one.
+            strict: Whether to compare by the strict notion; by default, by the causal one.
+            limit_s: Seconds that the comparison may take.
+            stopwatch: See `same_behaviour`.
+
         Raises:
-            UndecidedError: The time was over first (`same_behaviour`).
+            UndecidedError: The limit was reached before a verdict.
         """
         is_same = same_behaviour(a, b, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
         part = _strictly if strict else _causally
@@ -111,7 +118,7 @@ class Comparison:
 
 
 def counts(behaviour: Behaviour) -> Counts:
-    """How many agents, activations, events and edges there are, edges by their fate."""
+    """The numbers of agents, activations, events and edges, edges by their fate."""
     found = Counter(node.kind for node in behaviour.nodes)
     agents = {beginning.agent for beginning in behaviour.beginnings}
     edges = Counter(fate for fates in behaviour.fates.values() for fate in fates)
@@ -123,7 +130,7 @@ def counts(behaviour: Behaviour) -> Counts:
     }
 
 
-# --- where they part ---
+# --- the first differences ---
 
 
 def _strictly(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:

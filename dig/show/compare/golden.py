@@ -1,4 +1,4 @@
-"""A behaviour as a file: what a test keeps of a run, in lines that a person can read and compare.
+"""Golden files: the behaviour of a run, in lines that a person can read and compare.
 
 One JSON object a line, each a step in which the graph grew:
 
@@ -103,7 +103,7 @@ def is_golden(path: Path) -> bool:
 
 
 class _Reader:
-    """Takes one line after the other, and sees to it that each names only what came before."""
+    """Takes one line after the other, and checks that each refers only to earlier ones."""
 
     def __init__(self) -> None:
         self.steps: list[BehaviourStep] = []

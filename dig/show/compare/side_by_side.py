@@ -23,8 +23,8 @@ class RunComparison:
     """Two runs, compared.
 
     Attributes:
-        behaviour: Whether they are the same behaviour, and where they part.
-        runs: What is known of each besides; ``None`` for a golden file.
+        behaviour: The comparison of their behaviours.
+        runs: The summary of each; ``None`` for a golden file.
     """
 
     behaviour: Comparison
@@ -56,9 +56,16 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two traces, run directories or golden files.
 
+    Args:
+        a: The path of one.
+        b: The path of the other.
+        strict: Whether to compare by the strict notion; by default, by the causal one.
+        limit_s: Seconds that the comparison may take.
+        stopwatch: See `same_behaviour`.
+
     Raises:
         TraceError: One of them cannot be read; the line is named.
-        UndecidedError: The time was over first.
+        UndecidedError: The limit was reached before a verdict.
     """
     one, other = behaviour_at(a), behaviour_at(b)
     comparison = Comparison.of(one, other, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
@@ -67,7 +74,13 @@ def compare_runs(
 
 
 def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:
-    """A comparison in lines: the verdict, where the two part, and what there is more of."""
+    """A comparison in lines: the verdict, the first differences, and unequal counts.
+
+    Args:
+        comparison: The comparison.
+        a: The name of one run, for the heading.
+        b: The name of the other one.
+    """
     notion = "strictly" if comparison.strict else "causally"
     if comparison.is_same:
         yield f"the same behaviour ({notion})" + (", in another order" * comparison.is_reordered)
@@ -93,7 +106,7 @@ def _parting(places: tuple[Divergence | None, Divergence | None], a: str, b: str
 
 
 def _section(title: str, lines: Sequence[Line], a: str, b: str) -> Iterator[str]:
-    """What differs, in columns under a heading; nothing, if nothing does."""
+    """The differing lines, in columns under a heading; no lines, if there are none."""
     if not lines:
         return
     rows = [(title, a, b), *lines]

@@ -1,5 +1,5 @@
 """A run, or one thing of it, explained.
 
-`reading` reads a trace for the sake of it, `showing` finds what there is to say, `story` what
-happened to one event, `telling` puts it into words.
+`explainer` reads a trace and explains its findings, `showing` collects the data about one thing,
+`story` the events in the life of one event, `telling` puts the data into words.
 """

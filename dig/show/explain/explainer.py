@@ -1,6 +1,6 @@
-"""A trace that is to be explained, and the paths that lead to a thing in it.
+"""A trace to explain, and the causal paths that lead to events and activations in it.
 
-A *path* is causal: from the problem, over what was used to make what, to the thing itself.
+A *path* is causal: from the problem, along consumed and generated events, to the thing itself.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dig.graph.records import FindingRow, micros
 from dig.traces.run import RecordedRun
 
 Explained = dict[str, Any]
-"""What is said of one thing."""
+"""The explanation of one thing, as plain data."""
 
 
 class Explainer:
-    """A trace that was read, and the explanations of what was raised in it.
+    """A trace that was read, and the explanations of its findings.
 
     Attributes:
         path: The trace or run directory.
-        run: The run, with what the standard detectors find in it.
+        run: The run, with the findings of the standard detectors.
         graph: The graph at the end of the trace.
     """
 
@@ -41,7 +41,7 @@ class Explainer:
         self.graph = self.run.graph
 
     def findings(self) -> Iterator[Explained]:
-        """What was raised: as it was recorded, or, if nothing was, as it is found now."""
+        """The recorded findings or, if there are none, those of the standard detectors."""
         for finding in self.run.findings or self.run.found:
             yield said(finding, finding.t)
 

@@ -1,8 +1,8 @@
-"""What a run was, or one event, activation, agent or finding of it: as data, with its paths.
+"""The data of a run, or of one event, activation, agent or finding of it, with causal paths.
 
 `show` reads a trace once and returns what `digmon show --json` prints; `dig.show.explain.telling`
-puts it into words. A *path* is causal: from the problem, over what was used to make what, to the
-thing itself, as ids of events and activations in turn.
+puts it into words. A *path* is causal: from the problem, along consumed and generated events, to
+the thing itself, as ids of events and activations in turn.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _event(explainer: Explainer, name: str) -> Explained:
 
 
 def _state(explainer: Explainer, name: str) -> Explained:
-    """Where an event is at the end."""
+    """The state of an event at the end."""
     graph = explainer.graph
     event = graph.event(name)
     return {

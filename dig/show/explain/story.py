@@ -1,4 +1,4 @@
-"""The story of one event: what happened to it from its emission on, in order."""
+"""The story of one event: all that happened to it from its emission on, in order."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Chapter = dict[str, Any]
 
 
 def event_story(run: RecordedRun, event: str) -> list[Chapter]:
-    """What happened to an event, from the records of a run that have to do with it.
+    """The story of an event, from all records of a run that concern it.
 
-    Each chapter has the record's number, its time, its kind, and what happened in words; one
-    about an activation has that, its agent, and the fate.
+    Each chapter has the record's number, time and kind, and a description; a chapter
+    about an activation has its id, its agent, and the fate.
     """
     teller = _Teller(run, event)
     chapters = []
@@ -43,7 +43,7 @@ def event_story(run: RecordedRun, event: str) -> list[Chapter]:
 
 
 class _Teller:
-    """Tells one record after the other, and remembers since when the event is held."""
+    """Makes the chapter of each record, and remembers the start of the event's hold."""
 
     def __init__(self, run: RecordedRun, event: str) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""What `dig.show.explain.showing` found, in words: lines of 80 columns, without colour."""
+"""The data of `dig.show.explain.showing` in words: lines of 80 columns, without colour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tell(found: Explained) -> Iterator[str]:
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """A line in as many as it takes; what follows the first is set in below its text."""
+    """A line wrapped to `WIDTH`; all lines after the first are indented."""
     indent = len(line) - len(line.lstrip())
     under = " " * min(indent + 4, WIDTH // 2)
     yield from wrap(
@@ -62,7 +62,7 @@ def _run(found: Explained) -> Iterator[str]:
 
 
 def _score(score: Any) -> str:
-    """A score as the task wrote it, with what says nothing left out."""
+    """A score as the task wrote it, without empty fields."""
     if not isinstance(score, Mapping):
         return one_line(value_text(score))
     if score.get("valid") is False:

@@ -1,8 +1,8 @@
 """A run as a picture for a paper: SVG by our own writer, PNG and PDF by matplotlib.
 
-- `drawing`: the picture as a whole, and its file. `source`: what is read. `selection`: which part
-  of it is drawn. `layout`: where nodes stand.
-- `graph_panel`, `timeline`, `legend`: the three parts, as shapes; `nodes`, `palette` and `room`
-  help them.
+- `drawing`: the whole picture with its legend, and its file. `source`: the run. `selection`: the
+  part of it to draw. `layout`: the positions of nodes.
+- `graph_panel`, `timeline`: the two panels, as shapes. `nodes`: kinds and titles of nodes.
+  `palette`: colours and marks. `occupancy`: free places for labels.
 - `scene`: the shapes. `svg`, `raster`: the two back ends, which know nothing but shapes.
 """

@@ -30,7 +30,7 @@ _MOST_LANES = 40
 
 
 class Drawing:
-    """A run as a picture: its graph in lanes, and below it who was at work when.
+    """A run as a picture: its graph in lanes, and below it the time line of the agents.
 
     In a notebook it shows itself.
 
@@ -60,7 +60,7 @@ class Drawing:
         """Write the picture to a file; its name says in which format.
 
         Raises:
-            SettingsError: The format is not known, or what draws it is not installed.
+            SettingsError: The format is not known, or its library is not installed.
             JournalError: The file cannot be written.
         """
         form = check_format(path)
@@ -74,7 +74,7 @@ class Drawing:
             raise cannot("write", path, error) from None
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """The picture for notebooks."""
         return self.svg()
 
 
@@ -82,7 +82,7 @@ def check_format(path: Path) -> str:
     """The format that a file's name stands for, as its ending.
 
     Raises:
-        SettingsError: It stands for none.
+        SettingsError: The ending is no known format.
     """
     form = path.suffix.lower()
     if form not in FORMATS:
@@ -142,7 +142,7 @@ def _agents(source: Source, selection: Selection, wanted: Wanted) -> list[str]:
 
 
 def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, str]:
-    """What the picture is of, and in a line what there is in it."""
+    """The title of the picture, and a line about its contents."""
     graph = source.graph
     kinds = Counter(node["kind"] for node in selection.nodes.values())
     team = counted(len({*graph.run.agents, *graph.history.agent_names}), "agent")
@@ -164,7 +164,7 @@ def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, s
     return one_line(graph.run.run, 80), ", ".join(parts)
 
 
-# --- the legend: what the signs in the picture mean ---
+# --- the legend ---
 
 
 _ROW = 21.0
@@ -181,7 +181,13 @@ _LINKS = {
 
 
 def legend(used: Collection[str], origin: Point, width: float) -> tuple[list[Shape], float]:
-    """The legend for some kinds of things, in rows of some width; and how high it is."""
+    """The legend as shapes, and its height.
+
+    Args:
+        used: The kinds of things that the picture contains.
+        origin: The top left corner.
+        width: The width of its rows, in pixels.
+    """
     shapes: list[Shape] = []
     x, y = 0.0, 0.0
     for kind, text, sign in _entries(used):

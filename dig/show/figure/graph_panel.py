@@ -32,10 +32,10 @@ class GraphPanel:
 
         Args:
             source: The run.
-            selection: What of it is drawn.
-            layout: Where it stands.
-            origin: Where the first column and the first lane begin.
-            left: Where the names of the lanes begin.
+            selection: The part of it to draw.
+            layout: The positions of nodes.
+            origin: The left end of the first column, and the top of the first lane.
+            left: The left end of the names of the lanes.
         """
         self._source = source
         self._selection = selection
@@ -81,13 +81,13 @@ class GraphPanel:
             curve = self._curve(link, kind, ports[link])
             yield curve
             if link.is_delivery:
-                # Of a dashed line the mark stands before the end, where edges have parted.
+                # The mark of a dashed line stands before the end, where edges are apart.
                 end = curve.points[3] if link.is_productive else curve.at(0.84)
                 marks += palette.mark(kind, end)
         yield from marks
 
     def _ports(self) -> dict[DrawnEdge, float]:
-        """How far above or below the middle of its target an edge ends: spread by origin."""
+        """For each edge the offset of its end from the middle of the target, spread by origin."""
         incoming: dict[str, list[DrawnEdge]] = {}
         for link in self._selection.links:
             incoming.setdefault(link.target, []).append(link)
@@ -139,7 +139,7 @@ class GraphPanel:
             self.used[kind] = None
 
     def _badges(self) -> Iterator[Shape]:
-        """What was raised, beside what it is about."""
+        """The labels of findings, each beside the node that it is about."""
         for one, counts in self._raised().items():
             x, y = self._at[one]
             for (pattern, text), count in counts.items():
@@ -163,7 +163,7 @@ class GraphPanel:
                 yield from badge(pattern, label, at, width)
 
     def _raised(self) -> Mapping[str, Counter[tuple[str, str]]]:
-        """For each node how often which pattern was raised there: pattern and shown text."""
+        """For each node the number of findings there, by pattern and shown text."""
         found: dict[str, Counter[tuple[str, str]]] = {}
         for finding in visible(self._source, self._selection):
             node = self._place_of(finding)
@@ -173,7 +173,7 @@ class GraphPanel:
         return found
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
-        """Where a finding belongs: what it is about or, if that is the run, the latest node."""
+        """The node of a finding: the one it is about or, if that is the run, the latest node."""
         named = _about(finding)
         if named:
             return next((one for one in named if one in self._at), None)
@@ -192,7 +192,7 @@ class GraphPanel:
 
 
 def lane_name(lane: Lane) -> str:
-    """What a lane is called."""
+    """The name of a lane."""
     return "outside" if lane is OUTSIDE else one_line(lane, 24) or "''"
 
 
@@ -204,7 +204,7 @@ def link_kind(link: DrawnEdge) -> str:
 
 
 def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingRow]:
-    """What was raised within the times of a selection, about the run or what is drawn of it."""
+    """The findings within the times of a selection, about the run or its drawn part."""
     first, last = selection.span
     drawn = selection.nodes.keys() | selection.turns.keys()
     for finding in source.findings:
@@ -214,14 +214,21 @@ def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingR
 
 
 def _about(finding: Finding | FindingRow) -> list[str]:
-    """The event or activation that a finding is about; whoever wrote it may name anything."""
+    """The event or activation that a finding is about; a recorded one may name anything."""
     subject = finding.subject if isinstance(finding.subject, dict) else {}
     about = [subject.get(key) for key in ("event", "activation")]
     return [one for one in about if isinstance(one, str)]
 
 
 def badge(pattern: str, label: str, at: Point, width: float) -> Iterator[Shape]:
-    """The label of a finding, with its centre at a point."""
+    """The label of a finding.
+
+    Args:
+        pattern: The pattern, which decides the colours.
+        label: The text.
+        at: The centre.
+        width: The width, in pixels.
+    """
     look, colour = palette.badge(pattern)
     corner = (at[0] - width / 2, at[1] - _BADGE_HEIGHT / 2)
     yield Box(corner, (width, _BADGE_HEIGHT), look, 3)

@@ -1,4 +1,4 @@
-"""Where nodes stand: a lane an agent, and to the right of whatever they come from.
+"""The layout of nodes: a lane an agent, and each node to the right of its causes.
 
 An activation stands in the lane of its agent, with the events that it generated beside it; what
 comes from outside and from healing has lanes of its own. A node's *rank* is its column: past
@@ -22,15 +22,15 @@ from .selection import Selection
 from .source import Source
 
 Lane = str | None
-"""The lane of an agent, of the system, or, as `OUTSIDE`, of what comes from outside."""
+"""The lane of an agent, of the system, or, as `OUTSIDE`, of events from outside."""
 
 OUTSIDE = None
 
 FEW_LANES = 8
-"""Of so many lanes each may be high; of more, nodes are smaller, and stacks lower."""
+"""The most lanes that may be high; with more, nodes are smaller, and stacks lower."""
 
 WIDE, NARROW = 88.0, 15.0
-"""Between these is the width of a column, in pixels."""
+"""The bounds of the width of a column, in pixels."""
 
 USUAL_WIDTH, LEAST_WIDTH = 1120.0, 720.0
 LEAST_LANE = 34.0
@@ -47,14 +47,14 @@ class Placement:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands.
+    """The positions of nodes and lanes.
 
     Attributes:
         at: The centre of each node, in pixels; the first lane and the first column begin at 0.
         lanes: The top and the height of each lane, from the topmost on.
-        column: How far apart columns are.
-        radius: Of a node.
-        width, height: Of it all.
+        column: The distance between columns.
+        radius: The radius of a node.
+        width, height: The size of the whole.
     """
 
     at: Mapping[str, Point]
@@ -70,8 +70,8 @@ def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layo
 
     Args:
         source: The run.
-        selection: What of it is drawn.
-        agents: Those that have a lane, in order; whoever has a node must be among them.
+        selection: The part of it to draw.
+        agents: The agents with a lane, in order; every agent with a node must be among them.
     """
     is_low = len(agents) > FEW_LANES
     grid = _Grid(source.graph.history, selection, is_low)
@@ -124,7 +124,7 @@ class _Grid:
             ranks = [self._rank[event] + 1 for event in self._inputs.get(one, ())]
             v = self._history.activation(one)
             assert v is not None  # it is a node of the graph
-            # What nothing led to stands where the others had come by then.
+            # A node without causes stands in the column that the others had reached by then.
             is_free = not any(self._history.edges(v))
             after = max(ranks, default=max(self._latest, 0) if is_free else 0)
             place = Placement(lane, max(after, self._next.get(lane, 0)))
@@ -152,7 +152,7 @@ class _Grid:
             self._stacks[maker] = (first, count + 1)
         else:
             lane = OUTSIDE if by == FROM_OUTSIDE else SYSTEM
-            if self._lane == lane and self._latest >= 0:  # what comes together is a stack, too
+            if self._lane == lane and self._latest >= 0:  # together: a stack, too
                 first, count = self._alone[0], self._alone[1] + 1
             else:
                 first, count = self._latest + 1, 0
@@ -161,6 +161,6 @@ class _Grid:
         return Placement(lane, first + count // rows, count % rows)
 
     def _rows(self, outputs: int) -> int:
-        """How high a stack may be: of very many events it is about as high as it is wide."""
+        """The most rows of a stack; a stack of very many events is about square."""
         square = ceil(sqrt(1.5 * outputs))
         return max(square, 3) if self._is_low else max(square, 8)

@@ -1,4 +1,4 @@
-"""What the nodes of a picture are: the kind of each, which decides its look, and its title."""
+"""The nodes of a picture: the kind of each, which decides its style, and its title."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .source import Source
 
 
 class Nodes:
-    """Tells of the nodes of a run, as the graph stood after the record at `until`."""
+    """The kinds and titles of nodes, as the graph stood after the record at `until`."""
 
     def __init__(self, source: Source, until: int) -> None:
         self._source = source
         self._until = until
 
     def turn(self, one: str) -> str:
-        """What an activation did: a key of `palette.TURNS`."""
+        """The kind of an activation: a key of `palette.TURNS`."""
         h = self._source.graph.history
         v = h.activation(one)
         assert v is not None
@@ -49,7 +49,13 @@ class Nodes:
         return BOUNCED if self._source.graph.is_bounced(one) else kind
 
     def title(self, one: str, node: Mapping[str, Any], kind: str) -> str:
-        """A node in a line of words."""
+        """A node in a line of words.
+
+        Args:
+            one: Its id.
+            node: Its attributes in the view.
+            kind: Its kind, from `turn` or `event`.
+        """
         if node["kind"] == "event":
             sender = self._source.graph.event(one).by
             by = "outside" if sender is None else name(sender)

@@ -1,4 +1,4 @@
-"""Which parts of a picture are taken, so that labels stand only where there is place."""
+"""The occupied parts of a picture, so that labels stand only in free places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ Rectangle = tuple[float, float, float, float]
 
 
 def around(at: Point, width: float, height: float) -> Rectangle:
-    """The rectangle of some size with its centre at a point."""
+    """The rectangle of some size with its centre at a point.
+
+    Args:
+        at: The centre.
+        width: The width, in pixels.
+        height: The height, in pixels.
+    """
     x, y = at
     return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
@@ -31,7 +37,13 @@ class Occupancy:
             self._cells.setdefault(cell, []).append(one)
 
     def place(self, candidates: Iterable[Point], width: float, height: float) -> Point | None:
-        """The first of some centres around which there is place; it is taken then."""
+        """Take the first free place for a label; ``None`` if there is none.
+
+        Args:
+            candidates: The possible centres, the best first.
+            width: The width of the label, in pixels.
+            height: Its height, in pixels.
+        """
         for at in candidates:
             one = around(at, width, height)
             if self._is_free(one):

@@ -1,4 +1,4 @@
-"""How things look: one table a kind of thing, for shapes and for the legend alike.
+"""Styles: one table a kind of thing, for shapes and for the legend alike.
 
 The colours are those of Okabe and Ito, which colour-blind people can tell apart; and nothing is
 told by colour alone: dashes, marks, letters and shapes say the same.
@@ -17,7 +17,7 @@ PAPER, STRIPE = "#ffffff", "#f4f6f8"
 ORANGE, BLUE, VERMILLION, GREEN = "#e69f00", "#0072b2", "#d55e00", "#009e73"
 SLATE, SKY, ROSE = "#3e4c59", "#56b4e9", "#7b1e4b"
 
-# --- what an activation did -------------------------------------------------------------------
+# --- activations ------------------------------------------------------------------------------
 
 RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
     "responded", "submitted", "waited", "rerouted", "discarded", "failed", "did nothing",
@@ -34,11 +34,18 @@ TURNS: dict[str, tuple[Style, str, str]] = {
     NOTHING: (Style(FAINT, MUTED, 1.4), "", INK),
     BUSY: (Style(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
 }
-"""What an activation did -> its look, its letter, and the letter's colour."""
+"""Kind of an activation -> its style, its letter, and the letter's colour."""
 
 
 def did(fates: Collection[str], outputs: int, is_final: bool, has_ended: bool) -> str:
-    """What an activation did, in a word; of several things the most productive."""
+    """The kind of an activation; of several that fit, the most productive one.
+
+    Args:
+        fates: The fates that it gave.
+        outputs: The number of its outputs.
+        is_final: Whether it submitted an answer.
+        has_ended: Whether it ended.
+    """
     if not has_ended:
         return BUSY
     if outputs or "consume" in fates:
@@ -63,7 +70,13 @@ LINKS: dict[str, Style] = {
 
 
 def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
-    """The mark at the end of an edge: a ring, an arrow, a cross; productive ones have a head."""
+    """The mark at the end of an edge: a ring, an arrow, a cross or an arrow head.
+
+    Args:
+        kind: The kind of edge.
+        at: The position.
+        size: The radius in pixels.
+    """
     look = LINKS[kind]
     line = Style(PAPER, look.stroke, 1.3)
     x, y = at
@@ -111,14 +124,27 @@ EVENTS: dict[str, Style] = {
 
 
 def kind_of(type_name: str, is_final: bool, is_system: bool) -> str:
-    """The kind of an event that is no answer, and `OPEN_ANSWER` for all answers."""
+    """The kind of an event that is no answer, and `OPEN_ANSWER` for all answers.
+
+    Args:
+        type_name: Its type.
+        is_final: Whether it carries a submitted answer.
+        is_system: Whether healing created it.
+    """
     if is_final:
         return OPEN_ANSWER
     return SYSTEM_NOTE if is_system else _TYPES.get(type_name, OTHER)
 
 
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
-    """An event of some kind: a square, unless it is one of those that stand out."""
+    """The shape of an event: a square, except for a few kinds that stand out.
+
+    Args:
+        kind: Its kind.
+        at: Its centre.
+        radius: Its radius in pixels.
+        title: The text that viewers show at the pointer; by default none.
+    """
     look = EVENTS[kind]
     match kind:
         case "problem":
@@ -146,11 +172,11 @@ WARNING = (Style("#f0e442", "#6b6400", 1.0), INK)
 
 
 def badge(pattern: str) -> tuple[Style, str]:
-    """How the label of a finding looks."""
+    """The style of the label of a finding."""
     return ERROR if severity(pattern) == "error" else WARNING
 
 
 def dark(pattern: str) -> str | None:
-    """The colour of a finding for whose label there is no place: that which is dark."""
+    """The dark colour of a finding's label, for a line in place of the label."""
     look, _ = badge(pattern)
     return look.fill if look is ERROR[0] else look.stroke

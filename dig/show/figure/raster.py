@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DOTS_PER_INCH = 96
 SHARPNESS = 2
-"""How many dots of a PNG are one pixel of the scene, along each side."""
+"""The dots of a PNG for one pixel of the scene, along each side."""
 
 MOST_DOTS = 16_000
 
@@ -60,7 +60,7 @@ def _draw(figure: Figure, scene: DrawingScene) -> None:
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.axis("off")
-    # What looks alike is one artist: each costs matplotlib a millisecond.
+    # Shapes of one style are one artist: each costs matplotlib a millisecond.
     for order, (look, shapes) in enumerate(groupby(scene.shapes, key=look_of)):
         if look is None:
             for words in shapes:
@@ -102,7 +102,7 @@ def _path(shape: Shape) -> Path:
 
 
 def _style(look: Style) -> dict[str, Any]:
-    # matplotlib counts dashes in line widths, everybody else in pixels.
+    # matplotlib measures dashes in line widths, all other formats in pixels.
     dashes = (0, [part / look.width for part in look.dash]) if look.dash else "solid"
     return {
         "facecolors": look.fill or "none",

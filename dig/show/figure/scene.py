@@ -1,7 +1,7 @@
 """A picture as data: shapes in pixels, which each back end draws in its own way.
 
-The origin is at the top left, y grows downwards. A scene is computed once; what stands later in
-it lies on top.
+The origin is at the top left, y grows downwards. A scene is computed once; later shapes in
+it lie on top.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Anchor = Literal["start", "middle", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a shape looks.
+    """The style of a shape.
 
     Attributes:
-        fill: The colour inside it; ``None``: nothing.
+        fill: The colour inside it; ``None``: none.
         stroke: The colour of its line; ``None``: no line.
-        width: How wide the line is.
+        width: The width of the line.
         dash: Lengths of dashes and gaps in turn; empty: a line without gaps.
         opacity: 1 covers what lies below, 0 cannot be seen.
     """
@@ -36,7 +36,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """A circle; `title` is shown by viewers that can, when somebody points at it."""
+    """A circle; some viewers show its `title` at the pointer."""
 
     at: Point
     radius: float
@@ -99,13 +99,13 @@ Shape = Circle | Polygon | Curve | Box | Words
 
 
 def look_of(shape: Shape) -> Style | None:
-    """How a shape looks; words have a look of their own."""
+    """The style of a shape; ``None`` for words, which have their own fields."""
     return None if isinstance(shape, Words) else shape.look
 
 
 @dataclass
 class DrawingScene:
-    """A picture: its size, what it is in words, and its shapes from the lowest to the topmost."""
+    """A picture: its size, its title, and its shapes from the lowest to the topmost."""
 
     width: float
     height: float
@@ -119,7 +119,14 @@ class DrawingScene:
 
 
 def regular(at: Point, radius: float, corners: int, turn: float = 0.0) -> tuple[Point, ...]:
-    """The corners of a regular polygon; without a turn one of them is on top."""
+    """The corners of a regular polygon.
+
+    Args:
+        at: Its centre.
+        radius: The distance of its corners from the centre.
+        corners: Their number.
+        turn: A rotation, as a part of a whole turn; by default one corner is on top.
+    """
     angles = [2 * pi * (i / corners + turn) - pi / 2 for i in range(corners)]
     return tuple((at[0] + radius * cos(a), at[1] + radius * sin(a)) for a in angles)
 
@@ -134,12 +141,24 @@ def star(at: Point, radius: float) -> tuple[Point, ...]:
 
 
 def moved(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
-    """Points somewhere else."""
+    """Points moved by `x` and `y`.
+
+    Args:
+        points: The points.
+        x: The distance to the right, in pixels.
+        y: The distance downwards, in pixels.
+    """
     return tuple((px + x, py + y) for px, py in points)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """About how wide a line of text is, in any of the usual fonts; rather too much."""
+    """The approximate width of a line of text in the usual fonts, rather too large.
+
+    Args:
+        text: The text.
+        size: The size of its letters, in pixels.
+        bold: Whether it is bold; by default not.
+    """
     from rich.cells import cell_len
 
     return cell_len(text) * size * (0.64 if bold else 0.58)

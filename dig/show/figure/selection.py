@@ -1,4 +1,4 @@
-"""Which part of a run is drawn: raw or cleaned, as it stood at a time, a window, what is near."""
+"""The part of a run to draw: raw or cleaned, at a time, in a window, or near a node."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dig.graph.views import GraphView
 from .source import Source
 
 MOST_ITEMS = 3000
-"""Of more nodes and edges nobody sees anything, and browsers take seconds."""
+"""The most nodes and edges; more are unreadable, and take browsers seconds."""
 
 HOPS = 4
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a run is to be drawn.
+    """The requested part of a run.
 
     Attributes:
-        cleaned: Only productive edges, and what they touch.
-        at: As the graph stood after the record at this logical time.
-        first, last: Logical times between which something of a node must lie.
-        focus: An event or activation, with what is near it.
-        hops: How many edges away from it is still near.
+        cleaned: Whether to draw only productive edges and their nodes.
+        at: The logical time at which the graph is drawn; ``None``: the end.
+        first, last: The logical times of a window that each node must overlap.
+        focus: An event or activation; only nodes near it are drawn.
+        hops: The most edges from it to a node that is near.
     """
 
     cleaned: bool = False
@@ -40,7 +40,7 @@ class Wanted:
 
     @property
     def words(self) -> list[str]:
-        """What is not the default, for the title."""
+        """The settings that are not the default, for the title."""
         window = [f"from record {self.first}"] if self.first is not None else []
         window += [f"to record {self.last}"] if self.last is not None else []
         return [
@@ -66,7 +66,7 @@ class DrawnEdge:
 
     @property
     def is_productive(self) -> bool:
-        """Whether it is drawn as a line without gaps."""
+        """Whether the edge is productive, and so drawn as a line without gaps."""
         return not self.is_delivery or self.fate == "consume"
 
 
@@ -75,7 +75,7 @@ class Selection:
     """The part of a graph that is drawn.
 
     Attributes:
-        nodes: Events and activations by id, in order of time, with what a view says of them.
+        nodes: Events and activations by id, in order of time, with their attributes in a view.
         links: The edges between them.
         turns: The activations of the time line; of a cleaned graph, all of the raw one.
         until: The logical time of the graph.
@@ -93,7 +93,7 @@ def select(source: Source, wanted: Wanted) -> Selection:
     """The part of a run that is wanted.
 
     Raises:
-        SettingsError: It makes no sense, is empty, or is more than can be drawn.
+        SettingsError: The part is invalid, empty, or larger than can be drawn.
     """
     _check(source, wanted)
     raw = GraphView(source.graph, wanted.at)
@@ -168,7 +168,7 @@ def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
 def _near(focus: str, links: Iterable[DrawnEdge], hops: int) -> set[str]:
     """A node with its ancestors and its descendants, up to so many edges away.
 
-    Ancestry is causal, over productive edges; but whatever the node has an edge to is near.
+    Ancestry is causal, over productive edges; but every neighbour of the node is near.
     """
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}

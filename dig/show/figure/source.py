@@ -1,4 +1,4 @@
-"""What a picture is drawn from: a run, read once, with its graph, its clock and its findings."""
+"""The source of a picture: a run, read once, with its graph, its clock and its findings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Source:
     Attributes:
         graph: Its graph, at the end.
         clock: The wall time of every record, in microseconds, by its logical time.
-        findings: What was raised: as it was recorded or, if nothing was, as it is found now.
-        heals: What healing did.
+        findings: The recorded findings or, if there are none, those of the standard detectors.
+        heals: The interventions.
         failed: The activations that ended with an error.
-        judged: When each answer was accepted or sent back, in logical time; ``None``: not known.
+        judged: The logical time at which each answer was accepted or bounced; ``None``: unknown.
         has_clock: Whether these are true times.
-        is_simulated: Whether its agents were simulated, and so no language model spoke.
-        method: What was done about failures, if that is known.
+        is_simulated: Whether its agents were simulated, without a language model.
+        method: The method against failures, if it is known.
     """
 
     graph: InteractionGraph

@@ -1,4 +1,4 @@
-"""The lower part of a picture: who was at work when, and what the system did, in wall time."""
+"""The lower part of a picture: the activity of agents and of the system, in wall time."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Timeline:
 
         Args:
             source: The run.
-            selection: What of it is drawn.
-            agents: Those that have a row, in order.
-            origin: Where time begins, and the first row.
-            left: Where the names of the rows begin.
-            width: How wide the time is drawn.
+            selection: The part of it to draw.
+            agents: The agents with a row, in order.
+            origin: The left end of the time axis, and the top of the first row.
+            left: The left end of the names of the rows.
+            width: The width of the time axis, in pixels.
         """
         self._source = source
         self._selection = selection
@@ -59,7 +59,7 @@ class Timeline:
 
     @property
     def height(self) -> float:
-        """How high it is."""
+        """The height in pixels."""
         return self._row * len(self._agents) + SYSTEM_ROW + AXIS
 
     def draw(self, scene: DrawingScene) -> None:
@@ -122,7 +122,7 @@ class Timeline:
                 yield Words(at, letter, 9, colour, "middle", True)
 
     def _system(self) -> Iterator[Shape]:
-        """When something was found, and when healing did something."""
+        """The times of findings and of healing."""
         top = self._origin[1] + len(self._agents) * self._row
         first, last = self._selection.span
         room = Occupancy(

@@ -1,8 +1,8 @@
 """The page: a run as a picture that one can walk through, in one file or live.
 
 `page/` is the page itself: plain JavaScript modules, a style sheet and a template. `rows`: records
-as what the page is shown; `about`: the head above them; `bundle`: the modules as one script;
-`document`: the page around its data, or around the address of a live source; `writing`: a report.
+as rows of the page; `about`: the head above them; `document`: the modules as one script, and the
+page around its data, or around the address of a live source; `writing`: a report.
 
 The page is the same for both. It is given a *head* (see `about`) and *rows* (see `rows`) in order:
 

@@ -1,4 +1,4 @@
-"""The head of the page: what a run is, from what stands beside its trace."""
+"""The head of the page: facts about a run from the files beside its trace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEYS = ("execution", "task", "method", "agents_are", "began", "clock")
 
 
 def head(path: Path) -> dict[str, Any]:
-    """What the page says above a run.
+    """The data for the head of the page.
 
     `execution`, `task`, `method`, `agents_are`, `began` and `clock` are of the side file, as far
     as they are texts; `score` is of the result; `state` is what a run without an end is; `file`

@@ -36,9 +36,9 @@ def live_page(address: str, title: str, runs: str = "") -> str:
     """The page that follows a live source.
 
     Args:
-        address: Of the event stream, as seen from the page's own address.
+        address: The address of the event stream, relative to the page's own.
         title: The document's; plain text.
-        runs: The address of a list of runs to go back to, if there is one.
+        runs: The address of a list of runs to go back to; empty: there is none.
     """
     return _page(title, address, "", policy(live=True), runs)
 
@@ -47,7 +47,7 @@ def policy(*, live: bool = False) -> str:
     """The content security policy of the page: its own script and style, and nothing else.
 
     Args:
-        live: Whether it may ask its own server.
+        live: Whether the page may send requests to its own server; by default not.
     """
     rules = [
         "default-src 'none'",
@@ -118,13 +118,13 @@ def bundle(sources: Mapping[str, str], entry: str) -> str:
     """A module and all that it needs as one script, which needs no network.
 
     A page that is opened from disk can import no file, so each module becomes a function that
-    returns what it exports, after the modules it needs. What can stand in a module is what the
+    returns its exports, after the modules it needs. A module may contain only the forms that the
     page's own modules use: `import { a, b } from "./x.js";`, and `export` before `function`,
     `async function`, `class` and `const`.
 
     Args:
         sources: Modules by name.
-        entry: The one that is carried out.
+        entry: The name of the module to run.
 
     Raises:
         ValueError: Modules need one another in a circle, or one is missing.

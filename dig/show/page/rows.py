@@ -1,4 +1,4 @@
-"""Records as the rows that the page is shown: the trace's own, with what is said of them.
+"""Records as rows of the page: the keys of the trace, with explanations.
 
 A row has the keys of its record in a trace file. Texts are cut, findings and healing are told:
 
@@ -36,15 +36,15 @@ class Rows:
     """Turns the records of one run, in order, into rows.
 
     Attributes:
-        found: What the standard detectors find, as rows; for a trace that tells of no findings.
-        has_findings: Whether the trace tells of findings.
+        found: The findings of the standard detectors, as rows; for a trace that records none.
+        has_findings: Whether the trace records findings.
     """
 
     def __init__(self, most: int = MOST_TEXT) -> None:
         """Begin a run.
 
         Args:
-            most: After how many characters a payload is cut; 0 leaves payloads out.
+            most: The number of characters after which a payload is cut; 0 leaves payloads out.
         """
         self._most = most
         self._watch = Watch(standard())
@@ -96,7 +96,7 @@ class Rows:
             return Explanation(finding_text(finding))
 
     def _recorded(self, record: FindingRow) -> Row:
-        """A finding of the trace, explained as who found it does, if that is known."""
+        """A finding of the trace, explained by the detector that raises it, if that is known."""
         keys = ("pattern", "stage", "subject", "evidence")
         for i, (finding, why) in enumerate(self._raised):
             if all(getattr(finding, key) == getattr(record, key) for key in keys):
@@ -141,7 +141,7 @@ def shortened(rows: list[Row], budget: int) -> int:
     """Cut payloads and errors further, so that all together have at most so many characters.
 
     Returns:
-        After how many characters they are cut now.
+        The number of characters after which they are cut now.
     """
     texts = [(row, key) for row in rows for key in LONG if row.get(key)]
     lengths = [len(row[key]) for row, key in texts]

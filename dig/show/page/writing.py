@@ -20,7 +20,7 @@ NAME = "report.html"
 MOST_SAID, LEAST_SAID = 6_000_000, 400_000
 """Characters of all long texts together in one report; they are not cut below the least."""
 MOST_BYTES = 4_800_000
-"""How large a report should be at most: what can be mailed."""
+"""The size that a report should not exceed, so that it can be mailed."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Report:
     """A report that was written.
 
     Attributes:
-        path: Where.
-        bytes: How large it is.
-        records: How many records it shows.
-        cut: After how many characters payloads are cut; 0, if there are none in it.
+        path: The file.
+        bytes: Its size.
+        records: The number of records that it shows.
+        cut: The number of characters after which payloads are cut; 0: it has no payloads.
     """
 
     path: Path
@@ -45,8 +45,8 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
 
     Args:
         run: A run directory or trace file.
-        out: Where to; `report.html` in the run directory, or `NAME.html` beside a trace file.
-        payloads: Whether what agents said to one another stands in it.
+        out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
+        payloads: Whether the report contains payloads; by default it does.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -71,7 +71,7 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
 
 
 def _fitting(about: dict[str, Any], rows: list[Row], payloads: bool) -> tuple[bytes, int]:
-    """The page, and after how many characters payloads are cut so that it can be mailed."""
+    """The page, and the number of characters after which its payloads are cut."""
     title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
     while True:  # how far texts compress is known only when they are compressed
         most = shortened(rows, budget)

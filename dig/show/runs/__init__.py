@@ -1,4 +1,4 @@
 """Runs in a few figures each.
 
-`summary`: one run; `index`: those of a directory, remembered; `listing`: as a table.
+`summary`: one run; `index`: the runs of a directory, cached; `listing`: these as a table.
 """

@@ -1,6 +1,6 @@
 """An overview of the runs in a directory, quick the second time: a disposable SQLite index.
 
-The traces are the truth. The index only spares reading them again: what it knows of a run counts
+The traces are the truth. The index only spares reading them again: its row for a run is valid
 as long as the run's files have the size and the time that they had, and a sum over it holds. If it
 is missing, damaged, locked or not to be written, the overview is the same, only slower.
 """
@@ -34,7 +34,7 @@ Row = tuple[str, str, str, bytes]
 
 
 def overview(folder: Path) -> list[RunSummary]:
-    """What is in a directory of runs: run directories, and trace files that lie there.
+    """The summaries of all runs in a directory: run directories, and trace files.
 
     Args:
         folder: The directory. It gets an index, if it can be written to. A run directory has
@@ -62,7 +62,7 @@ def overview(folder: Path) -> list[RunSummary]:
             if stamp == _stamp(path):  # it did not grow while it was read
                 news.append((key, stamp, body, _digest(stamp, body)))
         found.append(replace(summary, path=str(path)))  # the directory may have been moved
-    if news or known:  # what is known and was not asked for is gone
+    if news or known:  # the remaining known rows are of runs that are gone
         _save(folder / INDEX, news, known)
     return found
 
@@ -86,7 +86,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _stamp(path: Path) -> str:
-    """What changes when a run, or what reads it, does."""
+    """A text that changes whenever a run, or the version of its reader, changes."""
     first = path if path.is_file() else path / TRACE
     files = [*segments(first)]
     files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
@@ -135,7 +135,13 @@ def _load(path: Path) -> dict[str, Row]:
 
 
 def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
-    """Put rows into the index, and take others out; if that cannot be, nothing is lost."""
+    """Update the index; if that is impossible, only time is lost.
+
+    Args:
+        path: The index.
+        news: The rows to put into it.
+        gone: The keys of rows to remove.
+    """
     if not _is_file(path):
         return
     try:
@@ -152,7 +158,7 @@ def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is an index, or nothing: a link may lead to a database that is not ours.
+    """Whether the index is a file or missing: a link may lead to a foreign database.
 
     So may the file that SQLite goes back to, if a write was cut off.
     """
@@ -163,7 +169,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _check(database: sqlite3.Connection) -> None:
-    """See to it that what is called a table is one: a view or a trigger would be carried out.
+    """Check that the only table is the index: a view or a trigger would be carried out.
 
     Raises:
         sqlite3.DatabaseError: There is something else.

@@ -1,4 +1,4 @@
-"""One run in a few figures, from its trace and what stands beside it."""
+"""The summary of one run, from its trace and the files beside it."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ State = Literal["ended", "in progress", "cut off", "broken"]
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What an overview says of one run.
+    """The summary of one run.
 
     Attributes:
-        path: Where it is: a run directory, or a trace file.
+        path: The run directory, or the trace file.
         state: `ended`; `in progress`, if the trace has no end; `cut off`, if besides it is a
-            journal that nobody writes any more; `broken`, if it cannot be read to its end.
-        problem: Why it is broken.
+            journal that no process writes any more; `broken`, if it cannot be read to its end.
+        problem: The reason for `broken`.
         run: The name of its configuration.
-        task: What the team worked on.
-        method: What was done about failures.
-        seed: Of what was random.
-        began: When it began, as ISO 8601.
-        outcome: How it ended, if it has; of what was cut off, what `result.json` says.
-        agents: How many agents took part.
-        seconds: How long it took, on its own clock.
-        records: How many records the trace has; activations and events: how many there are.
-        findings: How often which pattern was raised. A trace without a row of kind `finding`
-            is looked at again.
-        heals: How many interventions there were, by action.
-        score: How good the answer is, as the task tells it.
-        cost: Sums of what `usage` tells, by key.
-        agents_are: Who worked on it: `simulated`, for instance.
-        data_are: What the task's data were, in words.
+        task: The task of the team.
+        method: The method against failures.
+        seed: The seed of its random numbers.
+        began: The date and time of its beginning, as ISO 8601.
+        outcome: Its outcome, if it has ended; for a run that was cut off, that in `result.json`.
+        agents: The number of agents.
+        seconds: Its duration in seconds, on its own clock.
+        records, activations, events: Their numbers in the trace.
+        findings: The number of findings by pattern. A trace without a row of kind `finding`
+            is checked again.
+        heals: The number of interventions, by action.
+        score: The score of the answer, by the task.
+        cost: The sums of `usage`, by key.
+        agents_are: The kind of agents: `simulated`, for instance.
+        data_are: A description of the task's data.
     """
 
     path: str
@@ -82,12 +82,12 @@ class RunSummary:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> RunSummary:
-        """The summary that an object says."""
+        """The summary in a JSON object."""
         return cls(**{one.name: body[one.name] for one in fields(cls)})
 
 
 def summarise(path: Path) -> RunSummary:
-    """Read a run and say what it was; a trace that cannot be read is part of the answer."""
+    """Summarise a run; if its trace cannot be read, the summary says so."""
     side, result = beside(path, SIDE), beside(path, RESULT)
     watch, costs = Watch(standard()), Costs()
     recorded, found, heals = Counter[str](), Counter[str](), Counter[str]()
@@ -154,7 +154,7 @@ def _text(value: object) -> str | None:
 
 
 def beside(path: Path, name: str) -> dict[str, Any]:
-    """A file beside the trace; nothing, if it is not there or makes no sense."""
+    """The object in a JSON file beside the trace; empty if it is missing or invalid."""
     try:
         found = json.loads(read_file(path / name), parse_constant=lambda name: None)
     except (OSError, ValueError, RecursionError):

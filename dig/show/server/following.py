@@ -1,7 +1,7 @@
 """Following a run: rows of its trace in batches, as the file grows.
 
 A follower is a function of the file and of the last record that was seen, and of nothing else, so
-a page that lost its connection goes on exactly where it stopped, whoever answers it.
+a page that lost its connection goes on exactly where it stopped, on any connection.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dig.traces.journal.reader import Line, Tail, record_of
 
 MOST_ROWS = 500
 MOST_BYTES = 1_000_000
-"""A batch is full with so many rows, or when their lines have so many bytes."""
+"""The rows, and the bytes of their lines, at which a batch is full."""
 
 
 @dataclass
 class Batch:
-    """Some records, as a page is told of them; it is taken as a whole, or not at all.
+    """Some records as rows of the page; a batch is taken as a whole, or not at all.
 
     Attributes:
         last: The number of the last one; -1: there is none.
-        rows: What the page is shown of them (see `dig.show.page.rows`).
-        size: How many bytes their lines have.
+        rows: Their rows (see `dig.show.page.rows`).
+        size: The bytes of their lines.
     """
 
     last: int = -1
@@ -37,7 +37,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it should be sent before more is put into it."""
+        """Whether the batch should be sent before another row is added."""
         return len(self.rows) >= MOST_ROWS or self.size >= MOST_BYTES
 
 
@@ -45,8 +45,8 @@ class TraceFollower:
     """Follows one trace.
 
     Attributes:
-        state: How it is with the run; after `in progress` nothing more comes.
-        problem: Why it is broken.
+        state: The state of the run; after `in progress` no more rows come.
+        problem: The reason for `broken`.
     """
 
     def __init__(self, path: Path, after: int = -1) -> None:
@@ -54,7 +54,7 @@ class TraceFollower:
 
         Args:
             path: The trace file or run directory.
-            after: The last record that is known already.
+            after: The last record that is known already; by default none.
         """
         self.state: State = "in progress"
         self.problem: str | None = None
@@ -65,7 +65,7 @@ class TraceFollower:
         self._is_telling: bool | None = None
 
     def news(self) -> Iterator[Batch]:
-        """What has come since the last time, as far as the file has grown by now."""
+        """The new rows since the last call, as far as the file has grown by now."""
         batch = Batch()
         try:
             for line in self._tail.read(is_growing=True):
@@ -79,10 +79,10 @@ class TraceFollower:
             yield batch
 
     def settle(self) -> bool:
-        """Look whether a run that gave no news for a while is over, though it has no end.
+        """Check whether a run without news for a while is over, though it has no end.
 
         Returns:
-            Whether it is; then a last look at the news is due.
+            Whether it is over; then `news` is due for the last time.
         """
         self.state = standing(self._path)
         return self.state != "in progress"
@@ -104,7 +104,7 @@ class TraceFollower:
                 batch.rows += self._made.found[known:]
 
     def _tells_of_findings(self) -> bool:
-        """Whether the trace has rows for what was raised, as a journal does; asked if need be."""
+        """Whether the trace has rows for findings, as a journal does; computed when needed."""
         if self._is_telling is None:
             rows = (line.row for line in Tail(self._path).read(is_growing=True))
             self._is_telling = self._tail.is_journal or any(

@@ -1,6 +1,6 @@
-"""Who may ask the local server for anything: whoever knows the address that it printed.
+"""The guard of the local server: only requests with the address that it printed pass.
 
-A page that somebody has open in a browser can send requests to any port of the machine, and by
+Any page that is open in a browser can send requests to any port of the machine, and by
 a name of its own that it lets point to 127.0.0.1 (DNS rebinding) read the answers. So the names
 `Host` and `Origin` are compared with those that the server has, and the path begins with a secret.
 """
@@ -31,12 +31,12 @@ class Headers(Protocol):
 
 
 class PageRequest(NamedTuple):
-    """What a request asks for, from somebody who may.
+    """The path and query of a request that was let through.
 
     Attributes:
         parts: The decoded parts of its path after the token; a path that ends with a slash has an
-            empty last part. None at all: to be shown the way.
-        query: What stands after the question mark.
+            empty last part. No parts at all: a visit by `invitation`.
+        query: The text after the question mark.
     """
 
     parts: tuple[bytes, ...]
@@ -48,14 +48,14 @@ class RequestGuard:
 
     Attributes:
         token: The secret with which each path begins.
-        root: The address below which everything is.
+        root: The address below which all pages are.
     """
 
     def __init__(self, port: int, token: str | None = None) -> None:
         """RequestGuard a port.
 
         Args:
-            port: On which the server listens.
+            port: The port on which the server listens.
             token: The secret; ``None``: a new one of 128 random bits.
         """
         self.token = token or secrets.token_urlsafe(_TOKEN_BYTES)
@@ -64,20 +64,25 @@ class RequestGuard:
         self._tickets: set[str] = set()
 
     def invitation(self) -> str:
-        """An address that shows the way once, to the first who comes.
+        """An address that leads to the pages once, for the first request to it.
 
-        A browser is started with it, since the arguments of a program can be read by everybody
-        on the machine.
+        A browser is started with it, since every user of the machine can read the arguments of a
+        program.
         """
         ticket = secrets.token_urlsafe(_TOKEN_BYTES)
         self._tickets.add(ticket)
         return f"http://{self._hosts[0]}/{ticket}"
 
     def check(self, method: str, target: str, headers: Headers) -> PageRequest:
-        """Look at a request.
+        """Check a request.
+
+        Args:
+            method: Its HTTP method.
+            target: Its path and query.
+            headers: Its headers.
 
         Raises:
-            RefusedError: It is not to be answered; the message says why.
+            RefusedError: The request is refused; the message says why.
         """
         if method not in METHODS:
             raise RefusedError(

@@ -1,10 +1,10 @@
-"""What there is to ask for: the list of runs, the page of a run, and what happens in it.
+"""The routes of the server: the list of runs, the page of a run, and its events.
 
 /TOKEN/                   the list, or, if one run is served, a way to it
 /TOKEN/runs               the list as JSON
 /TOKEN/run/NAME/          the page of a run
 /TOKEN/run/NAME/events    its head and rows, as server-sent events
-/TOKEN/NAME.js, .css      what the list is made of
+/TOKEN/NAME.js, .css      the files of the list
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class PageResponse:
     """A response.
 
     Attributes:
-        type: Of its content.
-        content: Of a known length; or events as long as there are any.
-        policy: What a page may load.
+        type: The media type of its content.
+        content: Bytes, or a stream of events.
+        policy: The content security policy of a page.
         status: Its status.
-        location: Where else to ask.
+        location: The target of a redirection.
     """
 
     type: str
@@ -68,7 +68,7 @@ class Routes:
 
         Args:
             shelf: The runs.
-            root: The address below which everything is.
+            root: The address below which all pages are.
             wait: Waits so many seconds, and says whether the server closes.
         """
         self._shelf = shelf
@@ -76,18 +76,18 @@ class Routes:
         self._wait = wait
 
     def start(self) -> str:
-        """Where a visitor begins, relative to the root."""
+        """The first page for a visitor, relative to the root."""
         return address(self._shelf.path.name) if self._shelf.is_one else ""
 
     def answer(self, asked: PageRequest, last_event: str | None) -> PageResponse:
         """Answer a request.
 
         Args:
-            asked: What for.
+            asked: The request.
             last_event: Its `Last-Event-ID`.
 
         Raises:
-            RefusedError: There is no such thing.
+            RefusedError: There is no such page.
         """
         match asked.parts:
             case ():
@@ -139,7 +139,7 @@ def address(name: str) -> str:
 
 
 def _number(text: str | None) -> int:
-    """The record that a `Last-Event-ID` names; what is none names none."""
+    """The record that a `Last-Event-ID` names; -1 if it is missing or invalid."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else -1
 
 
@@ -158,13 +158,13 @@ LOOK_S = 0.1
 
 SETTLE = 10
 HEARTBEAT = 100
-"""After so many looks without news: is the run over? A comment, which shows if the reader is."""
+"""Looks without news after which the run's end and (by a comment) the reader are checked."""
 
 RETRY_MS = 500
 
 
 def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[bytes]:
-    """The events of a run: its head, its rows in batches, and when nothing more comes its end.
+    """The events of a run: its head, its rows in batches, and at last its end.
 
     The id of a batch is the number of its last record, which a browser that reconnects names as
     `Last-Event-ID`.

@@ -1,7 +1,7 @@
 """The local server: sockets, threads and deadlines around `guard` and `routes`.
 
-One thread a connection, and one request a connection, so that a reader that is slow or says
-nothing holds up nobody else, and only for a while.
+Each connection has one thread and one request, so a slow or silent reader delays no other one,
+and is cut off after a while.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_HEAD = 16 * 1024
 ASKING_S, ANSWERING_S = 5.0, 10.0
 ENDING_S = 0.5
 CLOSING_S = 2.0
-"""Seconds that connections have when the server ends: to end by themselves, and when cut."""
+"""Seconds for connections when the server ends: to end by themselves, and after the cut."""
 
 _BLANK = b"\r\n\r\n"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -53,11 +53,11 @@ class Server(ThreadingHTTPServer):
     """Serves a shelf on 127.0.0.1, from when it is made until it is closed.
 
     Attributes:
-        guard: Who may ask.
-        routes: What there is.
+        guard: The check of requests.
+        routes: The pages.
         asking_s, answering_s: Seconds that a request may take to arrive, and that a reader may
             take to accept a piece of an answer.
-        most_connections: How many may be open at a time.
+        most_connections: The most connections that may be open at a time.
     """
 
     daemon_threads = True  # a thread that hangs in a read of a dead disk keeps no process alive
@@ -69,7 +69,7 @@ class Server(ThreadingHTTPServer):
 
         Args:
             shelf: The runs.
-            port: Where; 0: wherever there is room.
+            port: The port; 0: any free one.
             token: The secret of its addresses; ``None``: a new one.
 
         Raises:
@@ -90,7 +90,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where a visitor begins."""
+        """The address of the first page for a visitor."""
         return self.guard.root + self.routes.start()
 
     @contextmanager
@@ -113,12 +113,12 @@ class Server(ThreadingHTTPServer):
                 self._changed.wait_for(lambda: not self._open, CLOSING_S)
 
     def server_bind(self) -> None:
-        """Bind; unlike what it overrides it asks no name server for a name."""
+        """Bind; unlike the inherited method, it asks no name server for a name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for a connection; if not, it is told so."""
+        """Whether there is room for a connection; if not, it gets a response that says so."""
         with self._changed:
             has_room = len(self._open) < self.most_connections
             if has_room:
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(answer)
 
     def _head(self) -> bytes:
-        """The head of the request; what follows it is of no interest."""
+        """The head of the request; its body is ignored."""
         head, until = b"", time.monotonic() + self.server.asking_s
         while _BLANK not in head and len(head) < MOST_HEAD:
             left = until - time.monotonic()
@@ -200,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Say that a request is none; nothing of it is repeated."""
+        """Refuse an invalid request; no part of it is repeated in the response."""
         self._refuse(HTTPStatus(code))
 
     def _refuse(self, status: HTTPStatus, why: str = "") -> None:
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(PageResponse("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
 
     def version_string(self) -> str:
-        """What the answers say that they come from."""
+        """The name of the server in its responses."""
         return "digmon"
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -224,15 +224,15 @@ def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
 
     Args:
         path: A run directory, a trace file, or a directory of runs.
-        port: Where to listen; 0: wherever there is room.
-        opens: Whether to open a browser, if there is one.
+        port: The port to listen on; 0: any free one.
+        opens: Whether to open a browser, if there is one; by default it does.
 
     Yields:
         Its address.
 
     Raises:
-        TraceError: There is no such thing.
-        SettingsError: The port is not to be had.
+        TraceError: There is no such run or directory.
+        SettingsError: The port is not available.
     """
     server = Server(Shelf(path), port)
     with server.running():
@@ -242,7 +242,7 @@ def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
 
 
 def open_browser(address: str) -> bool:
-    """Open an address in a browser with windows; says whether there seems to be one."""
+    """Open an address in a browser with windows; returns whether there seems to be one."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

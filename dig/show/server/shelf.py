@@ -1,4 +1,4 @@
-"""The runs that are served: by names found in a directory, never by paths that are asked for."""
+"""The runs that are served: by names found in a directory, never by requested paths."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Shelf:
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Look what is there.
+        """Find the run or the directory.
 
         Args:
             path: A run directory, a trace file, or a directory of runs.
             clock: Seconds.
 
         Raises:
-            TraceError: There is no such thing.
+            TraceError: There is no such run or directory.
         """
         self.path = path.absolute()
         self.is_one = path.is_file() or is_run(path)
@@ -62,7 +62,7 @@ class Shelf:
             return None
 
     def summaries(self) -> list[dict[str, Any]]:
-        """What an overview says of each run, as of a moment ago; a long one is made seldom.
+        """The summaries of all runs, possibly a moment old; a long list is made seldom.
 
         Raises:
             TraceError: The directory cannot be read.

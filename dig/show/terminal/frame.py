@@ -1,4 +1,4 @@
-"""What a picture of a run is drawn from: a `Frame`, with its lanes, marks, events and news."""
+"""The data of a live picture: a `Frame`, with its lanes, marks, events and news."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
 INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
 STATES = " ·░━"
 RANKS = {mark: rank for rank, mark in enumerate(STATES + "cwdr>S!" + "ieFHA")}
-"""Which mark is shown where several fall into one cell: the one of highest rank."""
+"""The rank of each mark; of several in one cell, that of the highest rank is shown."""
 
 MOST_MARKS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """Something worth telling.
+    """A line of news.
 
     Attributes:
-        us: When.
-        tag: In a word, what.
+        us: The time, in microseconds.
+        tag: Its kind, in a word.
         text: One line.
-        style: How loud it is: `bad`, `warning`, `good` or `plain`.
+        style: Its colour: `bad`, `warning`, `good` or `plain`.
     """
 
     us: int
@@ -35,7 +35,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class Lane:
-    """One agent, or the system: what it does, what it did."""
+    """The state and the counts of one agent, or of the system."""
 
     name: str
     state: str = ABSENT
@@ -77,16 +77,16 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A scene at one moment; nothing in it changes any more.
+    """A picture of one moment, as immutable data.
 
     Attributes:
         us: The moment.
-        outcome: How the run ended; empty as long as it goes on.
+        outcome: The outcome of the run; empty as long as it goes on.
         lanes: The agents, in order of arrival.
         system: The monitor.
-        records, events, open, turns, fails, found, healed: How many there are.
+        records, events, open, turns, fails, found, healed: Their numbers.
         held: The events on their way, the latest first; a few of them.
-        moving: How many events are on their way.
+        moving: The number of events on their way.
         released: The latest delivery.
         news: The latest news, in order.
     """

@@ -1,7 +1,7 @@
-"""What there is to see of a run: a lane for each agent, events on their way, and news.
+"""The state of a live picture: a lane for each agent, events on their way, and news.
 
 A `TerminalState` follows the records of a run. The state comes from an `InteractionGraph` of its
-own, so that what is shown cannot drift from what is meant; it adds what a graph does not keep:
+own, so that the picture cannot differ from the graph; it adds data that a graph does not keep:
 counts, and marks on a time line. `frame()` is a picture of one moment that shares nothing with it.
 """
 
@@ -74,7 +74,7 @@ class TerminalState:
         self._found = self._healed = 0
 
     def follow(self, record: Record) -> list[LogLine]:
-        """Take a record into account; returns what is worth telling about it."""
+        """Take in a record; returns the news in it."""
         self._graph.apply(record)
         told = list(self._look(record))
         for event in self._graph.touched:
@@ -88,11 +88,11 @@ class TerminalState:
         return told
 
     def evicted(self, eviction: Eviction) -> None:
-        """Let go of what the session has let go of."""
+        """Repeat an eviction of the session."""
         eviction.repeat(self._graph)
         self._moving = {event: None for event in self._moving if self._graph.knows(event)}
 
-    # --- what each kind of record changes ---
+    # --- one function a kind of record ---
 
     def _look(self, record: Record) -> Iterable[LogLine]:
         us = record.us
@@ -194,7 +194,7 @@ class TerminalState:
     # --- a picture of it ---
 
     def frame(self, us: int) -> Frame:
-        """What there is to see at a moment, not before that of the latest record."""
+        """The picture of a moment, which is at the earliest that of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
         begun = graph.t >= 0
         return Frame(
@@ -225,7 +225,7 @@ class TerminalState:
 
 
 def _did(record: End) -> str:
-    """The mark for what an activation did."""
+    """The mark of an activation that ended."""
     fates = {fate.fate for fate in record.fates}
     if record.error is not None:
         return FAILED

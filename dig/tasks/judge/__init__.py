@@ -1,1 +1,4 @@
-"""The judge: a rival that reads what was said while all others wait."""
+"""The judge: a rival of the monitor that reads the log while all agents wait.
+
+`judge`: the base. `model`: a judge with a language model; `simulated`: one without.
+"""

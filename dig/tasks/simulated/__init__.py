@@ -1,1 +1,5 @@
-"""Simulated agents: their habits and how they work on a task."""
+"""Simulated agents: their habits and how they work on a task.
+
+`agent`: the agents. `profile`: their habits. `parts`: their payloads. `reading`, `classifying`:
+their readings of numbers and of posts.
+"""

@@ -68,7 +68,7 @@ def miscounted(
         wrong: The probability of a mistake about each.
         draws: The random numbers of the activation.
         index: Which of the activation's chunks this is.
-        mistaken: KeyedRandom what an element is taken for.
+        mistaken: Draws the value that an element is taken for.
     """
     if wrong == 0:
         return Counter(seen)

@@ -1,7 +1,8 @@
-"""What other programs recorded, as traces.
+"""Interchange: traces from and to the formats of other programs.
 
-- `imports`: the table of formats. `scribe`: writes the records, and keeps count of guesses.
-- `message_log`, `chat`: plain messages, and the activations there must have been between them.
+- `imports`: the table of readers. `scribe`: writes the records, and keeps count of guesses.
+- `message_log`, `chat`: plain messages, and the activations that must have been between them.
 - `reference`, `reference_nodes`: graphs of the reference implementation. `schedule`,
   `reconstruction`: the order of records that leads to one.
+- `export`: the table of writers.
 """

@@ -1,4 +1,4 @@
-"""A conversation as a run: what activations and fates there must have been between its messages.
+"""A conversation as a run: infers the activations and fates between its messages.
 
 A message log knows neither. The rules by which they are supplied are in docs/interchange.md, and
 each that was needed is told as a guess.
@@ -43,7 +43,7 @@ class ChatMessage:
 
 
 def as_run(path: Path, messages: Sequence[ChatMessage], guesses: Guesses) -> list[Record]:
-    """The records of a conversation; what had to be supplied is added to the guesses.
+    """The records of a conversation; every inferred detail is added to the guesses.
 
     Args:
         path: Where it was read from; gives the run its name.
@@ -57,7 +57,7 @@ def as_run(path: Path, messages: Sequence[ChatMessage], guesses: Guesses) -> lis
 
 
 def _turn_of(message: ChatMessage) -> object:
-    """Messages in a row for which this is equal come from one activation."""
+    """The key of a message; messages in a row with equal keys come from one activation."""
     alone = message.id if None in message.to else None  # an answer is its activation's sole output
     return message.sender, message.us, message.reply_to, alone
 
@@ -80,7 +80,7 @@ class _Chat:
         self._turns = 0
 
     def take(self, turn: Sequence[ChatMessage]) -> None:
-        """One or several messages that were sent together."""
+        """Write one or several messages that were sent together."""
         self._scribe.at(turn[0].us)
         if turn[0].sender is None:
             for message in turn:
@@ -137,7 +137,7 @@ class _Chat:
             self._scribe.deliver(message.id, name)
 
     def _wanted(self, message: ChatMessage) -> list[str] | None:
-        """What a message replies to, in front of its sender; ``None``: that is not known."""
+        """The event that a message replies to, in its sender's buffer; ``None``: unknown."""
         if message.reply_to is None or message.sender is None:
             return None
         known = [event for event in message.reply_to if self._can_see(event, message)]

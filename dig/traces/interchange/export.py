@@ -27,13 +27,13 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\
 
 @dataclass(frozen=True)
 class Export:
-    """What is to be exported.
+    """The part of a stored run to export.
 
     Attributes:
         path: The trace or run directory.
-        at: Logical time of the graph that is wanted; ``None``: the end.
-        cleaned: Whether only productive edges and what they touch are wanted.
-        service_per_agent: For spans: whether each agent is a service of its own.
+        at: The logical time of the graph; ``None``: the end.
+        cleaned: Whether to export only productive edges and their nodes; by default all.
+        service_per_agent: For spans: whether each agent is a service of its own; by default not.
     """
 
     path: Path
@@ -106,7 +106,7 @@ def _all_xml(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def dot(export: Export) -> Iterator[str]:
-    """Graphviz: activations are boxes, events ellipses, and what is not productive is dashed."""
+    """Graphviz: activations are boxes, events ellipses, and unproductive edges are dashed."""
     view = export.view()
     yield "digraph dig {\n  rankdir=LR;\n"
     for node, keys in view.nodes():
@@ -127,7 +127,7 @@ def dot(export: Export) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """A string of the DOT language that says just this text."""
+    """A text as a quoted string of the DOT language."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "\\n".join(safe_text(line) for line in shown.split("\n")) + '"'
 

@@ -1,6 +1,6 @@
-"""What other programs recorded, as a trace: the table of formats that can be read.
+"""Imports: the table of foreign formats that can be read as a trace.
 
-A reader takes the path and the text of a file, and returns records and what it had to guess.
+A reader takes the path and the text of a file, and returns records and its guesses.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ READERS: dict[str, Reader] = {
 
 @dataclass(frozen=True)
 class Imported:
-    """What was imported.
+    """An imported trace.
 
     Attributes:
         format: The format that it was in.
         records: The trace.
-        guesses: What had to be guessed, each kind once.
+        guesses: The guesses that were necessary, each kind once.
     """
 
     format: str
@@ -47,11 +47,11 @@ class Imported:
 
 
 def import_file(path: Path, format: str | None = None) -> Imported:
-    """Read what another program recorded.
+    """Read a recording of another program.
 
     Args:
         path: The file.
-        format: One of `READERS`; ``None``: as the file looks.
+        format: One of `READERS`; ``None``: the one that the content fits.
 
     Raises:
         SettingsError: There is no such format.

@@ -1,4 +1,4 @@
-"""A plain log of messages (who, to whom, when, in reply to what), as CSV, JSON or JSON lines."""
+"""A plain log of messages (sender, recipients, time, reply), as CSV, JSON or JSON lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEYS = {
 
 
 def read_log(path: Path, text: str) -> tuple[list[Record], Guesses]:
-    """The records of a message log, and what was guessed.
+    """The records of a message log, and the guesses.
 
     Raises:
         TraceError: It is no message log; the line (or the number of the message) is named.
@@ -140,7 +140,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _people(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> list[str]:
-    """Everybody who sends or receives, by order of appearance, but for the outside."""
+    """All senders and recipients, by order of appearance, but for the outside."""
     found: dict[str, None] = {}
     for line, row in rows:
         for one in (*_names(_get(row, "sender")), *_names(_get(row, "to"))):

@@ -19,7 +19,7 @@ from .schedule import Schedule, natural
 from .scribe import Guesses, Scribe
 
 Key = tuple[float, int, int]
-"""When something happens: its time, the place of the activation it follows, and the phase."""
+"""The sort key of a happening: its time, the place of the activation it follows, the phase."""
 
 _EMIT, _START, _END, _DIVERT, _REMARK, _DELIVER = range(6)
 
@@ -40,7 +40,7 @@ def reconstruct(source: SourceGraph, run: str, file: str, guesses: Guesses) -> l
 
 
 class _Reconstruction:
-    """Collects what happened, each with its key, and then lets it happen in order."""
+    """Collects all happenings, each with its key, and then writes them in order."""
 
     def __init__(self, source: SourceGraph, guesses: Guesses) -> None:
         self._source = source
@@ -205,7 +205,7 @@ class _Reconstruction:
         self._scribe.deliver(name, who)
 
     def _arrivals(self, event: SourceEvent, who: str) -> Iterator[tuple[float, int, bool]]:
-        """When an event came to an agent: time, what it follows, and whether it was then shown."""
+        """The key of an event's arrival at an agent, and whether the agent was then shown it."""
         plan = self._plan
         turns = plan.turns[who]
         stamps = sorted(event.delivered.get(who, ()))

@@ -30,7 +30,7 @@ _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 
 
 def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
-    """The records of a stored graph, and what was guessed.
+    """The records of a stored graph, and the guesses.
 
     Raises:
         TraceError: It is no such graph, or contradicts itself; the place in it is named.

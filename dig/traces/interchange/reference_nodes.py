@@ -11,7 +11,7 @@ from dig.graph.records import SYSTEM, FateName
 
 @dataclass(frozen=True)
 class Diversion:
-    """An event was sent to others: the reactions of its recipients before and after."""
+    """A redirection of an event: the reactions of its recipients before and after."""
 
     at: float
     by: str | None
@@ -20,17 +20,17 @@ class Diversion:
 
     @property
     def new(self) -> list[str]:
-        """Who is to get it now and was not before."""
+        """The new recipients."""
         return [who for who in self.pending if self.before.get(who) != "pending"]
 
     @property
     def pending(self) -> list[str]:
-        """Everybody who is to get it, or has it and has not reacted."""
+        """The recipients that will get the event, or have it and have not reacted."""
         return [who for who, label in self.after.items() if label == "pending"]
 
     @property
     def gone(self) -> list[str]:
-        """Those from whom it was taken."""
+        """The recipients from whom the event was taken."""
         return [
             who
             for who, label in self.after.items()
@@ -40,7 +40,7 @@ class Diversion:
 
 @dataclass(frozen=True)
 class Remark:
-    """Healing wrote a note to an event."""
+    """A note that healing wrote to an event."""
 
     at: float
     pattern: str
@@ -49,7 +49,7 @@ class Remark:
 
 @dataclass
 class SourceEvent:
-    """An event: who generated it, whom it was for, and when what happened to it.
+    """An event: its generator, its recipients, and the times of all that happened to it.
 
     Times are in seconds of the source's clock.
     """
@@ -68,7 +68,7 @@ class SourceEvent:
 
     @property
     def to(self) -> list[str]:
-        """Whom it was for when it was generated."""
+        """The recipients at its generation."""
         return list(self.diversions[0].before) if self.diversions else self.recipients
 
 
@@ -87,7 +87,7 @@ class SourceActivation:
 
     @property
     def is_agents(self) -> bool:
-        """Whether an agent did it, rather than healing."""
+        """Whether an agent, not healing, is behind the activation."""
         return self.agent != SYSTEM
 
 
@@ -100,7 +100,7 @@ class SourceGraph:
     activations: dict[str, SourceActivation]
 
     def times(self) -> Iterator[float]:
-        """Every time that is in it."""
+        """All times in the graph."""
         if self.created is not None:
             yield self.created
         for event in self.events.values():
@@ -111,7 +111,7 @@ class SourceGraph:
                 yield from () if at is None else (at,)
 
     def agents(self) -> list[str]:
-        """Everybody who acted or was to receive something, sorted."""
+        """All agents that acted or were recipients, sorted."""
         found = {activation.agent for activation in self.activations.values()}
         for event in self.events.values():
             found.update(event.recipients, event.delivered)

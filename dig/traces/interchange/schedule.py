@@ -20,7 +20,7 @@ def natural(name: str) -> tuple[int, str]:
 class Schedule:
     """The activations of agents in an order in which each follows what it depends on.
 
-    An activation depends on its agent's earlier ones, and on whoever generated what it was shown.
+    An activation depends on its agent's earlier ones, and on the generators of its inputs.
 
     Attributes:
         base: The earliest time in the source.
@@ -55,14 +55,14 @@ class Schedule:
         return maker is not None and maker.is_agents
 
     def generated(self, event: SourceEvent) -> tuple[float, int]:
-        """When an event came into being, and the place of the activation that it follows."""
+        """The time of an event's generation, and the place of the activation that it follows."""
         if self.is_agents(event) and event.by is not None:
             return self.end[event.by], self.place[event.by]
         began = [v.began for v in self._shown[event.id] if v.began is not None]
         return min([self.base if event.at is None else event.at, *began]), -1
 
     def receivers(self, event: SourceEvent) -> list[str]:
-        """Everybody who was to get an event, got it, or was shown it."""
+        """All recipients of an event, and the agents that got it or were shown it."""
         found = dict.fromkeys([*event.recipients, *event.to, *event.delivered])
         found.update(dict.fromkeys(v.agent for v in self._shown[event.id]))
         return list(found)

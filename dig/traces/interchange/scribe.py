@@ -1,4 +1,4 @@
-"""Writes the trace of a run that somebody else recorded, and notes what had to be guessed."""
+"""Writes the trace of a run that another program recorded, and notes all guesses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ IMPORT = "import"
 
 
 class Guesses:
-    """What was not in the source and was supplied, each kind once, with examples."""
+    """The details that were missing in the source and were guessed, each kind once."""
 
     def __init__(self) -> None:
         self._examples: dict[str, list[str]] = {}
 
     def note(self, what: str, example: str = "") -> None:
-        """Note a guess of some kind, and what it was made about."""
+        """Note a guess of some kind (`what`), and an example."""
         self._examples.setdefault(what, []).append(example)
 
     def __iter__(self) -> Iterator[str]:
@@ -61,23 +61,31 @@ class Scribe:
         self._write(run)
 
     def at(self, us: int) -> None:
-        """What comes happens at this moment, or, if that is past, at the latest one."""
+        """Set the time of the next records to this moment or, if that is past, the latest one."""
         self._us = max(self._us, us)
 
     def emit(self, event: str, by: str | None, to: Sequence[str], type: str, **more: Any) -> None:
-        """An event comes into being."""
+        """Write that an event comes into being.
+
+        Args:
+            event: Its id.
+            by: Its generator; ``None``: it comes from outside.
+            to: Its recipients.
+            type: Its type.
+            more: Further fields of the record; by default those of `Emit`.
+        """
         self._write(Emit(*self._stamp(), event, by, tuple(to), type, **more))
 
     def deliver(self, event: str, to: str | None) -> None:
-        """An event reaches an agent, or the environment."""
+        """Write that an event reaches an agent, or (``None``) the environment."""
         self._write(Deliver(*self._stamp(), event, to))
 
     def redirect(self, event: str, to: Sequence[str]) -> None:
-        """An event is sent to others."""
+        """Write that an event is sent to other agents."""
         self._write(Redirect(*self._stamp(), event, tuple(to)))
 
     def start(self, activation: str, agent: str) -> tuple[str, ...]:
-        """An agent is activated; returns what it is shown."""
+        """Write that an agent is activated; returns the events that it is shown."""
         inputs = tuple(self.graph.agents[agent].buffer)
         self._write(Start(*self._stamp(), activation, agent, inputs))
         return inputs
@@ -85,23 +93,38 @@ class Scribe:
     def end(
         self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None
     ) -> None:
-        """An activation ends; its outputs must be emitted next."""
+        """Write that an activation ends; its outputs must be emitted next.
+
+        Args:
+            activation: Its id.
+            fates: The fates of its inputs.
+            outputs: The ids of its outputs.
+            error: Its error; ``None``: it had none.
+        """
         self._write(End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error))
 
     def healed(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
     ) -> None:
-        """Somebody raised something, and did something about it."""
+        """Write a finding, and an intervention about it.
+
+        Args:
+            pattern: The pattern of the finding.
+            subject: The subject of the finding.
+            action: The kind of intervention.
+            event: The event of the intervention.
+            more: Further fields of the intervention; by default those of `HealRow`.
+        """
         found = FindingRow(*self._stamp(), pattern, None, subject, {})
         self._write(found)
         self._write(HealRow(*self._stamp(), found.t, action, event, **more))
 
     def finish(self, outcome: Outcome) -> None:
-        """The run ends."""
+        """Write the end of the run."""
         self._write(Finish(*self._stamp(), outcome))
 
     def records(self, source: str) -> list[Record]:
-        """The trace: the run, what is to be said of its source, and everything else."""
+        """The trace: the run, incidents about its source and the guesses, and all other records."""
         first, *others = self._records
         told = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
         said = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(told, 1)]

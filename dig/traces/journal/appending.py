@@ -15,11 +15,11 @@ from .locking import lock
 from .segments import segment_path
 
 Write = Callable[[int, memoryview], int]
-"""Writes some bytes to a file descriptor, and says how many."""
+"""Writes some bytes to a file descriptor, and returns how many."""
 
 
 def check_size(most_bytes: int | None) -> None:
-    """Refuse a size of segments that makes no sense.
+    """Check the size limit of segments.
 
     Raises:
         SettingsError: No file is so small.
@@ -36,21 +36,21 @@ class Appending:
     Attributes:
         path: The first file.
         current: The one that is written to.
-        full: Those that are written to no more, until somebody has taken them from here.
+        full: The files that are complete and not synced yet; `Journal` removes them.
     """
 
     def __init__(self, path: Path, most_bytes: int | None, write: Write) -> None:
         """Make the first file.
 
         Args:
-            path: Where.
-            most_bytes: How large a file may become; a line that is longer has one of its own.
-                ``None``: as large as it likes.
-            write: Writes to it.
+            path: The path of the first file.
+            most_bytes: The largest size of a file; a longer line has a file of its own. ``None``:
+                no limit.
+            write: Writes bytes to a file descriptor, and returns how many.
 
         Raises:
-            OSError: It cannot be made.
-            JournalError: It is locked by another process, or what is there would go on after it.
+            OSError: The file cannot be made.
+            JournalError: The file is locked by another process, or a later segment exists already.
             SettingsError: No file is so small.
         """
         check_size(most_bytes)
@@ -85,7 +85,7 @@ class Appending:
         self._bytes += len(line)
 
     def close(self) -> None:
-        """Close the files, which lets go of the lock; twice does no harm."""
+        """Close the files, which releases the lock; a second call does nothing."""
         for file in {self._file, self._first} - {-1}:
             os.close(file)
         self._file = self._first = -1

@@ -3,7 +3,7 @@
 A journal's line is that of its record with further keys, which a plain reader ignores: `journal`
 in the first one, `blobs` where a large payload lies beside the trace, and in every line, last,
 `chain`: a BLAKE2b checksum of the line and of all before it. It is compared byte by byte, so a
-flipped bit anywhere in a line is found. It guards against accidents, not against somebody who
+flipped bit anywhere in a line is found. It guards against accidents, not against a person who
 writes the checksums anew.
 """
 
@@ -64,7 +64,7 @@ def bare(line: bytes) -> str:
 def is_journal(first: Mapping[str, Any]) -> bool:
     """Whether the JSON object of a first line begins a journal; else it begins a plain trace.
 
-    Either of two keys will do, so that damage to one does not make it pass for a plain trace.
+    One of two keys is enough, so that damage to one does not make it pass for a plain trace.
     """
     return HEADER in first or CHAIN in first
 
@@ -77,7 +77,7 @@ class SealedLines:
     """
 
     def __init__(self, header: Mapping[str, Any]) -> None:
-        """Begin with the first line; `header` is what it says about how the run is made."""
+        """Begin with the first line; `header` describes how the run is made."""
         self._header: dict[str, Any] | None = {"version": VERSION, **header}
         self._chain = Chain()
         self.blobs: dict[str, bytes] = {}

@@ -1,8 +1,8 @@
 """The raw exchanges with language models, beside the trace: `exchanges.jsonl`.
 
 One JSON object a line for each request, in the order in which they were over; nothing in the trace
-refers to it, and it may be deleted. Secrets are masked before it is written; what agents wrote to
-each other is not, so it is for its owner only, as all files of a run are.
+refers to it, and it may be deleted. Secrets are masked before it is written; the texts of agents
+are not, so only its owner may read it, like all files of a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INCOMPLETE = ".incomplete"
 
 
 class AskedModel(Protocol):
-    """What is asked, and tells of it: a `dig.runtime.llm.Model`."""
+    """A model that reports its exchanges: a `dig.runtime.llm.Model`."""
 
     keep: Callable[[dict[str, Any]], None]
 
@@ -32,11 +32,11 @@ class AskedModel(Protocol):
 def exchanges(
     models: Sequence[AskedModel], directory: Path, *, disk_full: DiskFull = "stop"
 ) -> Iterator[None]:
-    """Keep what models are asked and what they answer, for as long as the block lasts.
+    """Record the requests to models and their answers, for as long as the block lasts.
 
     Args:
-        models: Whom to listen to; if there are none, there is no file.
-        directory: Where it is made.
+        models: The models; if there are none, no file is made.
+        directory: The run directory in which the file is made.
         disk_full: Whether the run goes on when there is no room for an exchange. Then none is
             kept from there on, and an empty file `exchanges.jsonl.incomplete` says so.
 

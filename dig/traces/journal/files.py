@@ -1,6 +1,6 @@
-"""Files: written whole or not at all; those of a run are readable by their owner only.
+"""Files: written whole or not at all; only the owner can read those of a run.
 
-They, and the directories made for them, are synced for whoever asks for it.
+Files, and the directories made for them, are synced on request.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import BinaryIO, Literal
 from dig.errors import JournalError
 
 DiskFull = Literal["stop", "continue"]
-"""What happens when something does not fit on the disk."""
+"""The reaction to a full disk: `stop` the run, or `continue` it without the file."""
 
 MODE = 0o600
 
 MOST_BYTES = 64 * 1024 * 1024
-"""How long a file beside a trace may be: far longer than any that was written."""
+"""The longest file beside a trace that is read; every file written by dig is far shorter."""
 
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file to read it, whatever somebody else may have put in its place.
+    """Open a regular file to read it; a pipe or device in its place is refused.
 
     Raises:
-        OSError: It cannot be opened, or is no file: a pipe is not waited for.
+        OSError: It cannot be opened, or is no regular file: a pipe is not waited for.
     """
     file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -39,7 +39,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """What is in a file that lies beside a trace, or that is as small as those are.
+    """The content of a file that lies beside a trace, or of another small file.
 
     Raises:
         OSError: It cannot be read, is no file, or is longer than `MOST_BYTES`.
@@ -59,17 +59,17 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
     """Write a file, whole or not at all.
 
     Args:
-        path: Where.
-        data: What is to stand in it.
-        synced: Whether to block until it is on the disk, with its name.
-        mode: Who may read and write it, as far as the umask lets them.
+        path: The path of the file.
+        data: Its content.
+        synced: Whether to block until it is on the disk, with its name; by default not.
+        mode: Its permissions, before the umask; by default, for the owner only.
 
     Raises:
         OSError: It cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
     try:
-        part.unlink(missing_ok=True)  # it may be a link, to what is not ours to write
+        part.unlink(missing_ok=True)  # it may be a link to a foreign file
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(data)
             if synced:
@@ -84,8 +84,10 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
 
 
 def write_output(path: Path, data: bytes) -> None:
-    """Write what somebody wants in a place that they name: a file, which stays as it was if that
-    fails, or a device or a pipe. Who may read it is up to the umask, or to what was there.
+    """Write an output to a path of the user's choice: a file, a device or a pipe.
+
+    If writing fails, an existing file stays as it was. Its permissions are those of the existing
+    file, or those of the umask.
 
     Raises:
         OSError: It cannot be written.
@@ -93,7 +95,7 @@ def write_output(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:
-        there = path.resolve()  # somebody's own link is followed
+        there = path.resolve()  # a link is followed
         before = there.stat().st_mode & 0o777 if there.exists() else None
         write_file(there, data, mode=0o666 if before is None else before)
         if before is not None:
@@ -104,7 +106,7 @@ def make_directory(path: Path, *, synced: bool = False) -> None:
     """Make a new directory, for its owner only, and those above it that are missing.
 
     Args:
-        path: Where; nothing may be there.
+        path: The path of the directory; it must not exist.
         synced: Whether to block until their names are on the disk.
 
     Raises:
@@ -121,8 +123,8 @@ def sync_file(path: Path, sync: Callable[[int], None] | None = None) -> None:
     """Block until a file or directory is on the disk.
 
     Args:
-        path: Which.
-        sync: What does it, to an open file; `os.fsync`, if it is left out.
+        path: The path.
+        sync: Syncs an open file descriptor; by default `os.fsync`.
 
     Raises:
         OSError: The disk has failed.
@@ -135,7 +137,7 @@ def sync_file(path: Path, sync: Callable[[int], None] | None = None) -> None:
 
 
 def mark(path: Path) -> None:
-    """Make an empty file; it needs no room for data, so it mostly can be made on a full disk.
+    """Make an empty file; it needs no room for data, so a full disk mostly has room for it.
 
     Raises:
         JournalError: It cannot be made.
@@ -152,5 +154,11 @@ def is_full(error: OSError) -> bool:
 
 
 def cannot(what: str, path: Path, error: OSError) -> JournalError:
-    """The error that says what could not be done to a file."""
+    """The error for an action (`what`) that failed on a file.
+
+    Args:
+        what: The action, as a verb: `write`.
+        path: The file.
+        error: The reason.
+    """
     return JournalError(f"cannot {what} {path}: {error.strerror or error}")

@@ -8,9 +8,9 @@
         side.json             what is no part of the trace: when, where and with what it ran
         result.json           how it ended
 
-Equal seeds give equal traces, so what differs between two executions (date, versions, machine)
-stands in the side file. Files are readable by their owner only. What each level of durability
-promises is in docs/journal.md.
+Equal seeds give equal traces, so data that differs between executions (date, versions, machine)
+stands in the side file. Files are readable by their owner only. The promise of each level of
+durability is in docs/journal.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RESULT = "result.json"
 UNREPLAYABLE = ".unreplayable"
 
 SEGMENT_BYTES = 256 * 1024 * 1024
-"""How large a trace's file in a run directory becomes: about a million records."""
+"""The largest size of a trace's file in a run directory: about a million records."""
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -52,12 +52,12 @@ _sync = getattr(os, "fdatasync", os.fsync)
 class Journal:
     """Writes records to a trace file, one write each, before it returns.
 
-    What was written survives a crash of this process. It is a `Sink`: hand it to a monitor; and
-    a `Durable`: hand it to a bus, too, if what was written is to be synced before its effect.
+    A written record survives a crash of this process. A journal is a `Sink`: hand it to a monitor;
+    and a `Durable`: hand it to a bus, too, if a record is to be synced before its effect.
 
     Attributes:
         path: The file; the first one, if there are several.
-        durability: What it survives before its effect happens.
+        durability: The level of durability: `process`, `effects` or `power`.
         unreplayable_from: The first record that did not fit on the disk, if the run went on.
     """
 
@@ -74,15 +74,15 @@ class Journal:
         """Make the file.
 
         Args:
-            path: Where.
-            header: What its first line says about how the run is made, plain JSON; a replay and
+            path: The path of the file.
+            header: A description of how the run is made, plain JSON for the first line; replay and
                 a fork read it (`Setup.described`).
             durability: `process`, `effects` or `power`.
-            disk_full: What happens when a record does not fit: `stop` the run, or `continue` it
+            disk_full: The reaction when a record does not fit: `stop` the run, or `continue` it
                 without a journal.
-            segment_bytes: How large the file may become before the journal goes on in a next one;
+            segment_bytes: The size of a file after which the journal goes on in a next one;
                 ``None``: it stays one file.
-            write: Writes some bytes to a file descriptor, and says how many.
+            write: Writes some bytes to a file descriptor, and returns how many.
 
         Raises:
             JournalError: It cannot be made, is there already, or is locked by another process.
@@ -124,10 +124,10 @@ class Journal:
         self._records += 1
 
     def sync(self) -> None:
-        """Block until all that was written is on the disk; from any thread.
+        """Block until all written records are on the disk; may be called from any thread.
 
         Raises:
-            JournalError: The disk has failed; after that nobody can tell what is on it.
+            JournalError: The disk has failed; its content is unknown from then on.
         """
         with self._syncing:
             written = self._records
@@ -143,11 +143,11 @@ class Journal:
             self._synced = written
 
     def close(self) -> None:
-        """Close the file; twice does no harm."""
+        """Close the file; a second call does nothing."""
         self._files.close()
 
     def _sync_files(self) -> None:
-        """Sync what is new, by name: another thread may be going on to the next file."""
+        """Sync new files, by name: another thread may be going on to the next file."""
         current = self._files.current  # first: if it is full by now, it is synced twice
         blobs, full = _taken(self._blobs), _taken(self._files.full)
         for path in (*blobs, *full):
@@ -168,19 +168,19 @@ class Journal:
             self._blobs.append(path)
 
     def _go_on_without(self, t: int) -> None:
-        """Mark the trace: the run goes on after its last record, and nobody can replay that."""
+        """Mark the trace: the run goes on after its last record, so it cannot be replayed whole."""
         mark(self.path.with_name(self.path.name + UNREPLAYABLE))
         self.unreplayable_from = t
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """How a run is kept.
+    """The settings for keeping a run on disk.
 
     Attributes:
-        durability: What of it is synced before it takes effect.
-        disk_full: Whether it goes on when something does not fit on the disk.
-        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
+        durability: The level of durability; by default `process`, which survives its crash.
+        disk_full: Whether the run goes on when the disk is full; by default it stops.
+        segment_bytes: The largest size of a file of the trace; ``None``: it stays one file.
     """
 
     durability: Durability = "process"
@@ -188,7 +188,7 @@ class Keeping:
     segment_bytes: int | None = SEGMENT_BYTES
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the size of segments.
 
         Raises:
             SettingsError: No file is so small.
@@ -197,7 +197,7 @@ class Keeping:
 
 
 KEEPING = Keeping()
-"""How a run is kept, if nothing else is said."""
+"""The defaults for keeping a run."""
 
 
 class RunDirectory:
@@ -219,11 +219,11 @@ class RunDirectory:
         """Make a directory for a new execution below `parent`, with its side file.
 
         Args:
-            parent: Where runs are kept; made if it is missing.
-            about: What the side file says besides date, durability, versions and machine.
-            header: What the journal's first line says besides the record.
-            keeping: How it is kept; a `durability` other than `process` is for the directory, and
-                the files beside the trace, too.
+            parent: The directory of all runs; made if it is missing.
+            about: The fields of the side file besides date, durability, versions and machine.
+            header: The description in the journal's first line, besides the record.
+            keeping: How the run is kept; a `durability` other than `process` is for directory and
+                files beside the trace, too.
 
         Raises:
             JournalError: It cannot be made.
@@ -259,7 +259,7 @@ class RunDirectory:
 
 
 def _taken(paths: deque[Path]) -> list[Path]:
-    """What is in a queue, taken out of it, while others may be putting more into it."""
+    """Take all current items out of a queue, to which other threads may be adding more."""
     return [paths.popleft() for _ in range(len(paths))]
 
 

@@ -1,4 +1,4 @@
-"""JSON from outside: strict, of bounded depth, and nothing in it is more than data."""
+"""JSON from outside: parsed strictly, with bounded depth."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from dig._util.json_values import MOST_DEPTH
 from dig.errors import RecordError
 
 MOST_BYTES = 17 * 1024 * 1024
-"""The longest line that is read: an event of 16 MiB and what stands around it."""
+"""The longest line that is read: an event of 16 MiB, and its other keys."""
 
 MOST_LEVELS = MOST_DEPTH + 4
-"""How deep what is read may be nested: the deepest payload, and what stands around it."""
+"""The deepest nesting that is read: that of the deepest payload, and of a record around it."""
 
 
 def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
     """A JSON value as it stands in a text.
 
-    Not taken, although some readers would: `NaN` and `Infinity`, numbers that Python has no number
-    for, a key that stands twice in an object, and what is nested deeper than `MOST_LEVELS`. Half a
-    surrogate pair stays what it is; whoever writes it out writes it escaped.
+    Refused, although some readers accept them: `NaN` and `Infinity`, numbers too large for
+    Python, a key that stands twice in an object, and nesting deeper than `MOST_LEVELS`. Half a
+    surrogate pair is kept as it is, and escaped when it is written.
 
     Args:
         text: The text.
-        what: What it is called in errors.
-        finite: Whether to look for numbers that are none; without, who takes the value does, and
-            can tell where in it they are.
+        what: The name of the text in errors.
+        finite: Whether to refuse `NaN` and `Infinity`, the default; else the caller does, and can
+            name their place.
 
     Raises:
-        json.JSONDecodeError: It is no JSON.
-        RecordError: It is JSON that is not taken; the message says why.
+        json.JSONDecodeError: The text is no JSON.
+        RecordError: The text is JSON that is refused; the message says why.
     """
     try:
         value = (_FINITE if finite else _ANY)(text)

@@ -34,7 +34,7 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
     or a writer at work leaves there, is not read.
 
     Args:
-        path: Where.
+        path: The trace file or run directory.
         payloads: Whether to read large payloads that lie beside the trace; without, they are
             ``None``, and may be missing.
 
@@ -66,7 +66,7 @@ def record_of(line: Line, *, payloads: bool = True) -> Record:
     """The record in a line of a trace; see `read_records`.
 
     Raises:
-        TraceError: There is none in it.
+        TraceError: The line is no record.
     """
     try:
         row = line.row
@@ -94,7 +94,7 @@ class Tail:
 
     Attributes:
         path: The trace file; the first one, if there are several.
-        number: How many lines were read.
+        number: The number of lines that were read.
         is_journal: Whether the first of them begins a journal.
     """
 
@@ -211,7 +211,7 @@ class Tail:
 def _is_whole(text: bytes) -> bool:
     """Whether a last line without a newline is whole: no part of a JSON object is an object.
 
-    That of a journal is not: the newline belongs to what is sealed.
+    A line of a journal is not: its newline is part of the sealed text.
     """
     try:
         return not is_journal(parse_row(text))
@@ -230,7 +230,7 @@ def parse_row(line: bytes) -> dict[str, Any]:
     """The JSON object of one line of a trace file.
 
     Raises:
-        RecordError: It is none; the message says why.
+        RecordError: The line is no JSON object; the message says why.
     """
     if len(line) > MOST_BYTES:
         raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
@@ -260,12 +260,12 @@ def read_graph(path: Path) -> InteractionGraph:
 def check_trace(
     path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
 ) -> Iterator[Finding]:
-    """What detectors find in a stored trace, in order, each as soon as the graph has it.
+    """The findings of detectors in a stored trace, in order, each as soon as it is raised.
 
     Args:
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
-        limits: Changes the thresholds that the trace was made with.
+        limits: Changes the thresholds that the trace was made with; by default, not at all.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.

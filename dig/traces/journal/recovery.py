@@ -1,8 +1,8 @@
-"""After a crash: the end of a journal that is no whole record is set aside, and reported.
+"""Recovery after a crash: the torn tail of a journal is set aside, and reported.
 
-What a crash leaves is a torn tail: part of a line, without its newline, at the end of the last
-segment. It is moved to a file beside it, so nothing is lost and the trace is what a reader wants.
-Damage in the middle is not touched unless that is asked for (`salvage`); then all from the damaged
+A crash leaves a torn tail: part of a line, without its newline, at the end of the last
+segment. It is moved to a file beside it, so nothing is lost and a reader accepts the trace.
+Damage in the middle is not touched unless `salvage` is set; then all from the damaged
 line on is moved, later segments as a whole.
 """
 
@@ -27,15 +27,15 @@ from .segments import later_segments, segments
 
 @dataclass(frozen=True)
 class SetAside:
-    """What was moved out of a journal.
+    """The part of a journal that was moved out of it.
 
     Attributes:
-        path: The file from whose end it was taken, or after which it was.
-        files: Where it is now, in order.
-        bytes: How much it is.
+        path: The file from whose end the part was taken, or after which it was.
+        files: The files in which it is now, in order.
+        bytes: Its size.
         line: The damaged line with which it begins, in `path`; ``None``: it begins with none.
-        records: How many records the journal has now.
-        what: What it is, in words.
+        records: The number of records in the journal now.
+        what: A description of it, in words.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class SetAside:
         return self.files[0].name + (f" and {counted(further, 'further file')}" if further else "")
 
     def __str__(self) -> str:
-        """In a sentence."""
+        """The report, as a sentence."""
         return (
             f"{self.path}: {self.what} ({self.bytes} bytes) was set aside in {self.where}; "
             f"{self.records} whole records are left"
@@ -60,13 +60,14 @@ class SetAside:
 
 
 def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
-    """Move what is no whole record out of a journal; ``None`` if there is nothing to move.
+    """Move everything after the last whole record out of a journal.
 
+    Returns ``None`` if there is nothing to move.
     A plain trace, and a journal that is still being written, are left alone.
 
     Args:
         path: The journal or its run directory.
-        salvage: Give up what follows a damaged line or a missing segment, too.
+        salvage: Whether to move all after a damaged line or a missing segment, too.
 
     Raises:
         TraceError: Not even the first line is whole.
@@ -80,13 +81,13 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
         left = whole.file.stat().st_size - whole.end
         size = left + sum(file.stat().st_size for file in whole.later)
     except OSError:
-        return None  # whoever reads it will say what is wrong with it
+        return None  # the reader of the trace reports the error
     is_torn = left > 0 and not (whole.is_damaged or whole.later)
     if not (is_torn or (salvage and (left or whole.later))):
         return None
     if not whole.records:
         raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
-    if whole.file.is_symlink():  # what it leads to may be anything, and is not ours to cut
+    if whole.file.is_symlink():  # its target may be any file, so it is not cut
         raise JournalError(f"cannot write {whole.file}: it is a link; recover the file itself")
     line = whole.lines + 1 if left and not is_torn else None
     what = "a torn last record" if is_torn else "what follows a missing file"
@@ -95,9 +96,9 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a trace without an end gets no more records: a journal that nobody writes.
+    """Whether a trace without an end gets no more records: a journal that no process writes.
 
-    Of a plain trace nobody can tell.
+    Of a plain trace this is unknown, so the result is false.
     """
     path = trace_path(path)
     try:
@@ -109,7 +110,7 @@ def is_cut_off(path: Path) -> bool:
 
 
 def _needs_care(first: Path, salvage: bool) -> bool:
-    """Whether it is a journal, and does not end with the end of a line (or may be damaged)."""
+    """Whether a file is a journal without a newline at its end (or, for `salvage`, any)."""
     with open_file(first) as file:
         try:
             row = parse_row(file.readline(MOST_BYTES + 1))
@@ -159,7 +160,7 @@ def _whole(first: Path) -> _Whole:
 
 
 def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
-    """How many bytes and lines of a segment are whole, and whether a damaged line follows."""
+    """The bytes and lines of a segment that are whole, and whether a damaged line follows."""
     end = lines = 0
     with open_file(path) as file:
         while text := file.readline(MOST_BYTES + 1):
@@ -173,7 +174,7 @@ def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
 
 
 def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
-    """Move what is not whole; the last file first, so that it can be gone on with after a crash."""
+    """Move all damaged parts; the last file first, so that a crash in between can be resumed."""
     moved: list[Path] = []
     for path in reversed(whole.later):
         aside, file = _beside(path)
@@ -204,7 +205,7 @@ def _cut(path: Path, end: int) -> Path:
 
 
 def _beside(path: Path) -> tuple[Path, int]:
-    """A new file beside another one, for what is moved out of it; open for writing."""
+    """Make a new file beside another one, for the part moved out of it; open for writing."""
     for number in count():
         aside = path.with_name(f"{path.name}.torn{f'.{number}' if number else ''}")
         try:

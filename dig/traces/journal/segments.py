@@ -1,4 +1,4 @@
-"""The files of one trace: a journal that grows for long goes on in further ones.
+"""The files of one trace: a journal that becomes long goes on in further files.
 
     trace.dig.jsonl           the first, after which the others are called
     trace.dig.jsonl.000002    goes on where the first one ends
@@ -32,7 +32,7 @@ _LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
 
 
 def trace_path(path: Path) -> Path:
-    """The trace file that is meant: a run directory stands for the trace in it."""
+    """The trace file of a path: a run directory stands for the trace in it."""
     return path / TRACE if path.is_dir() else path
 
 
@@ -69,7 +69,13 @@ def first_segment(path: Path) -> Path | None:
 
 
 def fault(first: Path, number: int, reason: str) -> TraceError:
-    """The error that says what is wrong with a line of a trace, counted over all of its files."""
+    """The error that says what is wrong with a line of a trace, counted over all of its files.
+
+    Args:
+        first: The first file of the trace.
+        number: The line, counted from 1 over all files.
+        reason: The text of the error.
+    """
     files = [*segments(first)]
     for file in files[:-1]:
         lines = _count_lines(file)
@@ -80,12 +86,12 @@ def fault(first: Path, number: int, reason: str) -> TraceError:
 
 
 def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
-    """The error that says that a segment is not there, and what is.
+    """The error about a segment that is missing; it names the next one that exists.
 
     Args:
         first: The file in which the trace begins, or should.
-        number: Which one is missing.
-        kept: How many records before it can be kept.
+        number: The number of the missing segment; by default the first one.
+        kept: The number of records before it that can be kept.
     """
     path, folder = segment_path(first, number), first.parent
     if later := later_segments(first, number):

@@ -1,10 +1,11 @@
 """A run as OpenTelemetry traces, metrics and logs, while it goes on and afterwards.
 
-- `ids`: names of executions into ids of traces. `items`: what is exported, as plain data.
+- `ids`: trace and span ids from names. `items`: the exported spans and logs, as plain data.
 - `mapping`: records into items, with `tree` (where spans stand), `activations` (their spans) and
-  `content` (what text may leave). It is pure, and the one mapping behind every export.
-- `follow`: a run while it goes on. `writer`: items into the OpenTelemetry SDK.
-- `otlp`: a receiver, by URL and environment. `delivery`: a queue that counts what it loses.
+  `content` (masks and cuts text). It is pure, and the one mapping behind every export.
+- `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.
+- `otlp`: a receiver, with `exporters` and `settings` of URL and environment. `delivery`: a queue
+  that counts its losses.
 - `stored`: a stored trace, to a receiver or into a file: `otlp_json`, `jaeger`, `perfetto`.
 
 The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported without it.
@@ -21,7 +22,7 @@ __all__ = ["Follower", "current_traceparent", "instrument"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the SDK, which takes a while, with the first of these that is asked for."""
+    """Import the SDK, which takes a while, with the first of these names that is used."""
     if name not in __all__:
         raise AttributeError(name)
     from . import follow

@@ -1,4 +1,4 @@
-"""Activations as spans: what each consumed as links, what it did otherwise as marks in it.
+"""Activations as spans: consumed inputs are links, all other fates are marks.
 
 Many viewers drop links, so the span repeats them in arrays that are aligned with them.
 """
@@ -47,7 +47,7 @@ class _Begun:
 
 @frozen
 class _Message:
-    """What is kept of an event as long as somebody may be shown it."""
+    """The data of an event that is kept as long as an agent may be shown the event."""
 
     sender: str
     text: str
@@ -55,12 +55,19 @@ class _Message:
 
 
 class Activations:
-    """Makes the spans of activations; keeps what is on its way, in buffers, or in progress."""
+    """Makes the spans of activations; keeps events in flight or in buffers, and open spans."""
 
     def __init__(
         self, origin: Origin, graph: InteractionGraph, tree: Tree, content: Content
     ) -> None:
-        """Begin with nobody at work."""
+        """Begin without activations.
+
+        Args:
+            origin: The execution, from which ids and times follow.
+            graph: The graph of the run, which already has each record that is fed here.
+            tree: The places of spans.
+            content: Masks and cuts text.
+        """
         self._origin = origin
         self._graph = graph
         self._tree = tree
@@ -76,7 +83,7 @@ class Activations:
     # --- the life of an event ---
 
     def emitted(self, record: Emit) -> Iterator[Item]:
-        """An event came into being; the last output of an activation completes its span."""
+        """Take in a new event; the last output of an activation completes its span."""
         history = self._graph.history
         sender = history.sender(len(history.event_ids) - 1) or record.by or OUTSIDE
         text = self._content.text(record.payload) if self._content.payloads else ""
@@ -93,7 +100,7 @@ class Activations:
                 yield from self.complete()
 
     def delivered(self, record: Deliver) -> Iterator[Item]:
-        """An event reached a buffer, or the world."""
+        """Take in a delivery of an event to a buffer, or to the environment."""
         held = self._held.pop(record.event, None)
         if held is not None:
             yield Sample("dig.event.hold", (record.us - held) / 1e6, ())
@@ -101,12 +108,12 @@ class Activations:
             self._arrived.setdefault(record.to, {})[record.event] = record.us
 
     def forget(self, event: str) -> None:
-        """An event cannot be shown to anybody any more."""
+        """Forget an event that cannot be shown to any agent any more."""
         self._messages.pop(event, None)
         self._held.pop(event, None)
 
     def evicted(self) -> None:
-        """The graph has let go of history: forget the events that nobody can send on any more."""
+        """Forget the events that the graph has evicted."""
         knows = self._graph.knows
         self._messages = {event: it for event, it in self._messages.items() if knows(event)}
         self._held = {event: us for event, us in self._held.items() if knows(event)}
@@ -114,7 +121,7 @@ class Activations:
     # --- the life of an activation ---
 
     def started(self, record: Start) -> None:
-        """An activation began, triggered by the first input that its agent had not seen before."""
+        """Begin a span, triggered by the first input that the agent had not seen before."""
         seen = self._seen.get(record.agent, frozenset())
         fresh = (event for event in record.inputs if event not in seen)
         trigger = next(fresh, record.inputs[0] if record.inputs else None)
@@ -127,7 +134,7 @@ class Activations:
         )
 
     def ended(self, record: End) -> Iterator[Item]:
-        """An activation ended; its span is complete once its outputs are there."""
+        """End an activation; its span is complete once its outputs are there."""
         history = self._graph.history
         v = history.activation(record.activation)
         if v is None:  # for the type checker: the graph has taken the record
@@ -151,7 +158,7 @@ class Activations:
             yield from self.complete()
 
     def complete(self) -> Iterator[Item]:
-        """The span of the activation that ended last, with what there is of its outputs."""
+        """The span of the activation that ended last, with its outputs so far."""
         if self._ended is None:
             return
         span, outputs, said = self._ended
@@ -162,20 +169,26 @@ class Activations:
         yield span
 
     def cut_off(self, agent: str, us: int, why: str) -> Iterator[Item]:
-        """An agent's activation, if there is one, will never end."""
+        """Close the span of an agent's activation, if there is one: it will never end.
+
+        Args:
+            agent: The agent.
+            us: The time, in microseconds.
+            why: The reason, for the span.
+        """
         begun = self._busy.pop(agent, None)
         if begun is not None:
             yield self._lasted(begun, us, why)
             yield self._span(begun, End(0, us, begun.activation), {}, "", unfinished=why)
 
     def left(self, agent: str, us: int) -> Iterator[Item]:
-        """An agent has gone."""
+        """Forget an agent that has left, and close its span."""
         self._arrived.pop(agent, None)
         self._seen.pop(agent, None)
         return self.cut_off(agent, us, "left")
 
     def all_cut_off(self, us: int, why: str) -> Iterator[Item]:
-        """No activation will ever end any more."""
+        """Close all open spans: no activation will ever end any more."""
         yield from self.complete()
         for agent in list(self._busy):
             yield from self.cut_off(agent, us, why)

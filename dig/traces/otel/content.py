@@ -1,7 +1,7 @@
-"""What text may leave: how much of it, and with which secrets masked.
+"""The text in exports: its length is limited, and secrets in it are masked.
 
-What agents write to each other stays here unless it is asked for. Names, ids and errors always
-leave, so they are made safe and cut too: they come from outside.
+Payloads, notes and answers are not exported by default. Names, ids and errors always
+are; they come from outside, so they are made safe and cut, too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MOST_IN_DETAIL = 1_000
 
 @dataclass(frozen=True)
 class Content:
-    """What leaves of what agents and their tools write.
+    """The limits on exported text of agents and their tools.
 
     Attributes:
-        payloads: Whether payloads, notes and answers leave at all.
-        most: Characters of each that leave.
-        redact: Masks what must not leave, in everything that does.
+        payloads: Whether payloads, notes and answers are exported at all; by default not.
+        most: The most characters of each that are exported.
+        redact: Masks secrets in every exported text.
     """
 
     payloads: bool = False
@@ -34,15 +34,15 @@ class Content:
     redact: Callable[[str], str] = mask_secrets
 
     def text(self, value: Any, most: int | None = None) -> str:
-        """Anything from outside as text that may leave."""
+        """Any value from outside as text for an export, masked and cut."""
         text = value if isinstance(value, str) else _json(value)
-        # Masked before it is cut, so that no half of a secret slips through; what is far beyond
+        # Masked before it is cut, so that no half of a secret slips through; text far beyond
         # the cut is not looked at.
         most = self.most if most is None else most
         return safe_text(self.redact(text[: 4 * most + 4_000]), most)
 
     def detail(self, value: Any) -> str:
-        """A short text that always leaves: an error, evidence."""
+        """A short text that is always exported: an error, evidence."""
         return self.text(value, MOST_IN_DETAIL)
 
 

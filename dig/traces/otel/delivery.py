@@ -1,8 +1,8 @@
 """Delivery: a bounded queue and a thread that exports from it, with exact counts.
 
 The SDK's batch processor drops what it has no room for without counting it, drops what an
-exporter failed to send without telling, and says that all is well when a flush timed out. Here
-what was taken on, what an exporter confirmed and what was lost always add up.
+exporter failed to send without telling, and reports success when a flush timed out. Here
+the offered, delivered and lost items always add up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 _T = TypeVar("_T")
 
 ROOM = 32_768
-"""How much waits at most, at a receiver that is dead or too slow."""
+"""The most items that wait for a receiver that is dead or too slow."""
 
 BATCH = 512
 BATCH_BYTES = 2_000_000
@@ -36,13 +36,13 @@ EVERY_S = 0.5
 
 
 class Delivery(Generic[_T]):
-    """Exports what it is offered, in order, on a thread of its own; nobody ever waits for it.
+    """Exports items in order, on a thread of its own; `offer` never blocks.
 
     Attributes:
-        offered: How much it was offered.
-        delivered: How much of it the exporter confirmed.
-        failed: How much the exporter said that it could not send.
-        refused: How much there was no room for.
+        offered: The number of items that were offered.
+        delivered: The number of them that the exporter confirmed.
+        failed: The number that the exporter could not send.
+        refused: The number for which there was no room.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Delivery(Generic[_T]):
         """Start the thread.
 
         Args:
-            name: What is delivered, for the thread's name.
-            export: Sends a batch, and says whether it arrived.
+            name: The kind of items, for the thread's name.
+            export: Sends a batch, and returns whether it arrived.
             stop: Makes an `export` in progress give up.
-            size: About how many bytes something becomes.
-            room: How much may wait.
-            batch: How much is sent at once at most.
+            size: The approximate size of an item in bytes; by default 0.
+            room: The number of items that may wait.
+            batch: The most items in one batch.
             every_s: Seconds between two looks at the queue.
         """
         self.offered = self.delivered = self.failed = self.refused = 0
@@ -82,12 +82,12 @@ class Delivery(Generic[_T]):
 
     @property
     def lost(self) -> int:
-        """How much was not delivered; while it goes on, this counts what still waits."""
+        """The number of items not delivered; until `close`, waiting items are counted, too."""
         return self.offered - self.delivered
 
     @property
     def waiting(self) -> int:
-        """How much waits."""
+        """The number of items that wait."""
         return len(self._queue)
 
     @property
@@ -96,7 +96,7 @@ class Delivery(Generic[_T]):
         return len(self._queue) > self._room // 2
 
     def offer(self, item: _T) -> None:
-        """Have something exported; if there is no room, it is lost and counted."""
+        """Queue an item for export; if there is no room, it is lost and counted."""
         self.offered += 1
         if len(self._queue) < self._room and not self._is_closing:
             self._queue.append(item)
@@ -104,11 +104,11 @@ class Delivery(Generic[_T]):
             self.refused += 1
 
     def wait_for_room(self, patience_s: float) -> None:
-        """Wait until half of the room is free, as long as something is still delivered."""
+        """Wait until half of the room is free; give up after `patience_s` without a delivery."""
         self._wait(lambda: self._is_done or len(self._queue) <= self._room // 2, patience_s)
 
     def close(self, patience_s: float) -> None:
-        """Deliver what waits; give up when nothing was delivered for `patience_s` seconds."""
+        """Deliver all waiting items; give up after `patience_s` seconds without a delivery."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -117,7 +117,7 @@ class Delivery(Generic[_T]):
         self._wait(lambda: self._is_done, STOPS_IN_S)
 
     def _wait(self, is_over: Callable[[], bool], patience_s: float) -> bool:
-        """Wait for something as long as there is progress; returns whether it came."""
+        """Wait for a condition as long as there is progress; returns whether it became true."""
         with self._changed:
             before = -1
             while not is_over() and self.delivered > before:
@@ -197,15 +197,15 @@ class LogQueue(LogRecordProcessor):
         self._delivery.offer(ReadableLogRecord(body, resource, log_record.instrumentation_scope))
 
     def shutdown(self) -> None:
-        """Nothing: who owns the delivery closes it."""
+        """Do nothing: the owner of the delivery closes it."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Nothing is promised: who owns the delivery closes it."""
+        """Do nothing, and return no success: the owner of the delivery closes it."""
         return False
 
 
 def size_of(span: ReadableSpan) -> int:
-    """About how many bytes a span becomes."""
+    """The approximate size of an exported span in bytes."""
     return 400 + 120 * (len(span.links) + len(span.events)) + _texts(span.attributes or {})
 
 

@@ -1,4 +1,4 @@
-"""Exporters of OTLP by URL and environment, and what they have to say."""
+"""Exporters of OTLP, configured by URL and environment, with their log messages caught."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCHEMES = {"grpc": "http", "grpcs": "https"}
 
 
 def exporter(signal: str, endpoint: str | None) -> Any:
-    """The SDK's exporter of a signal, to an endpoint or where the environment says.
+    """The SDK's exporter of a signal, to an endpoint or, without one, that of the environment.
 
     Raises:
         SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
@@ -64,7 +64,7 @@ def exporter(signal: str, endpoint: str | None) -> Any:
 
 
 def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
-    """How to talk to an endpoint, and its URL for a signal."""
+    """The protocol of an endpoint, and its URL for a signal."""
     try:
         url = urlsplit(endpoint)
         is_sound = url.scheme in ("http", "https", *_SCHEMES) and bool(url.hostname)
@@ -84,9 +84,9 @@ def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
 
 
 class CheckedMetrics(MetricExporter):
-    """A metric exporter that remembers what became of the last metrics.
+    """A metric exporter that remembers whether the last metrics arrived.
 
-    The sums only grow, so the last ones tell everything that those before them did.
+    The sums only grow, so the last ones contain all those before them.
     """
 
     def __init__(self, exporter: MetricExporter) -> None:
@@ -157,12 +157,12 @@ class Hush(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember what was said; that we made it stop is no reason."""
+        """Remember a message, unless it is about the shutdown that dig itself caused."""
         if "hutdown" not in (message := record.getMessage()):
             self.last = message[:300]
 
     def close(self) -> None:
-        """Let it be heard again."""
+        """Let the messages of exporters reach the terminal again."""
         self._logger.removeHandler(self)
         self._logger.propagate = self._was_heard
         super().close()

@@ -1,6 +1,6 @@
 """Live export: follows the records of a run, off the hot path.
 
-What the run itself does for it is to put each record into a bounded queue. A thread takes them
+The run itself only puts each record into a bounded queue. A thread takes them
 out a few times a second, turns them into spans (`mapping`) and hands these to the SDK (`writer`).
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dig.runtime.bus import Bus
 
 ROOM = 65_536
-"""How many records may wait. They wait for this process only, never for a receiver."""
+"""The most records that may wait. They wait for this process only, never for a receiver."""
 
 EVERY_S = 0.2
 """Seconds between two looks at the queue."""
@@ -56,10 +56,10 @@ _log = logging.getLogger(__name__)
 class Follower:
     """Makes spans of a run while it goes on. It is a `Sink`; `attach` hands it to a run.
 
-    Whatever goes wrong in it stops the export, never the run.
+    An error in it stops the export, never the run.
 
     Attributes:
-        fault: What failed; empty, if nothing did.
+        fault: The error that stopped the export; empty if there was none.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Follower:
         """Prepare; the thread starts with the first record.
 
         Args:
-            make_writer: Makes what writes to where spans go; it is given what says how long
-                each detector has looked.
-            origin: Which execution it is, and when it began; by default one with a random name
+            make_writer: Makes the writer; its argument returns the seconds that
+                each detector has taken.
+            origin: The execution and its beginning; by default one with a random name
                 that begins with its first record.
-            content: What text leaves.
+            content: The limits on exported text; by default no payloads.
             most_depth: How deep spans may be nested.
-            room: How many records may wait.
+            room: The number of records that may wait.
             may_wait: Whether the run may wait when there is no room: in virtual time it may.
         """
         self.fault = ""
@@ -102,7 +102,7 @@ class Follower:
 
     @property
     def missed(self) -> int:
-        """How many records were not exported."""
+        """The number of records that were not exported."""
         return self._late + self._dropped + (len(self._queue) if self._is_closing else 0)
 
     def attach(self, target: Monitor | Bus) -> None:
@@ -126,12 +126,12 @@ class Follower:
             self._make_room(record)
 
     def evicted(self, eviction: Eviction) -> None:
-        """The session has let go of history; between two such there are records."""
-        if self._free:  # else no record comes any more that it could stand before
+        """Queue an eviction of the session, to be repeated before the next record."""
+        if self._free:  # else no further record is taken, so there is none to repeat it before
             self._evictions.append(eviction)
 
     def detector_seconds(self) -> dict[str, float]:
-        """How long each detector of the run has looked."""
+        """The seconds that each detector of the run has taken."""
         monitor = self._monitor()
         return dict(monitor.detector_seconds) if monitor else {}
 
@@ -145,7 +145,7 @@ class Follower:
         return _Current(_ActingSpan(origin, number, started.activation))
 
     def close(self, patience_s: float = 30.0) -> None:
-        """Export what waits; call it when the run is over. Twice does no harm.
+        """Export all waiting records; call it when the run is over. A second call does nothing.
 
         Args:
             patience_s: Seconds after which it gives up, if the providers do not take spans.
@@ -210,7 +210,7 @@ class Follower:
             self._wake.wait(worked_s * (1 / SHARE - 1))
 
     def _drain(self) -> bool:
-        """Export what waits; returns whether that was the end of the run."""
+        """Export all waiting records; returns whether the last one ended the run."""
         mapping, is_over = self._mapping, False
         if mapping is None:  # for the type checker: the first record makes it
             return True
@@ -230,7 +230,7 @@ class Follower:
         return is_over
 
     def _made_of(self, records: Sequence[Record], mapping: Mapping) -> Iterator[Item]:
-        """What the next records add; the mapping stays as short as the session."""
+        """The items of the next records; evictions keep the mapping as short as the session."""
         for record in records:
             while self._evictions and self._evictions[0].t < record.t:
                 mapping.evicted(self._evictions.popleft())
@@ -238,7 +238,7 @@ class Follower:
 
 
 class _ActingSpan(trace.NonRecordingSpan):
-    """The span of an activation in progress; its ids are made when somebody asks for them."""
+    """The span of an activation in progress; its ids are made when they are first used."""
 
     def __init__(self, origin: Origin, number: int, activation: str) -> None:
         self._parts = origin, number, activation
@@ -287,13 +287,14 @@ def instrument(
 
     Args:
         target: The bus or the monitor.
-        tracer_provider: Where spans go, or a function from an agent's name (``None``: the
-            monitor) to where its spans go; by default the process's own provider.
-        meter_provider: Where measurements go; by default the process's own.
-        logger_provider: Where log records go; by default the process's own.
-        origin: Which execution it is, and when it began: ids and times follow from it.
-        content: What text leaves; by default no payloads.
-        most_depth: How deep spans may be nested below a root.
+        tracer_provider: The provider for spans, or a function from an agent's name (``None``: the
+            monitor) to the provider for its spans; by default the process's own.
+        meter_provider: The provider for measurements; by default the process's own.
+        logger_provider: The provider for log records; by default the process's own.
+        origin: The execution and its beginning, from which ids and times follow; by default, one
+            with a random name.
+        content: The limits on exported text; by default no payloads.
+        most_depth: The most levels of spans below a root.
 
     Returns:
         The follower; `close` it when the run is over, before the providers are shut down.

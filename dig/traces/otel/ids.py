@@ -1,7 +1,7 @@
 """Trace and span ids that follow from names: the same run, exported again, has the same ids.
 
 A run is one trace, a long one several: a *segment* has its number from the logical and the wall
-time alone, so that whoever sees an activation begin knows its trace at once.
+time alone, so that the trace of an activation is known as soon as it begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9
 
 @frozen
 class Origin:
-    """Which execution a run is, and when it began: all that ids and times follow from.
+    """The name and beginning of an execution, from which all ids and times follow.
 
     Attributes:
         execution: The name of the execution.
@@ -61,7 +61,7 @@ class Origin:
 
 
 def segment(t: int, us: int) -> int:
-    """The segment that what begins at a logical and a wall time belongs to; it never falls."""
+    """The segment of a span that begins at a logical and a wall time; it never falls."""
     return t // SEGMENT_RECORDS + us // SEGMENT_US
 
 

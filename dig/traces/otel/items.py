@@ -1,4 +1,4 @@
-"""What is exported, as plain data: spans, log records, and measurements.
+"""The exported items as plain data: spans, log records, and measurements.
 
 Every format is written from these alone.
 """
@@ -48,12 +48,12 @@ class Span:
         parent_id: The span above it, of the same trace; ``None`` for a root.
         start_ns: When it began, in nanoseconds since 1970.
         end_ns: When it ended.
-        agent: Whose work it is; ``None``: the monitor's.
-        attributes: What is known about it.
-        marks: What happened in it.
-        links: What it refers to.
+        agent: The agent whose work it is; ``None``: the monitor.
+        attributes: Its attributes.
+        marks: The events within it.
+        links: The spans to which it refers.
         triggered: Whether events started it.
-        error: What went wrong; empty, if nothing did.
+        error: Its error; empty if there was none.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Count:
 
 @frozen
 class Sample:
-    """How long something took, in seconds."""
+    """A duration, in seconds."""
 
     metric: str
     seconds: float

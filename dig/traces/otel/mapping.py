@@ -1,7 +1,7 @@
 """From records to spans, log records and measurements: the one mapping behind every export.
 
-A `Mapping` is pure and is fed record by record, so what is exported while a run goes on is what
-is exported from its trace afterwards. What it means stands in docs/jaeger.md.
+A `Mapping` is pure and is fed record by record, so the export of a run in progress equals
+the export of its trace afterwards. docs/jaeger.md explains the items.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_PATTERNS = 50
 
 
 class Mapping:
-    """Turns the records of one run into what is exported of it."""
+    """Turns the records of one run into exported items."""
 
     def __init__(
         self, origin: Origin, content: Content | None = None, most_depth: int = MOST_DEPTH
@@ -45,9 +45,9 @@ class Mapping:
         """Begin before the first record.
 
         Args:
-            origin: Which execution it is, and when it began.
-            content: What text leaves; by default names, ids and errors, no payloads.
-            most_depth: How deep spans may be nested below a root; 1: not at all.
+            origin: The execution and its beginning.
+            content: The limits on exported text; by default names, ids and errors, no payloads.
+            most_depth: The most levels of spans below a root; 1: spans are not nested.
         """
         self._origin = origin
         self._content = content or Content()
@@ -65,7 +65,7 @@ class Mapping:
         return self._content.payloads
 
     def feed(self, record: Record) -> list[Item]:
-        """What the next record adds.
+        """The items that the next record adds.
 
         Raises:
             RuleError: The record contradicts those before it.
@@ -79,7 +79,7 @@ class Mapping:
         return items
 
     def evicted(self, eviction: Eviction) -> None:
-        """Let go of what the session has let go of; what is exported stays the same."""
+        """Repeat an eviction of the session; the exported items stay the same."""
         history = self._graph.history
         before = history.activation_ids
         eviction.repeat(self._graph)
@@ -87,7 +87,7 @@ class Mapping:
         self._work.evicted()
 
     def close(self) -> list[Item]:
-        """What is left if the records stop before the end of the run: what is in progress."""
+        """The open spans, if the records stop before the end of the run."""
         return list(self._work.all_cut_off(self._graph.now, "still going"))
 
     @property
@@ -96,7 +96,7 @@ class Mapping:
         return self._graph.now
 
     def levels(self) -> dict[str, int]:
-        """How much there is at this moment, by metric."""
+        """The current value of each gauge, by metric."""
         begun = self._graph.t >= 0
         return {
             "dig.open_events": len(self._graph.open_events()) if begun else 0,
@@ -182,7 +182,7 @@ class Mapping:
         body = f"the run is over: {record.outcome}"
         yield self._log("dig.run.end", record, "ERROR" if error else "INFO", body, {}, place)
 
-    # --- what was seen and done ---
+    # --- findings, healing, incidents ---
 
     def _finding(self, record: FindingRow) -> Iterator[Item]:
         place = self._tree.finding(record.t, record.us)

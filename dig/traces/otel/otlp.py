@@ -1,4 +1,4 @@
-"""An OTLP receiver: exporters by URL and environment, and what became of what was sent.
+"""An OTLP receiver: exporters by URL and environment, with a report of deliveries and losses.
 
 The standard OTEL_* variables are honoured: OTEL_EXPORTER_OTLP_{ENDPOINT,PROTOCOL,HEADERS,TIMEOUT,
 COMPRESSION,CERTIFICATE,...} and their forms for one signal, OTEL_{TRACES,METRICS,LOGS}_EXPORTER
@@ -30,22 +30,22 @@ from .settings import SIGNALS
 from .writer import Writer
 
 PATIENCE_S = 5.0
-"""Seconds without a delivery after which the end of a run is not held up any longer."""
+"""Seconds without a delivery after which the end of a run waits no longer."""
 
 MOST_SERVICES = 200
 
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What became of what was sent.
+    """The deliveries and losses of an export.
 
     Attributes:
-        spans: How many were delivered.
-        lost_spans: How many were not.
-        logs: How many log records were delivered.
-        lost_logs: How many were not.
+        spans: The number of spans that were delivered.
+        lost_spans: The number of spans that were not.
+        logs: The number of log records that were delivered.
+        lost_logs: The number of log records that were not.
         metrics: Whether the last metrics arrived; ``None``: there were none to send.
-        reason: What the exporters said last about why something was lost.
+        reason: The last message of the exporters about a loss.
     """
 
     spans: int = 0
@@ -57,7 +57,7 @@ class ExportReport:
 
     @property
     def lost(self) -> int:
-        """How much was lost. What a receiver takes none of at all, as Jaeger does, is not."""
+        """The number of lost items. Logs do not count if the receiver, like Jaeger, takes none."""
         return self.lost_spans + (self.lost_logs if self.logs or not self.spans else 0)
 
     def __str__(self) -> str:
@@ -93,8 +93,8 @@ class Otlp:
         """Prepare to send; nothing is sent before there is something to send.
 
         Args:
-            endpoint: Where: `http://host:4318`, `grpc://host:4317`; ``None``: as the
-                environment says, else `http://localhost:4318`.
+            endpoint: The URL: `http://host:4318`, `grpc://host:4317`; ``None``: that of the
+                environment, else `http://localhost:4318`.
             service_per_agent: Whether each agent is a service of its own, which viewers give
                 colours and filters.
             is_stored: Whether it is a stored run that is sent: metrics go once, at the end.
@@ -122,7 +122,7 @@ class Otlp:
         self._meter = MeterProvider(readers, self._resource, shutdown_on_exit=False)
 
     def writer(self, detector_seconds: Callable[[], Mapping[str, float]] = dict) -> Writer:
-        """Make what writes items to these providers."""
+        """Make the writer of items to these providers."""
         observed = {"dig.detector.time": detector_seconds, "dig.export.dropped": self._refused}
         return Writer(self._tracer, self._meter, self._logger, observed)
 
@@ -134,19 +134,19 @@ class Otlp:
     def close(
         self, patience_s: float = PATIENCE_S, times: tuple[int, int] | None = None
     ) -> ExportReport:
-        """Deliver what waits, and say what became of everything.
+        """Deliver all waiting items, and report deliveries and losses.
 
         Args:
             patience_s: Seconds without a delivery after which it gives up.
-            times: When a stored run began and ended, in nanoseconds since 1970.
+            times: The beginning and end of a stored run, in nanoseconds since 1970; ``None``: now.
         """
         if self.spans is not None:
             self.spans.close(patience_s)
             if self.spans.lost and not self.spans.delivered:
-                patience_s = 0.0  # nobody is there
+                patience_s = 0.0  # there is no receiver
         if self.logs is not None:
             self.logs.close(patience_s)
-        with suppress(Exception):  # what became of metrics is in `_metrics`
+        with suppress(Exception):  # `_metrics` knows whether they arrived
             if times and self._metrics and patience_s:
                 self._metrics.times = times
                 self._meter.force_flush()

@@ -1,4 +1,4 @@
-"""Spans as OTLP/JSON: what a collector reads from a file, and what `curl` can post.
+"""Spans as OTLP/JSON, which a collector reads from a file and `curl` can post.
 
 Ids are hexadecimal, as the OTLP specification has them, where protobuf's own JSON has base64.
 """

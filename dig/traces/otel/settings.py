@@ -1,4 +1,4 @@
-"""What the environment says about exporting, asked without importing OpenTelemetry."""
+"""The environment variables about exporting, read without importing OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def is_configured() -> bool:
 
 
 def content_of_environment() -> Content:
-    """What text leaves: payloads too, if the variable for the content of messages says so."""
+    """The limits on text by the environment, whose variable can also allow payloads."""
     wanted = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return Content(payloads=wanted.strip().lower() in ("true", "1", "span_only", "span_and_event"))

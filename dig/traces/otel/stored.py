@@ -39,9 +39,9 @@ SpanFormat = Literal["otlp-json", "jaeger", "perfetto"]
 
 
 def origin_of(path: Path) -> Origin:
-    """Which execution a trace is of, and when it began.
+    """The execution of a trace, and its beginning.
 
-    In a run directory the side file says so. A trace that stands alone is told by its content,
+    In a run directory the side file names both. A single trace file is identified by its content,
     and is taken to have begun when its file was last changed.
 
     Raises:
@@ -74,7 +74,7 @@ def _alone(files: list[Path]) -> Origin:
 
 
 def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
-    """What is exported of a trace, record by record.
+    """The exported items of a trace, record by record.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -97,6 +97,13 @@ def export_text(
     service_per_agent: bool = False,
 ) -> Iterator[str]:
     """A trace in one of the formats that are a file, piece by piece.
+
+    Args:
+        path: The trace file or run directory.
+        kind: The format.
+        content: The limits on exported text; by default no payloads.
+        most_depth: The most levels of spans below a root.
+        service_per_agent: Whether each agent is a service of its own; by default not.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -124,9 +131,9 @@ def send(
 
     Args:
         path: The trace file or run directory.
-        endpoint: Where to; ``None``: as the environment says.
-        content: What text leaves.
-        most_depth: How deep spans may be nested.
+        endpoint: The URL of the receiver; ``None``: that of the environment.
+        content: The limits on exported text; by default no payloads.
+        most_depth: The most levels of spans below a root.
         service_per_agent: Whether each agent is a service of its own.
         patience_s: Seconds without a delivery after which it gives up.
 

@@ -28,9 +28,9 @@ class SpanPlace:
         trace_id: Its trace.
         span_id: Its id.
         parent_id: The span above it; ``None`` for a root.
-        segment: The segment of the run that its trace is.
-        depth: How far below the root it is.
-        steps: How many activations led to it, one triggering the next, itself included.
+        segment: The segment of the run to which its trace belongs.
+        depth: Its level below the root.
+        steps: The length of the chain of activations that led to it, itself included.
     """
 
     trace_id: int
@@ -45,7 +45,13 @@ class Tree:
     """The places of all spans of a run; of activations it keeps three numbers each."""
 
     def __init__(self, origin: Origin, graph: InteractionGraph, most_depth: int) -> None:
-        """Begin without a span."""
+        """Begin without a span.
+
+        Args:
+            origin: The execution, from which ids follow.
+            graph: The graph of the run.
+            most_depth: The most levels of spans below a root.
+        """
         self._origin = origin
         self._graph = graph
         self._most_depth = max(1, most_depth)
@@ -75,7 +81,13 @@ class Tree:
         return self.record(t, us)
 
     def heal(self, t: int, finding: int, made: str | None) -> tuple[SpanPlace, SpanPlace]:
-        """The places of healing and of its finding; `made` is the system event that it makes."""
+        """The places of an intervention and of its finding.
+
+        Args:
+            t: The record of the intervention.
+            finding: The record of the finding.
+            made: The system event that the intervention creates, if it does.
+        """
         root = self.root(self._findings.get(finding, 0))
         cause = self._below(root, self._origin.record(finding))
         place = self._below(cause, self._origin.record(t))
@@ -84,7 +96,14 @@ class Tree:
         return place, cause
 
     def start(self, activation: str, trigger: str | None, t: int, us: int) -> SpanPlace:
-        """The place of an activation that begins; activations come in order of their start."""
+        """The place of an activation that begins; activations come in order of their start.
+
+        Args:
+            activation: Its id.
+            trigger: The event that triggered it; ``None``: there is none.
+            t: The logical time of its start.
+            us: The wall time of its start, in microseconds.
+        """
         number = segment(t, us)
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
         parent = cause if cause.segment == number else self.root(number)
@@ -95,7 +114,7 @@ class Tree:
         return place
 
     def producer(self, event: str, number: int) -> SpanPlace:
-        """The place of what made an event; of one from outside, the root of segment `number`."""
+        """The place of an event's generator; if from outside, the root of segment `number`."""
         history = self._graph.history
         generator = history.generator[self._graph.event(event).n]
         if generator >= 0:
@@ -109,11 +128,11 @@ class Tree:
         return SpanPlace(trace_id, span_id, None, number, self._depths[v], self._steps[v])
 
     def forget(self, event: str) -> None:
-        """An event cannot be shown to anybody any more."""
+        """Forget an event that cannot be shown to any agent any more."""
         self._made.pop(event, None)
 
     def evicted(self, stays: Sequence[bool]) -> None:
-        """The graph has let go of history: for each activation, whether it knows it still."""
+        """Drop evicted activations; `stays` has for each activation whether the graph knows it."""
         self._segments = array("q", compress(self._segments, stays))
         self._depths = array("H", compress(self._depths, stays))
         self._steps = array("q", compress(self._steps, stays))

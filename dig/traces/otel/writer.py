@@ -39,13 +39,13 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 """Bounds of the histograms: from a queue in memory to the patience of a person."""
 
 MOST_TRACES = 4_096
-"""So many latest segments of a run whose sampling is remembered: half a year, if they are hours."""
+"""The number of latest segments whose sampling is remembered: half a year, if they are hours."""
 
 Tracers = TracerProvider | Callable[[str | None], TracerProvider]
 """A tracer provider, or one for each agent (``None``: for the monitor's own spans)."""
 
 Observe = Callable[[], Mapping[str, float]]
-"""Gives sums that only grow, by attribute value."""
+"""Returns sums that only grow, by attribute value."""
 
 _COUNTERS = {
     "dig.events": "Edges of the graph, by what was done",
@@ -75,7 +75,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 class GivenIds(RandomIdGenerator):
-    """Hands out the ids that the calling thread has put down; random ones to everybody else."""
+    """Hands out the ids that the calling thread has set; without these, random ones."""
 
     def __init__(self) -> None:
         """Begin without given ids."""
@@ -91,12 +91,12 @@ class GivenIds(RandomIdGenerator):
             self._given.ids = None
 
     def generate_trace_id(self) -> int:
-        """The trace id that was put down."""
+        """The trace id that the thread has set, else a random one."""
         ids = getattr(self._given, "ids", None)
         return ids[0] if ids else super().generate_trace_id()
 
     def generate_span_id(self) -> int:
-        """The span id that was put down."""
+        """The span id that the thread has set, else a random one."""
         ids = getattr(self._given, "ids", None)
         return ids[1] if ids else super().generate_span_id()
 
@@ -105,8 +105,8 @@ class Writer:
     """Writes items to providers. It is used by one thread.
 
     Attributes:
-        spans: How many spans were recorded.
-        logs: How many log records were handed on.
+        spans: The number of spans that were recorded.
+        logs: The number of log records that were handed on.
     """
 
     def __init__(
@@ -119,11 +119,11 @@ class Writer:
         """Prepare.
 
         Args:
-            tracers: Where spans go.
-            meter: Where measurements go; nowhere, if there is none.
-            logger: Where log records go; nowhere, if there is none.
-            observed: Sums that are asked for when metrics are read: by metric, what gives them
-                by attribute value.
+            tracers: The provider for spans, or one for each agent.
+            meter: The provider for measurements; ``None``: there are none.
+            logger: The provider for log records; ``None``: there are none.
+            observed: Functions that are called when metrics are read: by metric, each returns
+                sums by attribute value.
 
         Raises:
             SettingsError: Spans of this provider cannot be given ids.
@@ -158,7 +158,7 @@ class Writer:
                 self._instruments[metric].add(number, dict(attributes))
 
     def level(self, levels: Mapping[str, int]) -> None:
-        """Say how much there is now, by metric."""
+        """Set the gauges to their current values, by metric."""
         if self._instruments:
             for metric, value in levels.items():
                 self._instruments[metric].set(value)
@@ -224,7 +224,13 @@ class Writer:
 
 
 def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> NonRecordingSpan:
-    """A span that somebody else records, to be a parent."""
+    """A span that is recorded elsewhere, to be a parent.
+
+    Args:
+        trace_id: Its trace.
+        span_id: Its id.
+        flags: Its trace flags; by default sampled.
+    """
     return NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
 
 
@@ -234,7 +240,7 @@ def _sdk_link(link: SpanLink) -> SdkLink:
 
 
 def _given_ids(tracer: Tracer) -> GivenIds | None:
-    """The id generator of a tracer, as one that can be told what to hand out."""
+    """The id generator of a tracer, as one whose ids can be set."""
     if isinstance(tracer, NoOpTracer):  # OTEL_SDK_DISABLED
         return None
     ids = getattr(tracer, "id_generator", None)

@@ -1,5 +1,6 @@
-"""A recorded run again.
+"""Replay: repeats a recorded run, the same or changed.
 
-`drive` drives a monitor through it, `rerun` compares; `fork` lets it go on from some record,
-changed by `edits`. `verdict`: what comes of that, in words.
+- `header`: the description of the run in its journal. `requests`: its records, read ahead.
+- `drive`: drives a monitor through the run. `rerun`: compares every record.
+- `fork`: continues the run from a record. `edits`: the changes that a fork can make.
 """

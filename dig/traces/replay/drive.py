@@ -1,8 +1,8 @@
 """Drives a monitor through a recorded run, request by request, and compares what it writes.
 
-What came into the monitor is in the records: events from outside, starts, decisions, who came and
-went, and when. What it made of them is in the records, too, and must come out again byte by byte.
-Nothing else is asked: no clock, no randomness, no agent, no network.
+The records contain all inputs of the monitor, with their times: events from outside, starts,
+decisions, joins and leaves. They contain its outputs, too, which must come out again byte by byte.
+A replay needs nothing else: no clock, no randomness, no agent, no network.
 """
 
 from __future__ import annotations
@@ -48,30 +48,30 @@ from .requests import Recorded, RecordedRequests
 Outputs = tuple[Output, ...]
 
 DOWNGRADED = "downgraded"
-"""The incident that says that something lesser was done of an intervention, or nothing."""
+"""The incident about an intervention that was carried out only in part, or not at all."""
 
 OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
-"""What a monitor writes down by itself."""
+"""The incidents that a monitor records by itself."""
 
 
 class Edit:
-    """What is changed about recorded requests on the way; this one changes nothing."""
+    """Changes to recorded requests during a replay; this base class changes nothing."""
 
     def decision(self, end: End, outputs: Outputs) -> tuple[End, Outputs]:
-        """How an activation ends."""
+        """The decision of an activation and its outputs."""
         return end, outputs
 
     def event(self, emit: Emit, output: Output) -> Output:
-        """An event of an activation, or from outside."""
+        """The content of an event of an activation, or from outside."""
         return output
 
     def recipients(self, redirect: Redirect) -> tuple[str, ...]:
-        """Whom a host sends an event to instead."""
+        """The new recipients to whom a host redirects an event."""
         return redirect.to
 
 
 class Done(NamedTuple):
-    """A request that was made: its record and effects; of an end, what else follows from it."""
+    """A request that was made: its record and effects; for an end, its outputs and delay."""
 
     record: Record
     effects: list[Effect]
@@ -80,14 +80,14 @@ class Done(NamedTuple):
 
 
 class ReplayDriver:
-    """A monitor on its way through a recorded run.
+    """Drives a monitor through a recorded run.
 
     Attributes:
-        host: With its monitor.
+        host: The host with the monitor.
         clock: The monitor's clock.
         us: The moment of the latest request, in microseconds.
         started: The activations in progress, by id.
-        same: How many records came out as they were recorded.
+        same: The number of records that equalled the recorded ones.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class ReplayDriver:
         """Begin with the first record.
 
         Args:
-            tape: What was recorded.
-            setup: What the run was made with.
-            sink: Is given every record, too, after it was compared.
-            free_from: The first record that need not be as it was recorded.
-            edit: What is changed on the way.
+            tape: The recorded run.
+            setup: The parts that the run was made with.
+            sink: Receives every record after its comparison; by default none does.
+            free_from: The first record that may differ; ``None``: all must be equal.
+            edit: The change to make; ``None``: none.
 
         Raises:
-            ReplayError: It cannot be driven again.
+            ReplayError: The run cannot be driven again.
             DivergenceError: Another first record came out.
         """
         first = tape.ahead()
@@ -139,8 +139,8 @@ class ReplayDriver:
 
         Raises:
             DivergenceError: Another record came out.
-            ReplayError: It cannot be made again.
-            CutOffError: The recorded run ends in its midst.
+            ReplayError: The request cannot be made again.
+            CutOffError: The recorded run ends within the records of this request.
         """
         recorded = self._tape.ahead()
         if recorded is None:
@@ -182,7 +182,7 @@ class ReplayDriver:
                 finish = self._finish_after(record)
                 if finish and self._free_from is not None and finish.t >= self._free_from:
                     finish = None
-                # What else may come by itself is what time has made due.
+                # All other records without a request are due by time.
                 effects = _finish(monitor, finish) if finish else monitor.tick()
         return Done(record, host.count_effects(effects))
 
@@ -203,7 +203,7 @@ class ReplayDriver:
         return Done(end, self.host.count_effects(effects), again_s, outputs)
 
     def _outputs(self, record: End) -> Iterator[Output]:
-        """What an activation generated: the emits that follow its end."""
+        """The outputs of an activation: the emits that follow its end."""
         count = 1
         for name in record.outputs:
             while (recorded := self._tape.ahead(count)) and isinstance(recorded.record, ASIDE):
@@ -217,7 +217,7 @@ class ReplayDriver:
                 raise self._diverges(recorded, f"the `emit` of {name!r} must come first")
 
     def _cut_off(self, record: End) -> Output:
-        """An output of which nothing was recorded but the name."""
+        """The stand-in for an output of which only the name was recorded."""
         if self._free_from is not None:
             raise ReplayError(
                 f"the recorded run was cut off before all outputs of its record {record.t} were "
@@ -226,7 +226,7 @@ class ReplayDriver:
         return Output(None)
 
     def _finish_after(self, record: Record) -> Finish | None:
-        """The end of the run, if that is what made time raise the findings here."""
+        """The end of the run, if the findings here were raised by its time check."""
         count = 0
         while (recorded := self._tape.ahead(count)) is not None and recorded.record.us == record.us:
             if isinstance(recorded.record, Finish):
@@ -239,7 +239,7 @@ class ReplayDriver:
     # --- records ---
 
     def _take(self, record: Record) -> None:
-        """The monitor's sink: what it writes must be what was recorded."""
+        """The monitor's sink: each record must equal the recorded one."""
         if self._free_from is None or record.t < self._free_from:
             recorded = self._tape.ahead()
             got = encode(record).encode() if self._lines is None else self._lines.line(record)
@@ -289,25 +289,25 @@ def _has_policy(emit: Emit) -> ReplayError:
     )
 
 
-# --- what a host could do of an intervention ---
+# --- interventions that a host could not carry out ---
 
 
 class RecordedFit:
-    """A `Fit` that leaves of an intervention what was left of it in the recorded run.
+    """A `Fit` that reduces an intervention as in the recorded run.
 
-    Whether a wrapped team can take a message back, say, is known to its adapter alone, and may
-    change from moment to moment. What it could not do is in the trace, as an incident.
+    Only the adapter knows, for instance, whether its team can take a message back, and that may
+    change from moment to moment. The trace has an incident for each reduction.
     """
 
     def __init__(self, tape: RecordedRequests, free_from: int | None) -> None:
-        """Look at a tape; `free_from`: the first record that need not be as it was recorded."""
+        """Look at a tape; `free_from`: the first record that may differ, if any."""
         self._tape = tape
         self._free_from = free_from
 
     def __call__(
         self, graph: InteractionGraph, wish: Act
     ) -> tuple[Intervention | None, str | None]:
-        """What was possible of an intervention, and why not all of it."""
+        """The possible part of an intervention, and the reason if that is not all of it."""
         if self._free_from is not None and graph.t + 1 >= self._free_from:
             return wish, None
         recorded = self._tape.ahead()
@@ -319,7 +319,7 @@ class RecordedFit:
 
 
 def _lesser(wish: Act, done: object) -> Intervention | None:
-    """What a host has done instead of an intervention."""
+    """The intervention that a host has carried out instead of the wish."""
     if done == "inject" and isinstance(wish, Reroute):
         return Inject(wish.event, wish.note)
     if done == "create" and isinstance(wish, Reroute):

@@ -1,4 +1,4 @@
-"""What a fork changes: one recorded decision, event, note or list of recipients."""
+"""The changes of a fork: one recorded decision, event, note or list of recipients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS: dict[type[Record], frozenset[str]] = {
     HealRow: frozenset({"note", "to"}),
     Redirect: frozenset({"to"}),
 }
-"""What can be changed about a record of each kind."""
+"""The keys that can be changed in a record, by its kind."""
 
 
 class Change(Edit):
@@ -37,20 +37,20 @@ class Change(Edit):
 
     Attributes:
         record: The recorded one.
-        is_done: Whether it was made again by now.
+        is_done: Whether the changed record was made already.
     """
 
     def __init__(self, record: Record, keys: Mapping[str, Any]) -> None:
         """Prepare a change.
 
         Args:
-            record: Which one.
-            keys: What is to stand in it instead, as JSON has it: for an `end` the `fates` and
+            record: The recorded one.
+            keys: The new values, as plain JSON: for an `end` the `fates` and
                 `outputs` of a decision (or an `error`), for an `emit` its `payload`, `to` or
                 `type`, for a `heal` its `note` or `to`, for a `redirect` its `to`.
 
         Raises:
-            ReplayError: This cannot be changed about such a record.
+            ReplayError: A key cannot be changed in such a record.
         """
         self.record = record
         self.is_done = False
@@ -58,13 +58,13 @@ class Change(Edit):
 
     @property
     def begins_a_request(self) -> bool:
-        """Whether nothing of its request was recorded before it."""
+        """Whether the record is the first one of its request."""
         return isinstance(self.record, End | Redirect) or (
             isinstance(self.record, Emit) and self.record.by is None
         )
 
     def decision(self, end: End, outputs: Outputs) -> tuple[End, Outputs]:
-        """Decide otherwise, if that is what is changed."""
+        """Replace the decision, if the change is about this end."""
         if end.t != self.record.t:
             return end, outputs
         self.is_done = True
@@ -78,14 +78,14 @@ class Change(Edit):
         )
 
     def event(self, emit: Emit, output: Output) -> Output:
-        """Say something else, or to others."""
+        """Replace the content or recipients of the event, if the change is about it."""
         if emit.t != self.record.t:
             return output
         self.is_done = True
         return replace(output, **self._keys)
 
     def recipients(self, redirect: Redirect) -> tuple[str, ...]:
-        """Send it to others."""
+        """Replace the recipients, if the change is about this redirect."""
         if redirect.t != self.record.t:
             return redirect.to
         self.is_done = True
@@ -93,12 +93,12 @@ class Change(Edit):
         return to
 
     def healing(self, setup: Setup, finding: FindingRow, number: int) -> Setup:
-        """A setup whose healer says the changed thing when it comes to this finding.
+        """A setup whose healer returns the changed intervention for a finding.
 
         Args:
-            setup: The one of the recorded run.
-            finding: What was healed.
-            number: Which of its interventions is changed, counted from 0.
+            setup: The setup of the recorded run.
+            finding: The finding.
+            number: The number of the changed intervention about it, counted from 0.
         """
         make = setup.healers
         if make is None:
@@ -112,13 +112,13 @@ class Change(Edit):
         return replace(setup, healers=healers)
 
     def reworded(self, intervention: Intervention) -> Intervention:
-        """An intervention with what is changed about it."""
+        """The changed version of an intervention."""
         self.is_done = True
         return replace(intervention, **self._keys)
 
 
 class _Reworded(Healer):
-    """A healer that says something else about one finding."""
+    """A healer that returns one changed intervention about one finding."""
 
     def __init__(self, inner: Healer, change: Change, finding: FindingRow, number: int) -> None:
         self._inner = inner
@@ -136,7 +136,7 @@ class _Reworded(Healer):
         return self._inner.prevent(graph, event)
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
-        """What the healer says, or what it is made to say."""
+        """The interventions of the healer, one of them changed if the finding is the right one."""
         said = list(self._inner.heal(graph, finding))
         row = self._finding
         same = (finding.pattern, finding.stage, finding.subject, finding.evidence) == (

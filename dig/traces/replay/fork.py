@@ -1,12 +1,12 @@
-"""Fork: bring a recorded run to some moment, change one thing, and let it go on from there.
+"""Fork: bring a recorded run to some moment, change one record, and continue from there.
 
     moment = rewind(run, at=41, edit={"to": ["bob"]}, sink=journal)
     result = Simulation.resume(moment, team).run()
 
 Up to record `at` nothing is decided anew: the monitor is driven by the recorded decisions, and
-what it writes is compared with the trace byte by byte. No agent, model or tool is called for an
-activation whose decision was recorded, even if that came after `at`: what it saw when it began
-cannot have been changed. What came from outside after `at` comes again as it was recorded.
+its records are compared with the trace byte by byte. No agent, model or tool is called for an
+activation whose decision was recorded, even if that came after `at`: its inputs
+cannot have been changed. Inputs from outside after `at` are repeated as they were recorded.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ def rewind(
 
     Args:
         path: The journal or its run directory; it is only read.
-        at: The first record that need not be as it was recorded. Where it lies in the midst of
-            what a request led to, the whole request is made.
-        edit: What is to stand in record `at` instead, see `Change`; nothing: it is as recorded.
-        setup: What the run was made with, if not all of it is dig's own; its tools, too.
-        sink: Is given every record, those before `at` as they were recorded.
+        at: The first record that may differ. If it lies among the records of a request, the
+            whole request is made.
+        edit: The new values in record `at`, see `Change`; ``None``: nothing is changed.
+        setup: The parts of the run that are not dig's own, tools included; ``None``: all are.
+        sink: Receives every record, those before `at` as they were recorded; by default none does.
 
     Returns:
         The run at that moment, for `Simulation.resume` or, in real time, `Resumed`.
 
     Raises:
-        ReplayError: The run cannot be forked there, or not be changed like that.
+        ReplayError: The run cannot be forked there, or cannot be changed in this way.
         TraceError: The trace cannot be read, or has no record `at`.
     """
     change, finding, number = _change(path, at, edit)
@@ -93,7 +93,7 @@ def rewind(
 def _change(
     path: Path, at: int, edit: Mapping[str, Any] | None
 ) -> tuple[Change | None, FindingRow | None, int]:
-    """The change that is wanted, and for a note the finding and which of its interventions."""
+    """The requested change; for a note also its finding and the number of the intervention."""
     findings: dict[int, FindingRow] = {}
     healed: list[int] = []
     before: Record | None = None
@@ -129,7 +129,7 @@ def _is_healed(record: Redirect, before: Record | None) -> bool:
 
 
 class _RewindState:
-    """What is going on while a recorded run is driven to some moment."""
+    """The starts and activations in progress while a recorded run is driven to some moment."""
 
     def __init__(self, driver: ReplayDriver) -> None:
         self.driver = driver
@@ -174,7 +174,7 @@ class _RewindState:
         past.append(PastActivation(view, None))
 
     def _plan(self, item: PendingStart | RunningActivation) -> None:
-        """Remember what is to come, in the order in which it was begun."""
+        """Remember a pending start or end, in the order of beginning."""
         if isinstance(item, PendingStart):
             key = ("start", item.agent)
         else:
@@ -189,7 +189,7 @@ class _RewindState:
     # --- what comes after the moment ---
 
     def moment(self, setup: Setup, tape: RecordedRequests) -> Checkpoint:
-        """The run as it stands, with what the rest of the recording says about what is to come."""
+        """The run at this moment, with the later decisions and inputs from the recording."""
         driver = self.driver
         running = {name for kind, name in self._agenda if kind == "end"}
         ends, emits, outside = _rest(tape, running, setup.reviewer)
@@ -209,7 +209,7 @@ class _RewindState:
 def _rest(
     tape: RecordedRequests, running: set[str], reviewer: Reviewer | None
 ) -> tuple[dict[str, End], dict[str, Emit], list[ExternalInput]]:
-    """Of what was recorded later: how activations in progress end, and what comes from outside.
+    """The later records that are repeated: ends of running activations, inputs from outside.
 
     A reviewer comes and goes by itself.
     """
@@ -234,7 +234,7 @@ def _rest(
 def _from_outside(
     record: Record, before: Record | None, tape: RecordedRequests
 ) -> Callable[[Monitor], list[Effect]] | None:
-    """The request behind a record that follows from nothing in the run."""
+    """The request behind a record of an input from outside."""
     match record:
         case Emit(by=None):
             output = as_output(record)
@@ -255,7 +255,7 @@ def _from_outside(
 def _repeatable(
     record: Record, request: Callable[[Monitor], list[Effect]]
 ) -> Callable[[Monitor], list[Effect]]:
-    """A request that is written down if it makes no sense any more."""
+    """A request that is recorded as an incident if it is impossible by then."""
 
     def repeat(monitor: Monitor) -> list[Effect]:
         try:

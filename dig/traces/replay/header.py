@@ -1,4 +1,4 @@
-"""What the first line of a journal says about how its run was made, looked at before it is used.
+"""The description of a run in the first line of its journal, validated before use.
 
 The checksums of a journal guard against accidents alone, so that line may say anything. Parts are
 made from it only if they are of dig's own classes.
@@ -26,7 +26,7 @@ class _Strict(BaseModel):
 
 
 class Part(_Strict):
-    """A detector, healer or gate: its recorded name, and what it was made with."""
+    """A detector, healer or gate: its recorded name, and its arguments."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -34,14 +34,14 @@ class Part(_Strict):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of one of dig's own classes."""
+        """Whether the part is of one of dig's own classes."""
         return self.name in RECORDED
 
     def made(self, method: str) -> Any:
-        """A fresh one like it.
+        """A fresh part of the same class, with the same arguments.
 
         Args:
-            method: What it must be able to do: `detect` or `heal`.
+            method: The method that it must have: `detect` or `heal`.
 
         Raises:
             ReplayError: Such a part cannot be made.
@@ -64,7 +64,7 @@ class _Budget(_Strict):
 
 
 class Header(_Strict):
-    """How a run was made, as `Setup.described` tells it."""
+    """The parts and settings of a run, as written by `Setup.described`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -116,14 +116,14 @@ class Header(_Strict):
 
 
 def header_of(path: Path, said: Mapping[str, Any]) -> Header:
-    """What a journal's first line says.
+    """The header in a journal's first line.
 
     Args:
         path: The journal, for errors.
         said: The JSON under the line's key `journal`.
 
     Raises:
-        ReplayError: It says nothing of the kind, or nonsense; the message names the place.
+        ReplayError: The header is missing or invalid; the message names the place.
     """
     if "detectors" not in said:
         raise ReplayError(

@@ -13,7 +13,7 @@ from dig.traces.journal.reader import Line, read_lines, read_records, record_of,
 
 
 class Recorded(NamedTuple):
-    """One recorded line, and what it means."""
+    """One recorded line, and its record."""
 
     text: bytes
     record: Record
@@ -24,7 +24,7 @@ class RecordedRequests:
 
     Attributes:
         path: The trace file.
-        header: What its first line says about how the run was made; ``None`` for a plain trace.
+        header: The description of the run in its first line; ``None`` for a plain trace.
         behind: The record that was popped last.
     """
 
@@ -62,15 +62,15 @@ class RecordedRequests:
         return recorded
 
     def rest(self) -> Iterator[Record]:
-        """All that is left, in order."""
+        """All remaining records, in order."""
         while (recorded := self.pop()) is not None:
             yield recorded.record
 
     def sent_again(self, event: str) -> Any:
-        """What an event carries that some record sends elsewhere.
+        """The payload of an event that some record redirects.
 
-        By then the monitor may have forgotten it, since everybody has used it up, and only the
-        host knew it still; a `redirect` itself does not say it.
+        By then the monitor may have dropped it, since all recipients have used it, and only the
+        host still knew it; a `redirect` itself does not contain it.
         """
         if self._sent_again is None:
             rows = read_records(self.path, payloads=False)

@@ -1,4 +1,4 @@
-"""Replay: a recorded run again, from its trace alone.
+"""Replay: repeat a recorded run from its trace alone.
 
 `replay` rebuilds the graph and looks for failures anew; `rerun` drives the same monitor with the
 recorded decisions, and stops at the first record that is not the recorded one.
@@ -33,10 +33,10 @@ class Replayed:
 
     Attributes:
         graph: The graph that its records lead to.
-        findings: What detectors find in it, in order.
-        recorded: How many findings the trace tells of.
-        is_same: Whether these are the same ones; ``None`` if the run had other detectors, so
-            that nobody can tell.
+        findings: The findings of detectors in it, in order.
+        recorded: The number of findings that the trace records.
+        is_same: Whether these are the same ones; ``None``: unknown, because the run had other
+            detectors.
     """
 
     graph: InteractionGraph
@@ -50,7 +50,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
 
     Args:
         path: The trace file or run directory.
-        at: The last record to look at; all of them, if it is left out.
+        at: The last record to look at; ``None``: the last one of the trace.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule, or has no record `at`.
@@ -73,7 +73,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     if at is not None and watch.graph.t < at:
         raise TraceError(tape.path, None, f"there is no record {at}; the last is {watch.graph.t}")
     again = [_body(finding) for finding in found]
-    # The row that tells of a finding comes after what raised it, and may not be there yet.
+    # The row of a finding comes after the record that raised it, and may not be there yet.
     is_whole = watch.graph.finished is not None
     is_same = told == (again if is_whole else again[: len(told)])
     return Replayed(watch.graph, tuple(found), len(told), is_same if is_known else None)
@@ -95,14 +95,14 @@ def _detectors(tape: RecordedRequests) -> tuple[Sequence[Detector], bool]:
 
 
 def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
-    """What a recorded run was made with, from the first line of its journal.
+    """The setup of a recorded run, from the first line of its journal.
 
     Args:
         tape: The recorded run.
-        given: The parts that are not ours (detectors, healers, tools, ...), if there are any.
+        given: The parts that are not dig's own (detectors, healers, tools, ...), if there are any.
 
     Raises:
-        ReplayError: The trace does not say it, or names parts that are neither ours nor given.
+        ReplayError: The trace has no header, or names parts that are neither dig's nor given.
     """
     first = tape.ahead()
     run = first.record if first else None
@@ -115,7 +115,7 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
         raise ReplayError(f"the run was made with {said}, not with {given.described()}")
     return replace(
         given, run=run.run, task=run.task, seed=run.seed, session=run.session,
-        memory=run.memory, limits=run.limits, keep=None,  # nobody knows what that run could name
+        memory=run.memory, limits=run.limits, keep=None,      # its retention is unknown
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ class Rerun:
     """A run that was driven again and came out the same.
 
     Attributes:
-        records: How many records were reproduced byte by byte.
+        records: The number of records that were reproduced byte by byte.
         is_finished: Whether the recorded run had ended.
         graph: The graph at its end.
     """
@@ -150,11 +150,11 @@ def rerun(path: Path, setup: Setup | None = None) -> Rerun:
 
     Args:
         path: The journal or its run directory.
-        setup: What the run was made with, if not all of it is dig's own.
+        setup: The parts of the run that are not dig's own; ``None``: all are.
 
     Raises:
-        DivergenceError: A record came out differently; it says which one, and how.
-        ReplayError: The run cannot be driven again; it says why.
+        DivergenceError: A record came out differently; the error names it and the difference.
+        ReplayError: The run cannot be driven again; the message says why.
         TraceError: The trace cannot be read.
     """
     tape = RecordedRequests(path)

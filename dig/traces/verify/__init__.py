@@ -1,7 +1,8 @@
 """An independent checker of traces: reads nothing but the file, and shares no code with dig.
 
 Written from docs/trace-format.md and docs/meaning.md, with the standard library alone, so that
-whoever doubts the monitor, the journal or the reader can believe this page. It checks
+its verdict does not depend on the monitor, the journal or the reader. `lines` reads the file,
+`books` and `places` check it, `report` has the result. It checks
 
 - the hash chain of a journal, and the payloads that lie beside it;
 - the rules of the format, line by line;
@@ -9,7 +10,7 @@ whoever doubts the monitor, the journal or the reader can believe this page. It 
   orphaned, and each delivered copy was taken, lost or is still there;
 - that the graph is bipartite and acyclic: an id stands for one thing, and every edge leads to
   something later;
-- for a journal, what the monitor promises besides: the order of events for each recipient, an
+- for a journal, the further promises of the monitor: the order of events for each recipient, an
   effect after each intervention, the budget of healing, and that the answer is the accepted one.
 
 The first rule that is broken ends the check, since nothing after it can be judged.

@@ -39,7 +39,7 @@ class Books:
         self._promises: Promises | None = None  # a plain trace makes none
 
     def enter(self, row: dict[str, Any]) -> None:
-        """One more record."""
+        """Enter the next record."""
         try:
             kind = row["kind"]
             self._check_order(kind, row)
@@ -58,7 +58,7 @@ class Books:
             refuse(f"a value is of a wrong type: {wrong}")
 
     def close(self) -> None:
-        """The end of the file: the books must balance."""
+        """Check at the end of the file that the books balance."""
         if self._is_finished and self._awaited:
             refuse("the run ended before all outputs were there")
         count = self._count
@@ -291,7 +291,7 @@ class Books:
 
 
 def _read(path: Path) -> bytes:
-    """What is in a file, no matter what stands in its place: a link, a pipe, a whole disk."""
+    """The content of a regular file; links, pipes and devices in its place are refused."""
     odd = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, os.O_RDONLY | odd), "rb") as file:
         return file.read(MOST_BYTES + 1)
@@ -351,13 +351,13 @@ class Promises:
         self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
 
     def finding(self, row: dict[str, Any]) -> None:
-        """A finding that may be healed."""
+        """Enter a finding that may be healed."""
         # A healer may take what is about the same subject for different things, by the evidence.
         about = json.dumps([row["subject"], row["evidence"]], sort_keys=True)
         self._findings[row["t"]] = (str(row["pattern"]), f"{row['pattern']} {about}")
 
     def heal(self, row: dict[str, Any]) -> str | None:
-        """An intervention; says what is wrong with it."""
+        """Enter an intervention; returns the rule that it breaks, if any."""
         if row["action"] in ("create", "reroute"):
             self.is_owed = row
         if row["action"] == "refused" or row["finding"] in self._healed:
@@ -366,11 +366,11 @@ class Promises:
         return self._spend(*self._findings[row["finding"]])
 
     def accepted(self) -> None:
-        """In a session, the budget begins anew."""
+        """Begin the budget anew, after an answer in a session."""
         self._spent.clear()
 
     def keep(self, row: dict[str, Any]) -> str | None:
-        """The record after an intervention has to be its effect; says if it is not."""
+        """Check that the record after an intervention is its effect; returns the broken rule."""
         owed, self.is_owed = self.is_owed or {}, None
         kind = {"create": "emit", "reroute": "redirect"}[owed["action"]]
         if (row["kind"], row.get("event"), row.get("to")) == (kind, owed["event"], owed.get("to")):
@@ -378,14 +378,14 @@ class Promises:
         return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
-        """An event reaches an agent; says which one should have come first."""
+        """Enter a delivery to an agent; names the event that should have come first, if any."""
         first = next(iter(agent.lane), event.id)
         if event.id not in agent.lane or first == event.id:
             return None
         return f"{event.id!r} reaches {to!r} before {first!r}, which was held first"
 
     def finish(self, row: dict[str, Any], accepted: tuple[Any] | None) -> str | None:
-        """The end; says what is wrong with the answer. `accepted`: what the accepted event has."""
+        """Check the answer at the end against the payload of the `accepted` event."""
         if row["outcome"] == "submitted" and accepted is None:
             return "the run ends with an answer, but none was accepted"
         answer = payload(row, "answer")
@@ -404,5 +404,5 @@ class Promises:
 
 
 def payload(row: dict[str, Any], key: str) -> Any:
-    """What a record carries, or the name of the file that has it."""
+    """The payload or answer of a record, or the name of the file that has it."""
     return row.get("blobs", {}).get(key, row.get(key))

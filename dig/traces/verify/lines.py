@@ -21,7 +21,7 @@ _SEAL = len(b',"chain":"') + 32 + len(b'"}\n')
 
 
 def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number and the JSON object of each line; tells the report what the files are."""
+    """The number and the JSON object of each line; enters the files into the report."""
     number, last = 0, b""
     files, missing = _files(path)
     report.files = dict.fromkeys(file.name for file in files)
@@ -54,7 +54,7 @@ def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str
 
 
 def _files(path: Path) -> tuple[list[Path], str | None]:
-    """The files of a trace, in order, up to the first that is missing; and which one that is.
+    """The files of a trace, in order, up to the first missing one; and that one.
 
     After NAME come NAME.000002, NAME.000003, and so on.
     """
@@ -64,7 +64,7 @@ def _files(path: Path) -> tuple[list[Path], str | None]:
     later = sorted(n for n in numbers if n > 1 and f"{n:06}" in ends)
     files = [path]
     if not path.exists():
-        return files, None  # whoever opens it will say so
+        return files, None  # the error comes when it is opened
     for number in later:
         name = f"{path.name}.{number:06}"
         if number != len(files) + 1:
@@ -100,7 +100,7 @@ def _next_seal(last: bytes, text: bytes, number: int, *, begins: bool) -> bytes:
 
 
 def _row(text: bytes, number: int, strict: bool) -> dict[str, Any]:
-    """The JSON object of a line; `strict`: nobody vouches for it that no key is there twice."""
+    """The JSON object of a line; `strict`: without a checksum, double keys are refused."""
     try:
         if len(text) > MOST_BYTES:
             raise ValueError("it is too long")

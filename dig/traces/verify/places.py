@@ -1,4 +1,4 @@
-"""Where everything is: ids, events, agents, and how an event gets from one to the other."""
+"""The places of events: ids, agents, buffers, and events in flight."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _split(name: str) -> tuple[str, int]:
 
 
 class TrackedEvent:
-    """An event, and who has it: `copies` in buffers, `flight` on their way."""
+    """An event and its places: `copies` in buffers, `flight` on their way."""
 
     __slots__ = (
         "cause", "consumed", "copies", "final", "flight", "id", "system", "work",
@@ -55,7 +55,7 @@ class TrackedEvent:
 
 
 class TrackedAgent:
-    """A present agent, what lies in front of it and what is on its way to it."""
+    """A present agent, the events in its buffer and those on their way to it."""
 
     __slots__ = ("activation", "buffer", "incoming", "lane")
 
@@ -104,7 +104,7 @@ class Locations:
         return self.agents[name]
 
     def send(self, event: TrackedEvent, to: Iterable[str], ordered: bool) -> None:
-        """Put an event on its way to those who are there and do not hold it."""
+        """Put an event on its way to those agents that are present and do not have it yet."""
         for name in to:
             agent = self.agents.get(name)
             if agent is not None and name not in event.copies and name not in event.flight:
@@ -114,14 +114,14 @@ class Locations:
                     agent.lane[event.id] = None
 
     def land(self, event: TrackedEvent) -> None:
-        """Call an event back from where it is on its way to."""
+        """Take an event back from all agents that it is on its way to."""
         for name in event.flight:
             del self.agents[name].incoming[event.id]
             self.agents[name].lane.pop(event.id, None)
         event.flight = {}
 
     def settle(self, event: TrackedEvent, cause: str) -> None:
-        """Say where an event stands after a change."""
+        """Update the state of an event after a change."""
         if event.copies or event.flight:
             event.cause = None
         elif event.work and not event.consumed:

@@ -1,4 +1,4 @@
-"""What the checker tells."""
+"""The report of the checker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_PROBLEMS = 100
 
 @dataclass(frozen=True)
 class Violation:
-    """Something that must not be.
+    """One broken rule.
 
     Attributes:
         line: Where, counted from 1; or nowhere.
@@ -23,14 +23,14 @@ class Violation:
     file: str | None = None
 
     def __str__(self) -> str:
-        """In a line of text."""
+        """The violation as a line of text."""
         line = None if self.line is None else f"line {self.line}"
         return ": ".join([*filter(None, (self.file, line)), self.what])
 
 
 @dataclass
 class VerificationReport:
-    """What the checker found.
+    """The result of a check.
 
     Attributes:
         records: How many records it could read.
@@ -55,7 +55,7 @@ class VerificationReport:
     files: dict[str, int | None] = field(default_factory=dict)
 
     def add(self, line: int | None, what: str) -> None:
-        """One more problem, unless there are too many to read.
+        """Add a problem, unless there are too many to read.
 
         Args:
             line: Where, counted from the beginning of the trace; or nowhere.
@@ -72,7 +72,7 @@ class VerificationReport:
 
 
 class Broken(Exception):
-    """A rule is broken: nothing after it can be judged."""
+    """Raised when a rule is broken: nothing after it can be judged."""
 
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
@@ -80,5 +80,5 @@ class Broken(Exception):
 
 
 def refuse(what: str) -> NoReturn:
-    """Say which rule is broken."""
+    """Raise `Broken` with the rule that is broken."""
     raise Broken(what if len(what) <= 300 else f"{what[:299]}…")

@@ -1,1 +1,4 @@
-"""The kinds of faults, a file a family; the table of them is `dig.faults.inject.catalogue`."""
+"""The kinds of faults, a file a family: `messages`, `agents`, `coordination`.
+
+The table of all kinds is `dig.faults.inject.catalogue`.
+"""
