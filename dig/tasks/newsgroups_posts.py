@@ -90,7 +90,7 @@ def _group(folder: Path) -> Iterator[Post]:
     names = sorted(entry.name for entry in folder.iterdir() if _is_visible(entry, False))
     if not names:
         raise SettingsError(f"{safe_text(folder, 200)} is empty; unpack the data once more")
-    return (Post(folder.name, folder / name) for name in names)
+    return (Post(folder.name, folder.absolute() / name) for name in names)
 
 
 def _is_visible(entry: Path, is_folder: bool) -> bool:

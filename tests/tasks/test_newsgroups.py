@@ -62,6 +62,16 @@ def test_the_folder_or_the_one_it_is_in_can_be_named(folder: Path, below: str) -
     assert posts[0].text() == "Caf\xe9 0 of alt"
 
 
+def test_posts_are_found_after_the_program_has_changed_its_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path means the folder from which the posts were listed."""
+    monkeypatch.chdir(folder.parent)
+    posts = real(folder.name)
+    monkeypatch.chdir(folder)
+    assert posts[0].text().startswith("Café")
+
+
 def test_the_same_seed_draws_the_same_posts_and_another_one_others(folder: Path) -> None:
     first, again, other = (everything(Newsgroups(20, seed, folder)) for seed in (1, 1, 2))
     assert first == again != other
