@@ -73,7 +73,7 @@ __all__ = [
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """What stands above the core is imported when it is asked for: the wrapping of teams."""
+        """Import the wrapping of teams, which stands above the core, when it is asked for."""
         from importlib import import_module
 
         if name == "notes":

@@ -110,7 +110,7 @@ class History:
         self.first_edge = array("i", [0])
         self.edge_event = array("i")
         self.edge_fate = array("b")
-        # What a session has evicted.
+        # History that a session has evicted.
         self.cut: dict[int, Lineage] = {}  # of activations without their edges
         self.whole_from = 0  # nothing that came at this logical time or later was evicted
         self.gone_events = 0

@@ -1,4 +1,4 @@
-"""What comes in: checked, plain JSON, no larger than an event may be, and without secrets.
+"""Values that come in: checked, plain JSON, no larger than an event may be, without secrets.
 
 All of it is checked before anything of it happens, so that the journal, the agents and the sinks
 see the same, and what is refused has left no trace.

@@ -20,7 +20,7 @@ Durability = Literal["process", "effects", "power"]
 
 
 class Durable(Protocol):
-    """What a sink has written, as something that can be synced."""
+    """A sink whose writes can be synced."""
 
     @property
     def durability(self) -> Durability:

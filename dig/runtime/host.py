@@ -87,7 +87,7 @@ class Setup:
     speed: float = 1.0
 
     def described(self) -> dict[str, Any]:
-        """What a replay or a fork has to know about it, as plain JSON."""
+        """The facts about it that a replay or a fork needs, as plain JSON."""
         healers = self.healers() if self.healers else {}
         restricted = {} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}
         return {
@@ -149,7 +149,7 @@ class Setup:
         return self.keep if self.session and self.reviewer is None else None
 
     def tally(self) -> Tally:
-        """What counts the effects of such a run."""
+        """The counter of the effects of such a run."""
         return Tally(most=None if self.kept is None else MOST_FINDINGS)
 
 
@@ -251,7 +251,7 @@ class Host:
         return self._turns[agent] + 1
 
     def view(self, started: Started) -> View:
-        """What the agent of an activation sees."""
+        """The view that the agent of an activation sees."""
         self._turns[started.agent] += 1
         reads = self._log is not None and self._log.reader == started.agent
         usage = self._usage[started.activation] = {}
@@ -321,7 +321,7 @@ class Host:
         return ended, wait
 
     def _used(self, activation: str) -> dict[str, Any] | None:
-        """What an activation has used so far; an agent that wrote down no JSON wrote nothing."""
+        """The usage of an activation so far; usage that is no JSON counts as none."""
         usage = self._usage.get(activation)
         try:
             return plain(usage) if usage else None

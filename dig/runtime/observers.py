@@ -1,4 +1,4 @@
-"""What the bus keeps for an agent and for a question, and how it calls code that is not its own."""
+"""The bus's tasks for agents and for questions, and its calls of code that is not its own."""
 
 from __future__ import annotations
 

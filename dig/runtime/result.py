@@ -17,7 +17,7 @@ STALLED = "nothing could happen any more"
 
 @dataclass(frozen=True)
 class Left:
-    """What was left at the end, by id, each list in order of generation.
+    """The work that was left at the end, by id, each list in order of generation.
 
     Attributes:
         undelivered: Events that were on their way to an agent.
@@ -96,7 +96,7 @@ class RunResult:
 
 
 def left(graph: InteractionGraph) -> Left:
-    """What is left in a graph."""
+    """The work that is left in a graph."""
     return Left(
         tuple(event.id for event in graph.flying()),
         tuple(event.id for event in graph.open_events()),

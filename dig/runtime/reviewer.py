@@ -56,7 +56,7 @@ class Reviewer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewMaterial:
-    """What a reviewer is shown.
+    """The material that a reviewer is shown.
 
     Attributes:
         log: What has happened, without payloads.

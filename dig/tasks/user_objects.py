@@ -1,4 +1,4 @@
-"""What a user names as `module:object`: teams, tasks and agents of their own."""
+"""Objects that a user names as `module:object`: teams, tasks and agents of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in place of the methods that messages come through, while a hub is wrapped.
+"""The replacements of the methods that messages come through, while a hub is wrapped.
 
 A hub knows its agents by name, but not what receives for them. So one method of the class
 `AgentClient` is replaced for as long as any hub is wrapped; for agents of others it does nothing.

@@ -1,4 +1,4 @@
-"""What a session is told of a hub: which event lies in front of which agent, and its turns.
+"""The state of a hub for its session: which event lies in front of which agent, and the turns.
 
 Each method is made in one step of the session, so whatever fails in here stays in here.
 """

@@ -1,4 +1,4 @@
-"""What stands in place of the methods that messages come through, while a team is wrapped.
+"""The replacements of the methods that messages come through, while a team is wrapped.
 
 They are attributes of the agents themselves, since AG2 looks all of them up there.
 """
@@ -20,10 +20,10 @@ from .chat import Handoff, is_agent, showing
 from .scripts import ChatScripts, Script, play, play_now
 
 ASKS_MODEL = "_generate_oai_reply_from_client"
-"""What every way to ask an agent's model comes through; not public."""
+"""The method that every request to an agent's model passes; not public."""
 
 READS = "process_all_messages_before_reply"
-"""What gives the messages that an agent replies to, once all hooks have seen them."""
+"""The method that returns the messages an agent replies to, after all hooks have seen them."""
 
 
 def of(team: Any) -> list[Any]:

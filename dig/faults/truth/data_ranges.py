@@ -73,7 +73,7 @@ def covers(ranges: Ranges, piece: Range) -> bool:
 
 
 def without(ranges: Ranges, others: Ranges) -> Ranges:
-    """What of some ranges is in no other ones."""
+    """The part of some ranges that no other ones hold."""
     return tuple(gap for one in ranges for gap in missing(one, others))
 
 
