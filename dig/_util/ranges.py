@@ -82,6 +82,10 @@ class RangeSet:
                 left += (start, end)
         return RangeSet(tuple(left))
 
+    def common(self, other: RangeSet) -> RangeSet:
+        """The numbers that are in both sets."""
+        return self.minus(self.minus(other))
+
     def renumbered(self, rank: Sequence[int]) -> RangeSet:
         """The set after some numbers are gone; `rank[n]` counts those below `n` that stay."""
         ranges: list[int] = []

@@ -13,7 +13,7 @@ from dig._util.text import anything, name, names, one_line, safe_text, value_tex
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow, IncidentRow
 
-from .finding import Explanation, Finding
+from .finding import MOST_EVIDENCE, Explanation, Finding
 from .paths import PathFinder
 from .patterns import BY_NAME
 
@@ -89,7 +89,9 @@ def finding_text(finding: Finding | FindingRow) -> str:
         text = pattern.describe(finding.subject, finding.evidence) if pattern else None
     except (AttributeError, KeyError, TypeError):  # of a user's detector of the same name
         text = None
-    return one_line(text or anything(finding.subject, finding.evidence))
+    cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
+    more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
+    return one_line(text or anything(finding.subject, finding.evidence)) + more
 
 
 def healing_text(row: HealRow) -> str:

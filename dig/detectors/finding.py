@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dig._util.html import MOST_ROWS, Cell, table
 from dig._util.text import anything, counted, name, one_line, value_text
 from dig.graph.graph import InteractionGraph
+
+Severity = Literal["error", "warning", "notice"]
+"""What a finding is worth to a person. Errors and warnings that no policy silences are alarms."""
+
+MOST_EVIDENCE = 100
+"""The number of items of a list that evidence keeps."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,9 @@ class Finding:
         t: Logical time: the record that raised it, or the last one before its moment.
         us: Its moment, in microseconds since the run began.
         subject: What it is about, by id.
-        evidence: What proves it, by id.
+        evidence: What proves it, by id; of long lists the first 100 items, and then `more` is true.
+        severity: What it is worth; that of a user's detector is a warning unless it says otherwise.
+        silenced: Why a policy makes no alarm of it, if one does.
         why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
             the paths to the events and activations that it names.
     """
@@ -64,6 +72,8 @@ class Finding:
     subject: dict[str, Any]
     evidence: dict[str, Any]
     stage: str | None = None
+    severity: Severity = "warning"
+    silenced: str | None = None
     why: Callable[[InteractionGraph, Finding], Explanation] | None = field(
         default=None, compare=False, repr=False
     )
@@ -76,16 +86,40 @@ class Finding:
         """Its moment, in seconds since the run began."""
         return self.us / 1_000_000
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is worth a person's attention: an error or a warning that is not silenced."""
+        return self.severity != "notice" and self.silenced is None
+
     def row(self) -> dict[str, Any]:
         """The object that `digmon check --json` prints for it."""
         return {
             "pattern": self.pattern,
+            "severity": self.severity,
             "stage": self.stage,
             "t": self.t,
             "ts": self.ts,
             "subject": self.subject,
             "evidence": self.evidence,
         }
+
+
+def bounded(evidence: dict[str, Any]) -> dict[str, Any]:
+    """The evidence with the first 100 items of each list; `more` says that items were left out."""
+    kept, is_cut = _cut(evidence)
+    return {**kept, "more": True} if is_cut else evidence
+
+
+def _cut(value: Any) -> tuple[Any, bool]:
+    """A value with its lists cut, and whether something was left out."""
+    if isinstance(value, dict):
+        parts = {key: _cut(part) for key, part in value.items()}
+        return {key: part for key, (part, _) in parts.items()}, any(c for _, c in parts.values())
+    if isinstance(value, list | tuple):
+        items = [_cut(item) for item in value[:MOST_EVIDENCE]]
+        is_cut = len(value) > MOST_EVIDENCE or any(cut for _, cut in items)
+        return [item for item, _ in items], is_cut
+    return value, False
 
 
 def finding_html(finding: Finding) -> str:

@@ -62,7 +62,7 @@ class Detector(Component, ABC):
 
     Attributes:
         pattern: The short name of the pattern, `ET` for instance.
-        kinds: The types of records that it is shown; ``None``: all.
+        kinds: The types of records that it is shown; ``None``: all that change the graph.
         due: The moment, in microseconds since the run began, at which it will have something to
             raise if nothing happens before; ``None``: no such moment. It may change in `detect`
             and `expire` only.
@@ -83,6 +83,9 @@ class Detector(Component, ABC):
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
         """What is raised at moment `us`, which is `due` and has come; it sets `due` anew."""
         return ()
+
+    def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Take note of a finding that another detector has raised."""
 
     def awaited(self) -> Iterable[str]:
         """The events of which `expire` will raise something; a session keeps them until then."""

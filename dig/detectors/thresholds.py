@@ -45,17 +45,38 @@ class Thresholds(BaseModel):
     is at work, so slow agents do not shorten it; 30 s without anybody working is no pause for
     thought any more."""
 
-    activation_limit_s: float = Field(default=300.0, ge=0, le=MOST_SECONDS)
+    activation_limit_s: float = Field(default=300.0, ge=1e-6, le=MOST_SECONDS)
     """How long an activation holds MC and DL back. Model calls with tools and retries take up to a
     few minutes; an agent that has been silent for five may hang, and must not hide a deadlock."""
 
-    reroute_limit: int = Field(default=3, ge=0, le=10**9)
+    reroute_limit: int = Field(default=3, ge=1, le=10**9)
     """ER: how many reroutes are fine. One finds a better agent, one corrects a mistake, and one
     is to spare; more than that is passing work round."""
 
     coverage: bool = True
     """ET: whether lost parts of a split problem count too. Without it an answer passes as soon as
     nobody holds open work, also when part of the work was thrown away."""
+
+    stall_factor: float | None = Field(default=5.0, gt=0, le=10**9)
+    """STALL: how many times as long as nine of ten turns before it an activation may last; `none`
+    switches STALL off. A limit learned from the team's turns suits teams that think long."""
+
+    stall_min_s: float = Field(default=60.0, ge=1e-6, le=MOST_SECONDS)
+    """STALL: the least time that every activation may last. A retried model call takes a minute."""
+
+    late_window_s: float | None = Field(default=10.0, ge=1e-6, le=MOST_SECONDS)
+    """LATE: how long work may be on its way to its recipients; `none` switches LATE off."""
+
+    loop_limit: int | None = Field(default=5, ge=2, le=10**9)
+    """LOOP: how often an agent may say the same from the same inputs; `none` switches LOOP off.
+    Retries are usually three."""
+
+    livelock_turns: int | None = Field(default=50, ge=2, le=10**9)
+    """LIVELOCK: how many turns a few agents may hand on to each other; `none` switches LIVELOCK
+    off. A critic and a writer of ten rounds take twenty turns."""
+
+    livelock_agents: int = Field(default=3, ge=2, le=10**9)
+    """LIVELOCK: how many agents count as few."""
 
     heals_per_run: int = Field(default=100, ge=0)
     """How many findings are healed in a run. A team of twenty that stumbles often is helped all

@@ -7,18 +7,21 @@ trace.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import ASIDE, Finish, Record
+from dig.graph.records import CHANGING, FindingRow, Finish, HealRow, Record
 
-from .finding import Finding
+from .finding import Finding, Severity, bounded
 from .protocols import Detector, check
+from .usual import UsualCounts
 
 MOST_FAULTS = 3
 
-_UNSEEN = {*ASIDE, Finish}
+_UNSEEN = {FindingRow, HealRow, Finish}
+_SEVERITIES = get_args(Severity)
 
 Fault = Callable[[str, str], None]
 """Is called with the name of a detector that has failed, and what happened."""
@@ -75,6 +78,7 @@ class Watch:
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
+        self._usual = UsualCounts()
         self.seconds: dict[str, float] = {}
 
     def feed(self, record: Record) -> list[Finding]:
@@ -90,8 +94,8 @@ class Watch:
     def look(self, record: Record) -> list[Finding]:
         """What the record that was just applied raises."""
         found: list[Finding] = []
-        # The kinds in ASIDE change no graph, and a finding must not raise another; after the last
-        # record nothing can be written down any more.
+        # A finding must not raise another; after the last record nothing can be written down any
+        # more. An incident changes no graph: only a detector that names this kind is shown it.
         kind = type(record)
         if kind in _UNSEEN:
             return found
@@ -100,7 +104,7 @@ class Watch:
             parts = self._interested[kind] = [
                 part
                 for part in self._parts
-                if part.detector.kinds is None or kind in part.detector.kinds
+                if kind in (CHANGING if part.detector.kinds is None else part.detector.kinds)
             ]
         for part in parts:
             self._ask(part, part.detector.detect, record, found)
@@ -166,7 +170,9 @@ class Watch:
         try:
             for finding in look(self.graph, at):
                 _check(finding)
-                found.append(finding)
+                evidence = bounded(finding.evidence)
+                is_whole = evidence is finding.evidence
+                found.append(finding if is_whole else replace(finding, evidence=evidence))
         except Exception as error:  # a detector must never be able to stop a team
             del found[before:]
             self._fail(part, f"raised {error!r}")
@@ -176,6 +182,20 @@ class Watch:
             self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
             if took > self._limit_s:
                 self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+        for i in range(before, len(found)):
+            self._raised(part, found, i)
+
+    def _raised(self, part: _Part, found: list[Finding], i: int) -> None:
+        """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
+        finding = found[i]
+        if self._usual.is_usual(self.graph, finding.pattern, finding.subject):
+            finding = found[i] = replace(finding, severity="notice")
+        for other in self._parts:
+            if other is not part:
+                try:
+                    other.detector.on_finding(self.graph, finding)
+                except Exception as error:  # a detector must never be able to stop a team
+                    self._fail(other, f"raised {error!r}")
 
     def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
         part.faults += 1
@@ -195,6 +215,8 @@ def _check(finding: Finding) -> None:
         raise TypeError(f"the pattern {finding.pattern!r} is no name")
     if not (finding.stage is None or isinstance(finding.stage, str)):
         raise TypeError(f"the stage {finding.stage!r} is no name")
+    if finding.severity not in _SEVERITIES:
+        raise TypeError(f"the severity {finding.severity!r} is none of {', '.join(_SEVERITIES)}")
     if type(finding.t) is not int or type(finding.us) is not int:
         raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)

@@ -29,6 +29,7 @@ from .records import (
     Redirect,
     Run,
     Start,
+    Usual,
     micros,
 )
 
@@ -64,6 +65,15 @@ def _or_null(row: dict[str, Any], key: str) -> str | None:
     return None if _there(row, key) is None else _want(row, key, str)
 
 
+def _text(row: dict[str, Any], key: str) -> str | None:
+    """A text that is not empty, if there is one; null is as absent."""
+    if row.get(key) is None:
+        return None
+    if not _want(row, key, str):
+        raise RecordError(f"`{key}` is empty; leave it out if there is none")
+    return row[key]  # type: ignore[no-any-return]  # it is a string
+
+
 def _strings(row: dict[str, Any], key: str) -> tuple[str, ...]:
     values = _want(row, key, list)
     for value in values:
@@ -84,7 +94,7 @@ def _flag(row: dict[str, Any], key: str) -> bool:
     return _want(row, key, bool) if key in row else False
 
 
-def _seconds(row: dict[str, Any], key: str, least: int) -> float:
+def _seconds(row: dict[str, Any], key: str, least: int = 0) -> float:
     """A time in seconds that is at least `least` microseconds."""
     value: float = row[key]
     if type(value) not in (int, float) or not abs(value) <= 1e15:
@@ -95,25 +105,64 @@ def _seconds(row: dict[str, Any], key: str, least: int) -> float:
     return value  # a whole number stays one, so that it is written as it was read
 
 
+def _time(row: dict[str, Any], key: str) -> float:
+    return _seconds(row, key, 1)
+
+
+def _factor(row: dict[str, Any], key: str) -> float:
+    value: float = row[key]
+    if type(value) not in (int, float) or not 0 < value <= 1e9:
+        raise RecordError(f"`{key}` is {_show(value)}; it must be a number greater than 0")
+    return value
+
+
+def _count(row: dict[str, Any], key: str, least: int) -> int:
+    """A whole number that is at least `least`."""
+    value = _want(row, key, int)
+    if value < least:
+        raise RecordError(f"`{key}` is {value}; it must be at least {least}")
+    return value
+
+
+_LIMITS: dict[str, Callable[[dict[str, Any], str], Any]] = {
+    "reroute_limit": lambda row, key: _count(row, key, 1),
+    "coverage": lambda row, key: _want(row, key, bool),
+    "stall_factor": _factor,
+    "loop_limit": lambda row, key: _count(row, key, 2),
+    "livelock_turns": lambda row, key: _count(row, key, 2),
+    "livelock_agents": lambda row, key: _count(row, key, 2),
+}
+"""How each limit is read that is no time in seconds."""
+
+
 def _limits(row: dict[str, Any]) -> Limits:
-    if "limits" not in row:
-        return Limits()
-    given = row["limits"]
+    given = row.get("limits", {})
     if type(given) is not dict:
         raise RecordError(f"`limits` is {_show(given)}; it must be an object")
     known: dict[str, Any] = {}
-    for key in ("mc_window_s", "oe_window_s", "dl_window_s"):
+    for limit in fields(Limits):
+        key = limit.name
         if key in given:
-            known[key] = _seconds(given, key, 1)
-    if "activation_limit_s" in given:
-        known["activation_limit_s"] = _seconds(given, "activation_limit_s", 0)
-    if "reroute_limit" in given:
-        known["reroute_limit"] = _want(given, "reroute_limit", int)
-        if known["reroute_limit"] < 0:
-            raise RecordError("`reroute_limit` must not be negative")
-    if "coverage" in given:
-        known["coverage"] = _want(given, "coverage", bool)
+            is_null = given[key] is None and limit.default is None
+            read = _LIMITS.get(key) or _time
+            known[key] = None if is_null else read(given, key)
     return Limits(**known)
+
+
+def _usual(row: dict[str, Any]) -> Usual | None:
+    given = row.get("usual")
+    if given is None:
+        return None
+    if type(given) is not dict:
+        raise RecordError(f"`usual` is {_show(given)}; it must be an object")
+    counts = _want(given, "counts", dict)
+    for pattern, runs in counts.items():
+        if type(runs) is not list or not all(type(k) is int and k >= 0 for k in runs):
+            raise RecordError(
+                f"`usual` has {_show(runs)} for {_show(pattern)}; it must be a list of numbers "
+                "of runs"
+            )
+    return Usual(_count(given, "runs", 0), {name: tuple(runs) for name, runs in counts.items()})
 
 
 def _run(t: int, us: int, row: dict[str, Any]) -> Run:
@@ -122,16 +171,16 @@ def _run(t: int, us: int, row: dict[str, Any]) -> Run:
         raise RecordError(f"`version` is {version}; only version {VERSION} can be read")
     return Run(
         t, us, _want(row, "run", str), _strings(row, "agents"), row.get("task"), row.get("seed"),
-        _flag(row, "session"), _flag(row, "memory"), _limits(row), version,
+        _flag(row, "session"), _flag(row, "memory"), _limits(row), _usual(row), version,
     )  # fmt: skip
 
 
 def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
-    policy, context = row.get("policy"), row.get("traceparent")
+    context = row.get("traceparent")
     return Emit(
         t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
         _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
-        policy if type(policy) is str else None,
+        _text(row, "policy"),
         context if type(context) is str else None,
     )  # fmt: skip
 
@@ -150,7 +199,7 @@ def _fates(row: dict[str, Any]) -> tuple[Fate, ...]:
 def _end(t: int, us: int, row: dict[str, Any]) -> End:
     return End(
         t, us, _want(row, "activation", str), _fates(row), _strings(row, "outputs"),
-        row.get("usage"), row.get("error"),
+        row.get("usage"), _text(row, "error"),
     )  # fmt: skip
 
 
@@ -165,7 +214,7 @@ def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
     to = row.get("to")
     return HealRow(
         t, us, _there(row, "finding"), _there(row, "action"), _there(row, "event"),
-        tuple(to) if type(to) is list else to, row.get("note"), row.get("reason"),
+        tuple(to) if type(to) is list else to, row.get("note"), row.get("reason"), row.get("about"),
     )  # fmt: skip
 
 
@@ -173,7 +222,9 @@ def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
 # only the keys are looked at.
 def _finding(t: int, us: int, row: dict[str, Any]) -> FindingRow:
     keys = ("pattern", "stage", "subject", "evidence")
-    return FindingRow(t, us, *(_there(row, key) for key in keys))
+    pattern, stage, subject, evidence = (_there(row, key) for key in keys)
+    more = row.get("severity"), row.get("silenced")
+    return FindingRow(t, us, pattern, stage, subject, evidence, *more)
 
 
 def _finish(t: int, us: int, row: dict[str, Any]) -> Finish:
@@ -213,7 +264,7 @@ def decode(row: Any) -> Record:
         raise RecordError(f"`kind` is {_show(kind)}; known are: {', '.join(_DECODERS)}")
     t = _want(row, "t", int)
     _there(row, "ts")
-    return decoder(t, micros(_seconds(row, "ts", 0)), row)
+    return decoder(t, micros(_seconds(row, "ts")), row)
 
 
 # --- to JSON --------------------------------------------------------------------------------
@@ -230,7 +281,7 @@ def _keys(cls: type[Record]) -> list[tuple[str, bool]]:
     names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
     optional = {
         "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
-        "reason", "answer",
+        "reason", "answer", "usual", "severity", "silenced", "about",
     }  # fmt: skip
     return [(n, n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
 
@@ -249,6 +300,8 @@ def to_row(record: Record) -> dict[str, Any]:
         row["fates"] = [_fate_row(fate) for fate in record.fates]
     elif type(record) is Run:
         row["limits"] = {f.name: getattr(record.limits, f.name) for f in fields(Limits)}
+        if record.usual is not None:
+            row["usual"] = {"runs": record.usual.runs, "counts": dict(record.usual.counts)}
     elif type(record) is HealRow and record.note is record.reason is None:
         row["note"] = None  # one of the two keys has to be there
     return row

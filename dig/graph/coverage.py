@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .history import History
-from .lineage import Provenance, sources_of
+from .lineage import Provenance
 from .state import GraphState
 
 
@@ -41,26 +41,23 @@ def _holds(history: History, known: Provenance, found: Provenance) -> bool:
     return found.counts_memory and agents[0] == agents[1]
 
 
-def uncovered(state: GraphState, event: int, behind: Provenance) -> list[int]:
-    """The needed work that a final event lost on the way, in order of generation.
+def unconsumed(state: GraphState, behind: Provenance) -> list[int]:
+    """The needed work that nothing behind a final event consumed, in order of generation.
 
     Args:
         state: The graph at the record that generated the final event.
-        event: The final event's number.
-        behind: Its `provenance`.
+        behind: The event's `provenance`.
 
     Returns:
         Numbers of work events: problems from outside, and outputs of problem-generating
-        activations behind the event, that nothing behind it consumed and that are not open
-        (paper, section 4.4; the AND-join reading of a path from each part to the answer).
+        activations behind the event; in a session those that the event should answer. Those of
+        them that are not open were lost on the way: the event does not cover them (paper, section
+        4.4; the AND-join reading of a path from each part to the answer).
     """
     history = state.history
     needed = set(behind.parts)
     if not state.run.session:
         needed.update(e for e in history.source_events if history.is_work(e))
-        needed -= behind.consumed
-    lost = sorted(e for e in needed if not state.is_open(e))
-    if state.run.session and lost:
-        asked = state.problems.asked(behind)
-        lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]
-    return lost
+        return sorted(needed - behind.consumed)
+    asked = state.problems.asked(behind)
+    return sorted(e for e in needed if not state.sources_of(e).isdisjoint(asked))

@@ -9,11 +9,14 @@ queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Any
 
+from dig._util.ranges import RangeSet, union
+
 from . import retention, rewrites, rules
-from .coverage import provenance, uncovered
-from .lineage import ancestors, sources_of
+from .coverage import provenance, unconsumed
+from .lineage import ancestors, roots_of, roots_of_activation
 from .records import Record
 from .state import GraphState
 from .views import GraphView, graph_html
@@ -68,12 +71,52 @@ class InteractionGraph(GraphState):
 
     # --- lineage and coverage ---
 
+    def roots(self, name: str) -> frozenset[str]:
+        """The roots of an event or of an ended activation, by id."""
+        return frozenset(self.root(number) for number in self.root_numbers(name))
+
+    def source_ids(self, numbers: Iterable[int]) -> list[str]:
+        """The events from outside with some source numbers (`EventState.sources`), by id."""
+        h = self.history
+        return [h.event_ids[h.source_events[number]] for number in numbers]
+
+    def unanswered(self, sources: RangeSet, most: int | None = None) -> list[str]:
+        """Those of some sources that are not answered yet, by id, as generated.
+
+        Args:
+            sources: Source numbers.
+            most: How many at most; ``None``: all.
+        """
+        return self.source_ids(islice(self.problems.unanswered(sources), most))
+
+    def activation_sources(self, name: str) -> RangeSet:
+        """The sources of all events that an activation saw; of an unknown one, none."""
+        activation = self.running.get(name)
+        if activation is None and self.ended is not None and self.ended.id == name:
+            activation = self.ended
+        if activation is not None:
+            return union([event.sources for event in activation.inputs])
+        v = self.history.activation(name)
+        seen = () if v is None else self.history.edges(v)
+        return union([self.sources_of(edge.event) for edge in seen])
+
+    def root_numbers(self, name: str) -> RangeSet:
+        """The roots of an event or of an ended activation, as numbers for `root`."""
+        event = self.live.get(name) or self.seen_last.get(name)
+        if event is not None:
+            return event.roots
+        n = self.history.event(name)
+        if n is not None:
+            return roots_of(self.history, n)
+        return roots_of_activation(self.history, self.history.activation_number(name))
+
+    def root(self, number: int) -> str:
+        """The activation that is the root with this number."""
+        return self.history.activation_ids[self.history.root_activations[number]]
+
     def sources(self, event: str) -> frozenset[str]:
         """The environment events with a causal path to an event, by id."""
-        h = self.history
-        live = self.live.get(event)
-        sources = live.sources if live is not None else sources_of(h, h.event_number(event))
-        return frozenset(h.event_ids[h.source_events[s]] for s in sources)
+        return frozenset(self.source_ids(self.sources_of(self.history.event_number(event))))
 
     def ancestors(self, activation: str) -> frozenset[str]:
         """The activations with a causal path to an activation, by id."""
@@ -83,14 +126,14 @@ class InteractionGraph(GraphState):
 
     def uncovered(self, event: str) -> list[str]:
         """The needed work that a final event, just generated, lost on the way, as generated."""
-        h, n = self.history, self.history.event_number(event)
-        return [h.event_ids[e] for e in uncovered(self, n, provenance(self, n))]
+        h = self.history
+        needed = unconsumed(self, provenance(self, h.event_number(event)))
+        return [h.event_ids[e] for e in needed if not self.is_open(e)]
 
     def asked(self, event: str) -> tuple[str, ...]:
         """The events from outside that a final event answers and no other did, as generated."""
-        h = self.history
-        sources = self.problems.asked(provenance(self, h.event_number(event)))
-        return tuple(h.event_ids[h.source_events[s]] for s in sources)
+        behind = provenance(self, self.history.event_number(event))
+        return tuple(self.source_ids(self.problems.asked(behind)))
 
     # --- views (see dig.graph.views) ---
 

@@ -9,6 +9,7 @@ in whole microseconds since the run began (the file's `ts` is the same in second
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Literal, get_args
 
@@ -17,6 +18,9 @@ from dig._util.frozen import frozen
 VERSION = 1
 SYSTEM = "system"
 NOTICE = "notice"
+
+WAITS = "waits"
+"""The incident of an activation or an event that waits on purpose, for a person for instance."""
 
 FateName = Literal["consume", "delay", "reroute", "discard"]
 Outcome = Literal["submitted", "timeout", "stopped", "error"]
@@ -31,7 +35,11 @@ def micros(seconds: float) -> int:
 
 @frozen
 class Limits:
-    """The thresholds of one run: "reasonable" times, in seconds, and "reasonable" numbers."""
+    """The thresholds of one run: "reasonable" times, in seconds, and "reasonable" numbers.
+
+    The defaults are those of a file that does not say. A threshold of ``None`` switches its pattern
+    off.
+    """
 
     mc_window_s: float = 30.0
     oe_window_s: float = 10.0
@@ -39,6 +47,25 @@ class Limits:
     activation_limit_s: float = 300.0
     reroute_limit: int = 3
     coverage: bool = True
+    stall_factor: float | None = None
+    stall_min_s: float = 20.0
+    late_window_s: float | None = None
+    loop_limit: int | None = None
+    livelock_turns: int | None = None
+    livelock_agents: int = 3
+
+
+@frozen
+class Usual:
+    """How often good runs of the same team raise each pattern.
+
+    Attributes:
+        runs: The number of good runs that it was learned from.
+        counts: By pattern: in how many of these runs it was raised once or more, twice or more, ...
+    """
+
+    runs: int
+    counts: Mapping[str, tuple[int, ...]]
 
 
 @frozen
@@ -74,6 +101,7 @@ class Run(_Row):
     session: bool = False
     memory: bool = False
     limits: Limits = field(default_factory=Limits)
+    usual: Usual | None = None
     version: int = VERSION
 
 
@@ -124,7 +152,7 @@ class End(_Row):
     fates: tuple[Fate, ...] = ()
     outputs: tuple[str, ...] = ()
     usage: Any = None
-    error: Any = None
+    error: str | None = None
 
 
 @frozen
@@ -162,18 +190,26 @@ class Expire(_Row):
 
 @frozen
 class FindingRow(_Row):
-    """A finding that a monitor raised. Changes no graph."""
+    """A finding that a monitor raised. Changes no graph.
+
+    `severity` is missing in old files; `silenced` says why it is no alarm, if a policy says so.
+    """
 
     kind = "finding"
     pattern: str
     stage: str | None
     subject: Any
     evidence: Any
+    severity: Any = None
+    silenced: Any = None
 
 
 @frozen
 class HealRow(_Row):
-    """An intervention about the finding at record `finding`. Changes no graph."""
+    """An intervention about the finding at record `finding`. Changes no graph.
+
+    `about` says as data what the note says in words: its pattern, events and agents.
+    """
 
     kind = "heal"
     finding: int
@@ -182,6 +218,7 @@ class HealRow(_Row):
     to: tuple[str, ...] | None = None
     note: str | None = None
     reason: str | None = None
+    about: Any = None
 
 
 @frozen

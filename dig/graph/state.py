@@ -21,8 +21,8 @@ from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, History
-from .lineage import Provenance, roots_of, roots_of_activation, sources_of
+from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, History, Lineage
+from .lineage import Provenance, roots_of, sources_of
 from .records import Finish, Run
 
 BUFFERED, FLYING = 1, 2
@@ -127,7 +127,7 @@ class AgentState:
     Attributes:
         name: Its name.
         buffer: The events in front of it, in order of delivery.
-        lineages: Those of them that have roots, by their roots.
+        lineages: Those of them that have roots, by roots and sources, each in order of generation.
         incoming: The events that are on their way to it.
         activation: Its activation in progress.
     """
@@ -137,7 +137,7 @@ class AgentState:
     def __init__(self, name: str) -> None:
         self.name = name
         self.buffer: dict[str, EventState] = {}
-        self.lineages: dict[RangeSet, dict[str, EventState]] = {}
+        self.lineages: dict[Lineage, dict[str, EventState]] = {}
         self.incoming: dict[str, EventState] = {}
         self.activation: ActivationState | None = None
 
@@ -147,18 +147,26 @@ class AgentState:
         self.file(event)
 
     def file(self, event: EventState) -> None:
-        """Note by what roots an event is found in the buffer, if it has any."""
-        if event.roots:
-            self.lineages.setdefault(event.roots, {})[event.id] = event
+        """Note by what roots and sources an event is found in the buffer, if it has roots."""
+        if not event.roots:
+            return
+        lineage = event.roots, event.sources
+        alike = self.lineages.setdefault(lineage, {})
+        is_next = not alike or alike[next(reversed(alike))].n < event.n
+        alike[event.id] = event
+        if not is_next:
+            in_order = sorted(alike.values(), key=by_number)
+            self.lineages[lineage] = {one.id: one for one in in_order}
 
     def take(self, event: EventState) -> None:
         """Take an event out of the buffer."""
         del self.buffer[event.id]
         if event.roots:
-            alike = self.lineages[event.roots]
+            lineage = event.roots, event.sources
+            alike = self.lineages[lineage]
             del alike[event.id]
             if not alike:
-                del self.lineages[event.roots]
+                del self.lineages[lineage]
 
 
 def by_number(event: EventState) -> int:
@@ -292,6 +300,12 @@ class Problems:
             for name, event in problem.open.items()
             if not event.sources.isdisjoint(sources)
         }
+
+    def unanswered(self, sources: RangeSet) -> RangeSet:
+        """Those of some sources that are not answered yet; to ask parts no problem of a session."""
+        if self._whole is not None:
+            return RangeSet.of(s for s in sources if not self._answered[s])
+        return union([problem.sources.common(sources) for problem in self._touching(sources)])
 
     def move(self, event: EventState, now: int) -> None:
         """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
@@ -508,6 +522,11 @@ class GraphState:
             event = EventState(self.history, name, self.history.event_number(name))
         return event
 
+    def sources_of(self, n: int) -> RangeSet:
+        """The sources of the event with this number, as source numbers."""
+        live = self.live.get(self.history.event_ids[n])
+        return live.sources if live is not None else sources_of(self.history, n)
+
     @property
     def agents(self) -> Mapping[str, AgentState]:
         """The present agents by name, in the order in which they came."""
@@ -568,24 +587,6 @@ class GraphState:
     def is_bounced(self, event: str) -> bool:
         """Whether an event is a final one that was delivered to an agent."""
         return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)
-
-    def roots(self, name: str) -> frozenset[str]:
-        """The roots of an event or of an ended activation, by id."""
-        return frozenset(self.root(number) for number in self.root_numbers(name))
-
-    def root_numbers(self, name: str) -> RangeSet:
-        """The roots of an event or of an ended activation, as numbers for `root`."""
-        event = self.live.get(name) or self.seen_last.get(name)
-        if event is not None:
-            return event.roots
-        n = self.history.event(name)
-        if n is not None:
-            return roots_of(self.history, n)
-        return roots_of_activation(self.history, self.history.activation_number(name))
-
-    def root(self, number: int) -> str:
-        """The activation that is the root with this number."""
-        return self.history.activation_ids[self.history.root_activations[number]]
 
     @property
     def emitter(self) -> str:

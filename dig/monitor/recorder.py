@@ -155,8 +155,9 @@ class Recorder:
             self.found.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
             self.write(
-                FindingRow, finding.pattern, finding.stage, finding.subject, finding.evidence
-            )
+                FindingRow, finding.pattern, finding.stage, finding.subject, finding.evidence,
+                finding.severity, finding.silenced,
+            )  # fmt: skip
 
     def _report_failures(self) -> None:
         while self._failures:

@@ -1,7 +1,7 @@
 """The failure patterns: one file each with all that belongs to a pattern, and the table of all.
 
 A new pattern is a file here and a row in `PATTERNS`; everything else iterates the table. `idle` is
-the clock of patterns about absence.
+the clock of patterns about absence, `repeats` what the patterns about repetition share.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -21,12 +21,14 @@ from . import (
     deadlock,
     early_termination,
     excessive_rerouting,
+    late_delivery,
+    livelock,
     missing_termination,
     orphaned_event,
+    repeated_message,
     repeated_solving,
+    stalled_activation,
 )
-
-Severity = Literal["error", "warning"]
 
 
 class HealerOptions(NamedTuple):
@@ -38,11 +40,12 @@ class HealerOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A failure pattern (paper, table 1).
+    """A failure pattern: the seven of the paper (table 1), and four of ours.
 
     Attributes:
         title: Its name.
-        severity: What its findings are worth.
+        severity: What its findings are worth, unless their evidence says more: of the pattern in
+            general, for tables and for old traces.
         meaning: Its definition in a sentence, as a judge is told.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
@@ -64,7 +67,8 @@ class Pattern:
         return self.detector.pattern
 
 
-# In the order in which simultaneous findings are listed: that of the paper's table.
+# In the order in which simultaneous findings are listed: what a record raises, then what a window
+# raises.
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "early termination", "error",
@@ -73,6 +77,60 @@ PATTERNS: tuple[Pattern, ...] = (
         early_termination.describe,
         early_termination.explain,
         lambda options: early_termination.HealEarlyTermination(options.cooldown_s),
+    ),
+    Pattern(
+        "excessive rerouting", "warning",
+        "an event was rerouted more than reroute_limit times and not consumed.",
+        excessive_rerouting.ExcessiveRerouting,
+        excessive_rerouting.describe,
+        excessive_rerouting.explain,
+        lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
+    ),
+    Pattern(
+        "cross-lineage aggregation", "warning",
+        "an agent has in front of it, or consumes together, events that go back to different "
+        "activations and have no origin in common.",
+        cross_lineage.CrossLineageAggregation,
+        cross_lineage.describe,
+        cross_lineage.explain,
+        lambda _: cross_lineage.HealCrossLineage(),
+    ),
+    Pattern(
+        "repeated subproblem solving", "notice",
+        "two activations that generate no more events than they consume consumed the same event.",
+        repeated_solving.RepeatedSolving,
+        repeated_solving.describe,
+        repeated_solving.explain,
+        lambda options: (
+            repeated_solving.DesignateHandler()
+            if options.designate
+            else repeated_solving.HealRepeatedSolving()
+        ),
+    ),
+    Pattern(
+        "the same said again", "warning",
+        "an agent generates the same message from the same inputs loop_limit times.",
+        repeated_message.RepeatedMessage,
+        repeated_message.describe,
+        repeated_message.explain,
+        lambda _: repeated_message.HealRepeatedMessage(),
+    ),
+    Pattern(
+        "going round", "warning",
+        "at most livelock_agents agents hand on to each other livelock_turns times in a row.",
+        livelock.Livelock,
+        livelock.describe,
+        livelock.explain,
+        lambda _: livelock.HealLivelock(),
+    ),
+    Pattern(
+        "stalled activation", "error",
+        "an activation lasts stall_factor times as long as nine of ten turns before it, and no "
+        "less than stall_min_s.",
+        stalled_activation.StalledActivation,
+        stalled_activation.describe,
+        stalled_activation.explain,
+        lambda _: stalled_activation.HealStalledActivation(),
     ),
     Pattern(
         "missing termination", "error",
@@ -100,33 +158,12 @@ PATTERNS: tuple[Pattern, ...] = (
         lambda _: deadlock.HealDeadlock(),
     ),
     Pattern(
-        "excessive rerouting", "warning",
-        "an event was rerouted more than reroute_limit times and not consumed.",
-        excessive_rerouting.ExcessiveRerouting,
-        excessive_rerouting.describe,
-        excessive_rerouting.explain,
-        lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
-    ),
-    Pattern(
-        "cross-lineage aggregation", "warning",
-        "an agent has in front of it, or consumes together, events that go back to different "
-        "activations and have no origin in common.",
-        cross_lineage.CrossLineageAggregation,
-        cross_lineage.describe,
-        cross_lineage.explain,
-        lambda _: cross_lineage.HealCrossLineage(),
-    ),
-    Pattern(
-        "repeated subproblem solving", "warning",
-        "two activations that generate no more events than they consume consumed the same event.",
-        repeated_solving.RepeatedSolving,
-        repeated_solving.describe,
-        repeated_solving.explain,
-        lambda options: (
-            repeated_solving.DesignateHandler()
-            if options.designate
-            else repeated_solving.HealRepeatedSolving()
-        ),
+        "late delivery", "error",
+        "work is on its way to its recipients for late_window_s, and no policy keeps it.",
+        late_delivery.LateDelivery,
+        late_delivery.describe,
+        late_delivery.explain,
+        lambda _: late_delivery.HealLateDelivery(),
     ),
 )  # fmt: skip
 

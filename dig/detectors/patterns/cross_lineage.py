@@ -6,13 +6,14 @@ again with those that an activation consumes together with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Mapping
+from heapq import merge, nsmallest
+from itertools import islice
 from typing import Any
 
 from dig._util.ranges import RangeSet
 from dig._util.text import cut, name, names
-from dig.detectors.finding import Explanation, Finding, Path
+from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Path, Severity
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quoted
 from dig.detectors.paths import PathFinder
@@ -42,16 +43,24 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
     if not event.roots:
         return
     lineages = graph.present[agent].lineages  # of few kinds, however long the buffer is
-    conflicts = [
-        other
-        for roots, events in lineages.items()
-        if roots is not event.roots and roots.isdisjoint(event.roots)
-        for other in events.values()
-    ]
-    if conflicts:
-        evidence = {"conflicts": [other.id for other in sorted(conflicts, key=by_number)]}
+    strange = {
+        lineage: alike
+        for lineage, alike in lineages.items()
+        if lineage[0] is not event.roots and lineage[0].isdisjoint(event.roots)
+    }
+    if strange:
+        first = merge(*(alike.values() for alike in strange.values()), key=by_number)
+        evidence = {"conflicts": [other.id for other in islice(first, MOST_EVIDENCE + 1)]}
         subject = {"event": event.id, "agent": agent}
-        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery")
+        severity: Severity = "notice"
+        if any(_are_apart(sources, event.sources) for _, sources in strange):
+            severity = "warning"
+        yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", severity)
+
+
+def _are_apart(some: RangeSet, others: RangeSet) -> bool:
+    """Whether two events belong to different problems."""
+    return bool(some) and bool(others) and some.isdisjoint(others)
 
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
@@ -62,18 +71,27 @@ def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
     for event in graph.ended.consumed:
         if event.roots:
             alike.setdefault(event.roots, []).append(event.n)
-    pairs = [
-        (min(a, b), max(a, b))
-        for (some, those), (others, these) in combinations(alike.items(), 2)
-        if some.isdisjoint(others)
-        for a in those
-        for b in these
-    ]
+    pairs = list(islice(_pairs(alike), MOST_EVIDENCE + 1))
     if pairs:
         ids = graph.history.event_ids
-        conflicts = [[ids[a], ids[b]] for a, b in sorted(pairs)]
-        subject, evidence = {"activation": record.activation}, {"conflicts": conflicts}
-        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption")
+        subject = {"activation": record.activation}
+        evidence = {"conflicts": [[ids[a], ids[b]] for a, b in pairs]}
+        yield Finding("CLA", record.t, record.us, subject, evidence, "consumption", "warning")
+
+
+def _pairs(alike: Mapping[RangeSet, list[int]]) -> Iterator[tuple[int, int]]:
+    """The pairs of events whose roots are disjoint, by the first one's number, then the second's.
+
+    Args:
+        alike: The numbers of some events, by their roots.
+    """
+    strangers = {roots: [other for other in alike if roots.isdisjoint(other)] for roots in alike}
+    events = sorted(
+        (n, roots) for roots, numbers in alike.items() if strangers[roots] for n in numbers
+    )
+    for n, roots in events:
+        later = (b for other in strangers[roots] for b in alike[other] if b > n)
+        yield from ((n, b) for b in nsmallest(MOST_EVIDENCE + 1, later))
 
 
 def describe(subject: Any, evidence: Any) -> str:

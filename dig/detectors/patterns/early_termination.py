@@ -11,12 +11,12 @@ from json import dumps, loads
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.notes import described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
-from dig.graph.coverage import provenance, uncovered
+from dig.graph.coverage import provenance, unconsumed
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, Record
 from dig.graph.state import by_number
@@ -35,29 +35,34 @@ class EarlyTermination(Detector):
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise ET for a final event with open or uncovered work."""
         if isinstance(record, Emit) and record.final:
-            n = graph.event(record.event).n
-            unresolved, lost = _missing(graph, n)
+            unresolved, lost, is_needed = _missing(graph, graph.event(record.event).n)
             if unresolved or lost:
                 evidence = {"unresolved": unresolved, "uncovered": lost}
+                severity: Severity = "error" if is_needed else "warning"
                 subject = {"event": record.event}
-                yield Finding(self.pattern, record.t, record.us, subject, evidence)
+                yield Finding(
+                    self.pattern, record.t, record.us, subject, evidence, severity=severity
+                )
 
 
-def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str]]:
-    """The open and the uncovered work that counts against a final event."""
-    if not (graph.run.session or graph.run.limits.coverage):
-        return [event.id for event in graph.open_events()], []
+def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], bool]:
+    """The open and the uncovered work that counts against a final event, and if it needs any.
+
+    Without coverage all open work is taken for needed.
+    """
+    limits, session = graph.run.limits, graph.run.session
+    if not (session or limits.coverage):
+        return [event.id for event in graph.open_events()], [], True
     behind = provenance(graph, n)
-    if graph.run.session:
+    open_events = graph.open_events()
+    if session:
         asked = graph.problems.asked(behind)
         if not asked:
-            return [], []
+            return [], [], False
         open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)
-    else:
-        open_events = graph.open_events()
-    lost = uncovered(graph, n, behind) if graph.run.limits.coverage else []
-    ids = graph.history.event_ids
-    return [event.id for event in open_events], [ids[e] for e in lost]
+    needed = unconsumed(graph, behind) if limits.coverage else []
+    lost = [graph.history.event_ids[e] for e in needed if not graph.is_open(e)]
+    return [event.id for event in open_events], lost, bool(needed) or not limits.coverage
 
 
 def describe(subject: Any, evidence: Any) -> str:

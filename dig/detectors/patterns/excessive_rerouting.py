@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dig._util.text import counted, name, names
-from dig.detectors.finding import Explanation, Finding
+from dig._util.text import name, names
+from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention
 from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
@@ -18,9 +18,14 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record
 from dig.graph.state import by_number
 
+from .repeats import GRAVE, is_doubling, more_than
+
 
 class ExcessiveRerouting(Detector):
-    """Raises ER at every reroute of an event beyond `reroute_limit`, over all its copies."""
+    """Raises ER when an event was rerouted more than `reroute_limit` times, over all its copies.
+
+    It is raised again each time the number of reroutes has doubled.
+    """
 
     pattern = "ER"
     recorded_as = "dig.detectors.excessive_rerouting.ExcessiveRerouting"
@@ -30,16 +35,23 @@ class ExcessiveRerouting(Detector):
         """Raise ER for each event that the activation that ended has rerouted once too often."""
         assert isinstance(record, End)
         rerouted = [graph.event(f.event) for f in record.fates if f.fate == "reroute"]
+        least = graph.run.limits.reroute_limit + 1
         for event in sorted(rerouted, key=by_number):
-            if event.work and len(event.reroutes) > graph.run.limits.reroute_limit:
-                subject, path = {"event": event.id}, list(event.reroutes)
-                yield Finding(self.pattern, record.t, record.us, subject, {"path": path})
+            n = len(event.reroutes)
+            if event.work and is_doubling(n, least):
+                severity: Severity = "error" if n >= GRAVE * least else "warning"
+                if len(set(event.reroutes)) == n:
+                    severity = "notice"  # a chain without a return
+                subject, path = {"event": event.id}, event.reroutes[: MOST_EVIDENCE + 1]
+                yield Finding(
+                    self.pattern, record.t, record.us, subject, {"path": path}, severity=severity
+                )
 
 
 def describe(subject: Any, evidence: Any) -> str:
     """ER in words."""
     path = evidence["path"]
-    times = counted(len(path), "time")
+    times = more_than(len(path), "time", evidence)
     return f"{name(subject['event'])} was passed on {times} and not consumed: by {names(path)}"
 
 
@@ -49,7 +61,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     hands = [v for v in paths.seen_by(event) if paths.fate(event, v) == "reroute"]
     hands.sort(key=lambda v: graph.history.t_end[graph.history.activation(v) or 0])
     text = f"{describe(finding.subject, finding.evidence)}."
-    return Explanation(text, (paths.path_to(event, *hands),))
+    return Explanation(text, (paths.path_to(event, *hands[:MOST_EVIDENCE]),))
 
 
 class HealExcessiveRerouting(Healer):
@@ -68,8 +80,9 @@ class HealExcessiveRerouting(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the path."""
         path = finding.evidence["path"]
+        times = more_than(len(path), "time", finding.evidence)
         note = (
-            f"This event was passed on {len(path)} times and consumed by nobody; "
+            f"This event was passed on {times} and consumed by nobody; "
             f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
         )
         yield Inject(finding.subject["event"], note)

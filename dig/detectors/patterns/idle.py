@@ -3,7 +3,7 @@
 The clock of patterns about the absence of events. For each problem there is an interval in
 which the condition holds without a break and no activation ends with progress. It comes due once:
 at the first moment, not before its start plus the window, at which no activation is in progress
-(one that has lasted longer than the activation limit does not count).
+(one that has lasted longer than the activation limit, or has stalled, does not count).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, Join, Limits, Record, micros
+from dig.graph.records import CHANGING, End, Join, Leave, Limits, Record, micros
 from dig.graph.state import Problem, ProblemMark
 
 
@@ -55,6 +55,7 @@ class IdleDetector(Detector):
         # When an interval starts over its alarm stays: it goes off too early, and is set anew.
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
+        self._stalled: set[str] = set()  # activations in progress for which STALL was raised
 
     @abstractmethod
     def _window_s(self, limits: Limits) -> float:
@@ -75,6 +76,8 @@ class IdleDetector(Detector):
             self._window = micros(self._window_s(limits))
             self._limit = micros(limits.activation_limit_s)
         ended, us = graph.ended, record.us
+        if self._stalled and isinstance(record, End | Leave):
+            self._stalled = {one for one in self._stalled if one in graph.activations}
         starts_over = ended.problems if ended is not None and ended.is_progress else ()
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
@@ -124,6 +127,22 @@ class IdleDetector(Detector):
         self.due = self._next()
         return self._findings(graph, due_now, us)
 
+    def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Begin the intervals anew that an activation concerns for which STALL was raised.
+
+        So the healing of STALL has a window to help. The activation holds them back no more.
+        """
+        stalled = str(finding.subject.get("activation"))
+        if finding.pattern != "STALL" or stalled not in graph.activations:
+            return
+        self._stalled.add(stalled)
+        for problem in graph.activations[stalled].problems:
+            interval: _Interval | None = problem.marks.get(self)
+            if interval is not None and interval.start is not None:
+                interval.start, interval.is_raised = finding.us, False
+                self._set(problem, interval)
+        self.due = self._next()
+
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the alarms of problems that are over; one that is not may stand before them."""
         self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
@@ -133,9 +152,10 @@ class IdleDetector(Detector):
         """Work out when an interval comes due, and see to it that there is an alarm by then."""
         assert interval.start is not None
         due = interval.start + self._window
-        if problem.running:
-            latest = next(reversed(problem.running.values()))
-            due = max(due, latest.us_start + self._limit)
+        for latest in reversed(problem.running.values()):
+            if latest.id not in self._stalled:
+                due = max(due, latest.us_start + self._limit)
+                break
         interval.due = due
         if interval.alarm is None or due < interval.alarm:
             interval.alarm = due
@@ -149,6 +169,8 @@ class IdleDetector(Detector):
             posed = sorted((n, i) for i, one in enumerate(problems) for n in one.sources)
             subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
         return [
-            Finding(self.pattern, graph.t, us, subject, self._evidence(graph, one))
+            Finding(
+                self.pattern, graph.t, us, subject, self._evidence(graph, one), severity="error"
+            )
             for subject, one in subjects
         ]

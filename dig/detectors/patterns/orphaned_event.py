@@ -75,8 +75,8 @@ class OrphanedEvent(Detector):
             ready.append(event)
         self.due = self._next()
         for event in sorted(ready, key=by_number):
-            evidence = {"cause": event.cause}
-            yield Finding(self.pattern, graph.t, us, {"event": event.id}, evidence)
+            subject, evidence = {"event": event.id}, {"cause": event.cause}
+            yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
 
     def awaited(self) -> Iterable[str]:
         """The orphans that are not raised yet."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import cut, name, names
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.notes import MOST_QUOTED, into_outputs, listed, made, quoted
 from dig.detectors.paths import PathFinder
@@ -35,11 +35,11 @@ class RepeatedSolving(Detector):
         for n in sorted(event.n for event in graph.ended.consumed):
             *earlier, latest = h.solvers(n) or [NOBODY]
             if earlier and latest == v:
-                names = [h.activation_ids[w] for w in earlier]
+                names = [h.activation_ids[w] for w in earlier[: MOST_EVIDENCE + 1]]
                 shared.append({"event": h.event_ids[n], "activations": names})
         if shared:
             subject, evidence = {"activation": graph.ended.id}, {"shared": shared}
-            yield Finding(self.pattern, record.t, record.us, subject, evidence)
+            yield Finding(self.pattern, record.t, record.us, subject, evidence, severity="notice")
 
 
 def describe(subject: Any, evidence: Any) -> str:

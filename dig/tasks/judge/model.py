@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import get_args
 
-from dig.detectors.patterns import PATTERNS, Severity
+from dig.detectors.finding import Severity
+from dig.detectors.patterns import PATTERNS
 from dig.errors import SettingsError
 from dig.runtime.agents import Decision, View
 from dig.runtime.llm.encoding import encoded

@@ -1,0 +1,118 @@
+"""Mended findings: what came right later in the run, with healing or without it.
+
+One class says so for checks, goals, reports and benchmarks. It reads along: feed it each record
+after the graph was changed by it, and each finding when it is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Deliver, Emit, End, Record
+
+from .finding import Finding
+
+ANSWER = ("ET", "LOOP", "LIVELOCK")
+"""The patterns that an accepted answer mends."""
+
+CONSUMED = ("OE", "LATE", "ER")
+"""The patterns that are mended when their event is consumed."""
+
+_RUN = ""
+"""Stands for the whole of a run that is no session."""
+
+
+class Mending:
+    """Follows a run, and says which of its findings were mended.
+
+    Attributes:
+        mended: For each finding, in the order in which they came, whether it was mended.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no finding."""
+        self.mended: list[bool] = []
+        self._early: set[str] = set()  # answers for which ET was raised as an error
+        self._by_event: dict[str, list[int]] = {}
+        # By kind of what mends them, and by the event from outside that they go back to.
+        self._answers: dict[str, list[int]] = {}
+        self._finals: dict[str, list[int]] = {}
+        self._progress: dict[str, list[int]] = {}
+        self._stalled: dict[str, int] = {}
+        self._held: dict[str, list[int]] = {}  # event -> the stalled that hold it
+        self._unconsumed: dict[int, int] = {}  # stalled -> how many of its inputs
+
+    def look(self, graph: InteractionGraph, record: Record) -> None:
+        """Take note of a record that the graph was just changed by."""
+        if isinstance(record, End):
+            self._ended(graph, record)
+        elif isinstance(record, Emit) and record.final:
+            self._settle(self._finals, _sources(graph, {"event": record.event}))
+        elif isinstance(record, Deliver) and record.to is None:
+            if record.event not in self._early:
+                self._settle(self._answers, _sources(graph, {"event": record.event}))
+            self._early.discard(record.event)
+
+    def add(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Take note of a finding, when it is raised."""
+        number, pattern = len(self.mended), finding.pattern
+        self.mended.append(False)
+        event, activation = (finding.subject.get(key) for key in ("event", "activation"))
+        if pattern == "ET" and finding.severity == "error" and event is not None:
+            self._early.add(event)
+        if pattern in CONSUMED and event is not None:
+            self._by_event.setdefault(event, []).append(number)
+        elif pattern == "STALL" and activation is not None:
+            self._stalled[activation] = number
+            inputs = finding.evidence.get("inputs", ())
+            held = [e for e in inputs if graph.knows(e) and not graph.event(e).consumed]
+            self.mended[number] = bool(inputs) and not held
+            self._unconsumed[number] = len(held)
+            for one in held:
+                self._held.setdefault(one, []).append(number)
+        pending = {**dict.fromkeys(ANSWER, self._answers), "MC": self._finals}
+        pending["DL"] = self._progress
+        for source in _sources(graph, finding.subject) if pattern in pending else ():
+            pending[pattern].setdefault(source, []).append(number)
+
+    def unhealed(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """The errors that are neither mended nor silenced.
+
+        Args:
+            findings: All findings that were added, in this order.
+        """
+        for finding, is_mended in zip(findings, self.mended, strict=True):
+            if finding.severity == "error" and finding.silenced is None and not is_mended:
+                yield finding
+
+    def _settle(self, pending: dict[str, list[int]], sources: Iterable[str]) -> None:
+        for source in sources:
+            for number in pending.pop(source, ()):
+                self.mended[number] = True
+
+    def _ended(self, graph: InteractionGraph, record: End) -> None:
+        assert graph.ended is not None
+        for event in graph.ended.consumed if self._by_event or self._held else ():
+            for number in self._by_event.pop(event.id, ()):
+                self.mended[number] = True
+            for number in self._held.pop(event.id, ()):
+                self._unconsumed[number] -= 1
+                self.mended[number] |= not self._unconsumed[number]
+        if self._progress:
+            moved = (f.event for f in record.fates if f.fate != "delay")
+            if record.outputs or any(graph.event(event).work for event in moved):
+                self._settle(self._progress, _sources(graph, {"activation": record.activation}))
+        number = self._stalled.pop(record.activation, -1)
+        if number >= 0 and not record.error:
+            self.mended[number] = True
+
+
+def _sources(graph: InteractionGraph, subject: dict[str, str]) -> list[str]:
+    """The events from outside that a subject goes back to; the run itself if it is no session."""
+    if not graph.run.session:
+        return [_RUN]
+    if "activation" in subject:
+        return graph.source_ids(graph.activation_sources(subject["activation"]))
+    event = subject.get("event", "")
+    return graph.source_ids(graph.event(event).sources) if graph.knows(event) else []

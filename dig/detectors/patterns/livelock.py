@@ -1,0 +1,140 @@
+"""LIVELOCK, going round: a few agents hand on to each other for long, in words that may change.
+
+Not in the paper: every turn is progress to the graph, so no idle window ever begins.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dig._util.text import name, names
+from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.interventions import Intervention
+from dig.detectors.notes import into_outputs, listed
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import SYSTEM, Emit, End, Record
+from dig.graph.state import ActivationState, EventState, by_number
+
+from .repeats import CLOSING, GRAVE, EventMemory, base_name, is_doubling
+
+MOST_RAISED = 1000
+"""How many findings are remembered, so that none is raised twice; the latest ones."""
+
+
+class _Chain(NamedTuple):
+    """The chain of an activation, as far as `turns` depends on it.
+
+    Attributes:
+        origin: The activation that it began with.
+        length: The number of activations in it.
+        recent: The agents that took part last, one more than may go round: each with the number
+            of activations up to and with its latest one; the latest agent first.
+    """
+
+    origin: str
+    length: int
+    recent: tuple[tuple[str, int], ...]
+
+    def after(self, agent: str, most: int) -> _Chain:
+        """The chain with one more activation, of an agent; `most` agents may go round."""
+        others = tuple(one for one in self.recent if one[0] != agent)
+        length = self.length + 1
+        return _Chain(self.origin, length, ((agent, length), *others[:most]))
+
+    def turns(self, most: int) -> int:
+        """The number of latest activations in which at most `most` agents take part."""
+        return self.length - (self.recent[most][1] if len(self.recent) > most else 0)
+
+
+class Livelock(Detector):
+    """Follows for every event the chain of activations that led to it."""
+
+    pattern = "LIVELOCK"
+    kinds = CLOSING
+
+    def __init__(self) -> None:
+        """Begin with no chain."""
+        self._chains: EventMemory[_Chain] = EventMemory()
+        self._latest: _Chain | None = None  # of the activation that ended last
+        self._raised: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        """Raise LIVELOCK after `livelock_turns` turns, and at each doubling of that."""
+        limit = graph.run.limits.livelock_turns
+        if limit is None:
+            return
+        if isinstance(record, Emit):
+            if self._latest is not None and record.by not in (None, SYSTEM):
+                self._chains.put(record.event, self._latest)
+        elif isinstance(record, End):
+            assert graph.ended is not None
+            yield from self._look(graph, graph.ended, record, limit)
+        self._chains.update(graph)
+
+    def _look(
+        self, graph: InteractionGraph, ended: ActivationState, record: End, limit: int
+    ) -> Iterator[Finding]:
+        most = graph.run.limits.livelock_agents
+        agent = base_name(ended.agent)
+        trigger = _trigger(graph, ended, agent)
+        before = None if trigger is None else self._chains.get(trigger.id)
+        chain = (before or _Chain(ended.id, 0, ())).after(agent, most)
+        self._latest = chain
+        turns, agents = chain.turns(most), sorted(name for name, _ in chain.recent[:most])
+        if len(agents) < 2 or not record.outputs or not is_doubling(turns, limit):
+            return
+        key = (chain.origin, turns, *agents)
+        if key in self._raised:
+            return
+        self._raised[key] = None
+        if len(self._raised) > MOST_RAISED:
+            self._raised.popitem(last=False)
+        severity: Severity = "error" if turns >= GRAVE * limit else "warning"
+        evidence = {"agents": agents, "turns": turns, "origin": chain.origin}
+        subject = {"activation": ended.id}
+        yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the events that the graph knows no more."""
+        self._chains.forget(graph)
+
+
+def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> EventState | None:
+    """The input that an activation answers: the one generated last by another agent, or at all."""
+    made = sorted((event for event in ended.consumed if event.by is not None), key=by_number)
+    others = [e for e in made if base_name(graph.history.sender(e.n) or "") != agent]
+    return others[-1] if others else made[-1] if made else None
+
+
+def describe(subject: Any, evidence: Any) -> str:
+    """LIVELOCK in words."""
+    return (
+        f"{names(evidence['agents'])} have handed on to each other {evidence['turns']} times in a "
+        f"row, since activation {name(evidence['origin'])}"
+    )
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The way to the latest turn."""
+    paths = PathFinder(graph, finding)
+    text = f"{describe(finding.subject, finding.evidence)}."
+    return Explanation(text, (paths.path_to(finding.subject["activation"]),))
+
+
+class HealLivelock(Healer):
+    """Puts a note beside the outputs of the latest turn that the agents go round."""
+
+    recorded_as = "dig.detectors.healing.HealLivelock"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the agents and the number of turns."""
+        evidence = finding.evidence
+        note = (
+            f"{listed(evidence['agents'])} have handed on to each other {evidence['turns']} times "
+            "in a row. Do not hand this back: decide, and submit what there is."
+        )
+        yield from into_outputs(graph, finding, note)

@@ -1,0 +1,157 @@
+"""LOOP, the same said again: an agent sends the same message, made from the same inputs.
+
+Not in the paper: each message is new work to the graph, so no pattern of the paper sees that
+nothing new is said.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from json import JSONEncoder
+from typing import Any, NamedTuple
+
+from dig._util.text import name
+from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import SYSTEM, Emit, End, Record
+from dig.graph.state import EventState
+
+from .repeats import CLOSING, GRAVE, EventMemory, base_name, is_doubling
+
+MOST_MESSAGES = 1000
+"""How many distinct messages of an agent are remembered about a problem, the latest ones."""
+
+MOST_SOURCES = 32
+"""About how many unanswered problems at most one message is counted, the earliest ones."""
+
+MOST_PROBLEMS = 1000
+"""About how many problems of a session messages are remembered, the latest ones."""
+
+_Message = tuple[Any, ...]
+_dumps = JSONEncoder(sort_keys=True).encode
+
+
+class _Said(NamedTuple):
+    """How often a message was said, and the event of the last time, with its logical time."""
+
+    n: int
+    event: str
+    t: int
+
+
+class RepeatedMessage(Detector):
+    """Counts the equal messages of an agent; the hash of a payload stands for the payload."""
+
+    pattern = "LOOP"
+    kinds = CLOSING
+
+    def __init__(self) -> None:
+        """Begin with nothing said."""
+        self._contents: EventMemory[int] = EventMemory()
+        self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
+        # By agent and problem (outside of a session all is one).
+        self._said: OrderedDict[str | None, dict[str, OrderedDict[_Message, _Said]]] = OrderedDict()
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+        """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
+        limit = graph.run.limits.loop_limit
+        if limit is None:
+            return
+        if isinstance(record, End):
+            assert graph.ended is not None
+            self._inputs = self._contents_of(graph.ended.consumed)
+        elif isinstance(record, Emit) and record.by != SYSTEM:
+            content = _content(record.payload)
+            if content is not None:
+                self._contents.put(record.event, content)
+                if record.by is not None and self._inputs is not None:
+                    yield from self._look(graph, record, content, limit)
+        self._contents.update(graph)
+
+    def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
+        """What some events say, in no order; ``None`` if that of one is not known."""
+        contents = [self._contents.get(event.id) for event in events]
+        known = [content for content in contents if content is not None]
+        return tuple(sorted(known)) if len(known) == len(contents) else None
+
+    def _look(
+        self, graph: InteractionGraph, record: Emit, content: int, limit: int
+    ) -> Iterator[Finding]:
+        event = graph.event(record.event)
+        if not event.work:
+            return
+        agent = base_name(graph.history.sender(event.n) or "")
+        to = tuple(base_name(name) for name in record.to)
+        message = (content, record.type, to, self._inputs)
+        problems: list[str | None] = [None]
+        if graph.run.session:
+            problems = [*graph.unanswered(event.sources, MOST_SOURCES)] or problems
+        before = [self._count(problem, agent, message, record) for problem in problems]
+        n = 1 + max(said.n for said in before)
+        if is_doubling(n, limit):
+            last = max(before, key=lambda said: said.t)  # about any of the problems
+            severity: Severity = "error" if n >= GRAVE * limit else "warning"
+            subject, evidence = {"event": event.id}, {"count": n, "last": last.event}
+            yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
+
+    def _count(self, problem: str | None, agent: str, message: _Message, record: Emit) -> _Said:
+        """Count a message about a problem; return how often it was said before."""
+        about = self._said.setdefault(problem, {})
+        self._said.move_to_end(problem)
+        if len(self._said) > MOST_PROBLEMS:
+            self._said.popitem(last=False)
+        messages = about.setdefault(agent, OrderedDict())
+        before = messages.pop(message, _Said(0, "", -1))
+        messages[message] = _Said(before.n + 1, record.event, record.t)
+        if len(messages) > MOST_MESSAGES:
+            messages.popitem(last=False)
+        return before
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the events that the graph knows no more, and what was said about them."""
+        self._contents.forget(graph)
+        for problem in [one for one in self._said if one is not None and not graph.knows(one)]:
+            del self._said[problem]
+
+
+def _content(payload: Any) -> int | None:
+    """A number for what an event says; ``None`` if it says nothing, or is not recorded whole."""
+    if payload is None or (isinstance(payload, dict) and any(k.startswith("$") for k in payload)):
+        return None
+    if type(payload) is list and set(map(type, payload)) == {int}:
+        return hash(tuple(payload))  # raw data: long and flat
+    return hash((_dumps(payload),))
+
+
+def describe(subject: Any, evidence: Any) -> str:
+    """LOOP in words."""
+    return (
+        f"{name(subject['event'])} says for the {evidence['count']}th time what "
+        f"{name(evidence['last'])} said, from the same inputs"
+    )
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The paths to the event, and to the one that said the same before."""
+    paths = PathFinder(graph, finding)
+    said = [finding.subject["event"], finding.evidence["last"]]
+    text = f"{describe(finding.subject, finding.evidence)}."
+    return Explanation(text, paths.to_all([event for event in said if graph.knows(event)]))
+
+
+class HealRepeatedMessage(Healer):
+    """Puts a note beside the message that it was said before."""
+
+    recorded_as = "dig.detectors.healing.HealRepeatedMessage"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject how often this was said."""
+        note = (
+            f"This was said {finding.evidence['count']} times now, in the same words and from the "
+            "same inputs. Do not answer it as before: try another way, or submit what there is."
+        )
+        yield Inject(finding.subject["event"], note)

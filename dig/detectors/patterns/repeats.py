@@ -1,0 +1,76 @@
+"""What the patterns about repetition share: doublings, agents without instances, event memory."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from typing import Any, Generic, TypeVar
+
+from dig._util.text import counted
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Deliver, Emit, End, Expire, Leave, Redirect
+
+GRAVE = 4
+"""A repetition is an error from so many times its limit on."""
+
+MOST_CLOSED = 1000
+"""How many closed events an `EventMemory` remembers."""
+
+CLOSING = (Emit, Deliver, End, Leave, Redirect, Expire)
+"""The records that an `EventMemory` has to be updated after."""
+
+_INSTANCE = re.compile(r"#[0-9]+$")
+_Value = TypeVar("_Value")
+
+
+def is_doubling(n: int, least: int) -> bool:
+    """Whether a count is `least`, or that doubled once, twice, ...: when a repetition is raised."""
+    times, rest = divmod(n, least)
+    return times > 0 and rest == 0 and times & (times - 1) == 0
+
+
+def base_name(agent: str) -> str:
+    """The agent that an instance (`NAME#2`, see docs/wrapping.md) is one of; else the agent."""
+    return _INSTANCE.sub("", agent) if "#" in agent else agent
+
+
+def more_than(n: int, noun: str, evidence: Any) -> str:
+    """A number of things, for a list that evidence may have cut: `more than 100 times`."""
+    return f"more than {counted(n, noun)}" if evidence.get("more") else counted(n, noun)
+
+
+class EventMemory(Generic[_Value]):
+    """What a detector remembers of events: of all live ones, and of the closed ones that are new.
+
+    A closed event (consumed, and with no agent any more) can only come back if a host sends it
+    once more. Of closed events the latest 1,000 are remembered, so that memory stays bounded.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no event."""
+        self._values: dict[str, _Value] = {}
+        self._closed: OrderedDict[str, None] = OrderedDict()
+
+    def put(self, event: str, value: _Value) -> None:
+        """Remember something of an event."""
+        self._values[event] = value
+
+    def get(self, event: str) -> _Value | None:
+        """What is remembered of an event; ``None`` for one that was forgotten."""
+        return self._values.get(event)
+
+    def update(self, graph: InteractionGraph) -> None:
+        """Take note of the events that the latest record closed or brought back."""
+        for event in graph.touched:
+            if event.id in graph.live:
+                self._closed.pop(event.id, None)
+            elif event.id in self._values:
+                self._closed[event.id] = None
+        while len(self._closed) > MOST_CLOSED:
+            del self._values[self._closed.popitem(last=False)[0]]
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the events that the graph knows no more."""
+        for event in [event for event in self._values if not graph.knows(event)]:
+            del self._values[event]
+            self._closed.pop(event, None)
