@@ -24,6 +24,12 @@ DEFAULT_LIMITS: dict[str, Any] = {
     "activation_limit_s": 300,
     "reroute_limit": 3,
     "coverage": True,
+    "stall_factor": None,
+    "stall_min_s": 20,
+    "late_window_s": None,
+    "loop_limit": None,
+    "livelock_turns": None,
+    "livelock_agents": 3,
 }
 
 
@@ -50,6 +56,8 @@ class State:
         orphaned: The lost work events, each with its cause.
         bounced: The final events that an agent got back.
         accepted: The final events that the environment took, in that order.
+        waiting: What the host waits for on purpose: pairs of `event` or `activation` and an id.
+        usual: What is usual for this team, from the `run` row.
     """
 
     def __init__(self) -> None:
@@ -68,6 +76,8 @@ class State:
         self.orphaned: dict[str, str] = {}
         self.bounced: set[str] = set()
         self.accepted: list[str] = []
+        self.waiting: set[tuple[str, str]] = set()
+        self.usual: Row | None = None
 
     @classmethod
     def of(cls, rows: Iterable[Row], at: int | None = None) -> State:
@@ -113,6 +123,7 @@ class State:
         self.session = row.get("session", False)
         self.memory = row.get("memory", False)
         self.limits.update(row.get("limits", {}))
+        self.usual = row.get("usual")
         self.present = set(row["agents"])
         self.buffers = {agent: [] for agent in row["agents"]}
 
@@ -174,6 +185,11 @@ class State:
 
     def _on_expire(self, row: Row) -> None:
         self.flight[row["event"]] = set()
+
+    def _on_incident(self, row: Row) -> None:
+        if row["what"] == "waits" and isinstance(row["detail"], dict):
+            for kind in ("activation", "event"):
+                self.waiting.add((kind, str(row["detail"].get(kind))))
 
     def _valid(self, event: str, to: list[str]) -> set[str]:
         """Those of `to` that can get the event now: present, and not holding it."""
@@ -305,10 +321,12 @@ class State:
     @cached_property
     def sources(self) -> dict[str, frozenset[str]]:
         """For each event the environment events from which a causal path leads to it."""
-        outside = {e for e in self.emits if self.is_environment(e)}
-        return {
-            e: frozenset(outside & (nx.ancestors(self._productive, e) | {e})) for e in self.emits
-        }
+        found: dict[str, frozenset[str]] = {}
+        for event, row in self.emits.items():  # what an event was made of came before it
+            made_of = self.inputs(row["by"]) if self.is_agent_made(event) else []
+            itself = frozenset([event] if self.is_environment(event) else [])
+            found[event] = itself.union(*(found[e] for e in made_of))
+        return found
 
     def concerns(self, activation: str) -> frozenset[str]:
         """The environment events behind anything that the activation saw."""
@@ -371,16 +389,21 @@ class State:
         """The open events that a final event, just generated, leaves behind."""
         return self._relevant(self.open_events(), final)
 
+    def unused(self, final: str) -> list[str]:
+        """The needed events that nothing behind a final event, just generated, consumed."""
+        behind = self.behind(final)
+        splits = {v for v in behind if self.is_generating(v)}
+        needed = {e for e, row in self.emits.items() if row["by"] is None or row["by"] in splits}
+        needed = {e for e in needed if self.is_work(e)}
+        return self._relevant(needed - self._consumed_by(behind), final)
+
     def uncovered(self, final: str) -> list[str]:
         """The needed events that a final event, just generated, makes no use of and that are gone.
 
         Whether the run wants coverage to be looked at makes no difference here.
         """
-        behind = self.behind(final)
-        splits = {v for v in behind if self.is_generating(v)}
-        needed = {e for e, row in self.emits.items() if row["by"] is None or row["by"] in splits}
-        needed = {e for e in needed if self.is_work(e)}
-        return self._relevant(needed - self._consumed_by(behind) - set(self.open_events()), final)
+        reachable = set(self.open_events())
+        return [e for e in self.unused(final) if e not in reachable]
 
 
 def _cause(row: Row, event: str) -> str:

@@ -1,15 +1,25 @@
-"""The seven patterns, searched for by looking at every state of a trace on its own."""
+"""The eleven patterns, searched for by looking at every state of a trace on its own.
+
+Whether a finding was mended later stands in `oracle_mended.py`.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from .oracle import Row, State, micros
 
-PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
+PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP", "STALL", "LATE", "LOOP", "LIVELOCK")
+ORDER = ("ET", "ER", "CLA", "RSP", "LOOP", "LIVELOCK", "STALL", "MC", "OE", "DL", "LATE")
+"""First what records raise, then what windows raise."""
+
+MOST_ITEMS = 100
+MOST_REMEMBERED = 1000
 
 
 @dataclass(frozen=True)
@@ -21,18 +31,32 @@ class Found:
     t: int
     subject: dict[str, str]
     evidence: dict[str, Any]
+    severity: str = "error"
     stage: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The object that the command line prints."""
         return {
             "pattern": self.pattern,
+            "severity": self.severity,
             "stage": self.stage,
             "t": self.t,
             "ts": self.moment / 1e6,
             "subject": self.subject,
-            "evidence": self.evidence,
+            "evidence": bounded(self.evidence),
         }
+
+
+def bounded(evidence: dict[str, Any]) -> dict[str, Any]:
+    """The evidence with no list longer than a hundred items."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: short(item) for key, item in value.items()}
+        return [short(item) for item in value[:MOST_ITEMS]] if isinstance(value, list) else value
+
+    kept: dict[str, Any] = short(evidence)
+    return kept if kept == evidence else kept | {"more": True}
 
 
 def findings(rows: list[Row], patterns: Container[str] = PATTERNS) -> list[dict[str, Any]]:
@@ -50,14 +74,23 @@ def findings(rows: list[Row], patterns: Container[str] = PATTERNS) -> list[dict[
 
 def findings_of(states: list[State], patterns: Container[str] = PATTERNS) -> list[dict[str, Any]]:
     """The findings of a trace whose states after each row are there already."""
-    found = [*_of_windows(states), *_of_records(states)]
-    generated = states[-1].emits if states else {}
+    return [one.as_json() for one in ordered(states) if one.pattern in patterns]
+
+
+def ordered(states: list[State]) -> list[Found]:
+    """All findings in their order, with their whole evidence."""
+    if not states:
+        return []
+    last = states[-1]
+    places = {name: row["t"] for name, row in (last.emits | last.starts).items()}
 
     def order(one: Found) -> tuple[int, int, int, int]:
-        subject = generated.get(one.subject.get("event", ""), {"t": 0})
-        return one.moment, one.t, PATTERNS.index(one.pattern), subject["t"]
+        subject = one.subject.get("event") or one.subject.get("activation")
+        place = 0 if subject is None else places[subject]
+        return one.moment, one.t, ORDER.index(one.pattern), place
 
-    return [one.as_json() for one in sorted(found, key=order) if one.pattern in patterns]
+    found = [*_of_records(states), *_loops(last), *_livelocks(last), *_of_windows(states)]
+    return _with_usual(last, sorted(found, key=order))
 
 
 # -- findings that a record raises ---
@@ -84,7 +117,9 @@ def _at_emit(_: State, now: State) -> Iterator[Found]:
     uncovered = now.uncovered(event) if now.limits["coverage"] else []
     if unresolved or uncovered:
         evidence = {"unresolved": unresolved, "uncovered": uncovered}
-        yield _raise(now, "ET", subject={"event": event}, evidence=evidence)
+        bad = now.unused(event) or not now.limits["coverage"]
+        severity = "error" if bad else "warning"
+        yield _raise(now, "ET", subject={"event": event}, evidence=evidence, severity=severity)
 
 
 def _at_deliver(before: State, now: State) -> Iterator[Found]:
@@ -95,7 +130,14 @@ def _at_deliver(before: State, now: State) -> Iterator[Found]:
     if conflicts:
         subject = {"event": event, "agent": agent}
         evidence = {"conflicts": now.by_generation(conflicts)}
-        yield _raise(now, "CLA", "delivery", subject=subject, evidence=evidence)
+        foreign = any(_of_other_sources(now, event, e) for e in conflicts)
+        severity = "warning" if foreign else "notice"
+        yield _raise(now, "CLA", "delivery", subject=subject, evidence=evidence, severity=severity)
+
+
+def _of_other_sources(now: State, one: str, other: str) -> bool:
+    mine, its = now.sources[one], now.sources[other]
+    return bool(mine) and bool(its) and not mine & its
 
 
 def _at_end(_: State, now: State) -> Iterator[Found]:
@@ -106,10 +148,12 @@ def _at_end(_: State, now: State) -> Iterator[Found]:
     conflicts = [list(pair) for pair in pairs if _strangers(now, *pair)]
     if conflicts:
         evidence: dict[str, Any] = {"conflicts": conflicts}
-        yield _raise(now, "CLA", "consumption", subject=subject, evidence=evidence)
+        about: dict[str, Any] = {"subject": subject, "evidence": evidence, "severity": "warning"}
+        yield _raise(now, "CLA", "consumption", **about)
     shared = _shared(now, activation)
     if shared:
-        yield _raise(now, "RSP", subject=subject, evidence={"shared": shared})
+        evidence = {"shared": shared}
+        yield _raise(now, "RSP", subject=subject, evidence=evidence, severity="notice")
 
 
 def _strangers(now: State, one: str, other: str) -> bool:
@@ -125,8 +169,20 @@ def _rerouted(now: State, activation: str) -> Iterator[Found]:
         if fate != "reroute" or event in now.consumed or not now.is_work(event):
             continue
         path = [now.agent(v) for v in now.ends if now.fates(v).get(event) == "reroute"]
-        if len(path) > now.limits["reroute_limit"]:
-            yield _raise(now, "ER", subject={"event": event}, evidence={"path": path})
+        first = now.limits["reroute_limit"] + 1
+        if not _is_doubling(len(path), first):
+            continue
+        returns = len(set(path)) < len(path)
+        severity = ("error" if len(path) >= 4 * first else "warning") if returns else "notice"
+        about: dict[str, Any] = {"evidence": {"path": path}, "severity": severity}
+        yield _raise(now, "ER", subject={"event": event}, **about)
+
+
+def _is_doubling(number: int, first: int) -> bool:
+    """Whether a number that grows by one has come to `first`, to twice as much, and so on."""
+    while first < number:
+        first *= 2
+    return first == number
 
 
 def _shared(now: State, activation: str) -> list[dict[str, Any]]:
@@ -137,6 +193,98 @@ def _shared(now: State, activation: str) -> list[dict[str, Any]]:
     answering.remove(activation)
     users = {e: [v for v in answering if e in now.inputs(v)] for e in now.inputs(activation)}
     return [{"event": e, "activations": them} for e, them in users.items() if them]
+
+
+# -- the same said again, and going round: what a whole history tells ---
+
+
+def _agent(name: str) -> str:
+    """The agent of which a name is an instance, or the name."""
+    return re.sub(r"(?s)(.)#[0-9]+\Z", r"\1", name)
+
+
+def _at(last: State, row: Row, pattern: str, base: int, number: int, **about: Any) -> Found:
+    """A finding whose pattern was seen `number` times where `base` times are the limit."""
+    severity = "error" if number >= 4 * base else "warning"
+    return Found(pattern, micros(row["ts"]), row["t"], severity=severity, **about)
+
+
+def _loops(last: State) -> Iterator[Found]:
+    limit = last.limits["loop_limit"]
+    if limit is None:
+        return
+    # For each agent and source: how often each message was said, and the event that said it last.
+    said: dict[tuple[str, str | None], dict[str, tuple[int, str]]] = {}
+    for event, row in last.emits.items():
+        message = _message(last, event)
+        if message is None:
+            continue
+        counts: list[int] = []
+        earlier: list[str] = []
+        sources: list[str | None] = [*last.by_generation(last.sources[event])]
+        for source in (last.session and sources) or [None]:
+            known = said.setdefault((_agent(last.agent(row["by"])), source), {})
+            count, before = known.pop(message, (0, ""))
+            known[message] = count + 1, event
+            if len(known) > MOST_REMEMBERED:
+                del known[next(iter(known))]
+            counts.append(count + 1)
+            earlier += [before] if before else []
+        if _is_doubling(max(counts), limit):
+            evidence = {"count": max(counts), "last": last.by_generation(earlier)[-1]}
+            about: dict[str, Any] = {"subject": {"event": event}, "evidence": evidence}
+            yield _at(last, row, "LOOP", limit, max(counts), **about)
+
+
+def _message(last: State, event: str) -> str | None:
+    """All that must be equal for a message to be the same; nothing if it is not compared."""
+    row = last.emits[event]
+    if not (last.is_agent_made(event) and last.is_work(event)):
+        return None
+    rows = [row, *(last.emits[e] for e in last.inputs(row["by"]))]
+    payloads = [one.get("payload") for one in rows]
+    if any(p is None or (isinstance(p, dict) and _has_marks(p)) for p in payloads):
+        return None
+    mine, *others = [json.dumps(p, sort_keys=True) for p in payloads]
+    return json.dumps([mine, row["type"], [_agent(a) for a in row["to"]], sorted(others)])
+
+
+def _has_marks(payload: dict[str, Any]) -> bool:
+    return any(key.startswith("$") for key in payload)
+
+
+def _livelocks(last: State) -> Iterator[Found]:
+    limit, most = last.limits["livelock_turns"], last.limits["livelock_agents"]
+    if limit is None or most is None:
+        return
+    before = {v: _trigger(last, v) for v in last.ends}
+    seen = []
+    for activation, row in last.ends.items():
+        if not last.outputs(activation):
+            continue
+        chain = [activation]
+        while before[chain[-1]] is not None:
+            chain.append(str(before[chain[-1]]))
+        agents: set[str] = set()
+        turns = 0
+        for v in chain:
+            if len(agents | {_agent(last.agent(v))}) > most:
+                break
+            agents.add(_agent(last.agent(v)))
+            turns += 1
+        evidence = {"agents": sorted(agents), "turns": turns, "origin": chain[-1]}
+        if len(agents) > 1 and _is_doubling(turns, limit) and evidence not in seen:
+            seen.append(evidence)
+            about: dict[str, Any] = {"subject": {"activation": activation}, "evidence": evidence}
+            yield _at(last, row, "LIVELOCK", limit, turns, **about)
+
+
+def _trigger(last: State, activation: str) -> str | None:
+    """The activation that generated what set off another, if an agent did."""
+    me = _agent(last.agent(activation))
+    made = [last.emits[e]["by"] for e in last.inputs(activation) if last.is_agent_made(e)]
+    others = [v for v in made if _agent(last.agent(v)) != me]
+    return str((others or made)[-1]) if made else None
 
 
 # -- findings that a window raises ---
@@ -151,47 +299,55 @@ class Look:
         holds: Whether the condition holds.
         restarts: Whether the record makes the watcher start over although it holds.
         busy: The starts, in microseconds, of the activations in progress that hold it back.
+        stalled: The moment of a STALL, if it is not the record but the finding that is looked at.
     """
 
     state: State
     holds: bool
     restarts: bool = False
     busy: tuple[int, ...] = ()
+    stalled: int | None = None
 
     @property
     def us(self) -> int:
-        """The moment of the record."""
-        return micros(self.state.row["ts"])
+        """The moment of the record, or of the STALL."""
+        return micros(self.state.row["ts"]) if self.stalled is None else self.stalled
 
 
 def _of_windows(states: list[State]) -> Iterator[Found]:
-    if not states:
-        return
     last = states[-1]
+    stalls = list(_stalls(states))
+    yield from stalls
     work = [e for e in last.emits if last.is_work(e)]
     for event in work:
         yield from _orphan(states, event)
+        yield from _late(states, event)
     problems: list[str | None] = [e for e in work if last.is_environment(e)]
     for problem in problems if last.session else [None]:
-        yield from _idle(states, problem, "MC", _missing, _last)
-        yield from _idle(states, problem, "DL", _stuck, _waiting)
+        yield from _idle(states, stalls, problem, "MC", _missing, _last)
+        yield from _idle(states, stalls, problem, "DL", _stuck, _waiting)
 
 
 def _moments(looks: list[Look], window: int, limit: int = 0) -> Iterator[tuple[int, State]]:
     """The moments at which a window is over, with the state of then.
 
     The state after a record lasts until the next one, whose own moment still belongs to it: what
-    is due at that moment comes before the record. The last state lasts for a moment only.
+    is due at that moment comes before the record. The last state lasts for a moment only. A STALL
+    comes before what else is due at its moment, so that moment belongs to what is after it.
     """
     for first, look in enumerate(looks):
         if not look.holds or (first and looks[first - 1].holds and not look.restarts):
             continue  # no interval begins here
-        for here, after in zip(looks[first:], [*looks[first + 1 :], looks[-1]], strict=True):
+        for here, after in zip(looks[first:], [*looks[first + 1 :], None], strict=True):
             if here is not look and (not here.holds or here.restarts):
                 break  # the interval is over
             free = [start + limit for start in here.busy]
             moment = max(look.us + window, here.us, *free)
-            if moment <= after.us:
+            if after is None:
+                until = here.us
+            else:
+                until = after.us if after.stalled is None else after.us - 1
+            if moment <= until:
                 yield moment, here.state
                 break
 
@@ -208,14 +364,75 @@ def _orphan(states: list[State], event: str) -> Iterator[Found]:
         yield Found("OE", moment, state.row["t"], {"event": event}, evidence)
 
 
+def _late(states: list[State], event: str) -> Iterator[Found]:
+    window = states[-1].limits["late_window_s"]
+    if window is None or states[-1].emits[event].get("policy") not in (None, "fault"):
+        return
+    looks = [Look(state, _is_late(state, event) and not _is_over(state)) for state in states]
+    for moment, state in _moments(looks, micros(window)):
+        evidence = {"to": sorted(state.flight[event])}
+        yield Found("LATE", moment, state.row["t"], {"event": event}, evidence)
+
+
+def _is_late(state: State, event: str) -> bool:
+    if event not in state.emits or event in state.consumed or ("event", event) in state.waiting:
+        return False
+    return bool(state.flight[event]) and not state.copies[event]
+
+
+def _stalls(states: list[State]) -> Iterator[Found]:
+    """STALL: each activation in progress is looked at after each record, until the next one."""
+    last = states[-1]
+    if last.limits["stall_factor"] is None or last.limits["stall_min_s"] is None:
+        return
+    good = [v for v in last.ends if last.is_progress(v) and not last.ends[v].get("error")]
+    raised: set[str] = set()
+    for state, after in zip(states, [*states[1:], last], strict=True):
+        known = [v for v in good if v in state.ends]
+        for agent, activation in state.running.items():
+            limit = _stall_limit(state, agent, known)
+            if activation in raised or ("activation", activation) in state.waiting or not limit:
+                continue
+            begun = micros(state.starts[activation]["ts"])
+            moment = max(begun + limit, micros(state.row["ts"]))
+            if moment <= micros(after.row["ts"]) and not _is_over(state):
+                raised.add(activation)
+                seen = [e for e in state.starts[activation]["inputs"] if state.is_work(e)]
+                evidence: dict[str, Any] = {"agent": agent, "limit_s": limit / 1e6}
+                evidence["inputs"] = state.by_generation(seen)
+                about = {"activation": activation}
+                yield Found("STALL", moment, state.row["t"], about, evidence)
+
+
+def _stall_limit(state: State, agent: str, known: list[str]) -> int | None:
+    """For how long an activation of an agent may last, by what is known of ended ones."""
+    mine = [v for v in known if _agent(state.agent(v)) == _agent(agent)]
+    if len(mine) < 5:
+        mine = known
+        if len(known) < 10:
+            return None
+    rows = [(state.starts[v], state.ends[v]) for v in mine[-99:]]
+    lasted = sorted(micros(end["ts"]) - micros(start["ts"]) for start, end in rows)
+    m = lasted[-(-9 * len(lasted) // 10) - 1]
+    return max(micros(state.limits["stall_min_s"]), round(float(state.limits["stall_factor"]) * m))
+
+
 def _idle(
     states: list[State],
+    stalls: list[Found],
     problem: str | None,
     pattern: str,
     condition: Callable[[State, str | None], bool],
     evidence: Callable[[State, str | None], dict[str, Any]],
 ) -> Iterator[Found]:
-    looks = [_idle_look(state, problem, condition) for state in states]
+    looks: list[Look] = []
+    for state in states:
+        looks.append(_idle_look(state, problem, condition, stalls))
+        here = [one for one in stalls if one.t == state.row["t"]]
+        here = [one for one in here if _touches(state, one.subject["activation"], problem)]
+        for one in sorted(here, key=lambda one: one.moment):
+            looks.append(replace(looks[-1], restarts=True, stalled=one.moment))
+            looks[-1] = replace(looks[-1], busy=_busy(state, problem, stalls, one.moment))
     window = micros(_limit(states, f"{pattern.lower()}_window_s"))
     limit = micros(_limit(states, "activation_limit_s"))
     subject = {} if problem is None else {"event": problem}
@@ -229,18 +446,28 @@ def _limit(states: list[State], name: str) -> float:
 
 
 def _idle_look(
-    state: State, problem: str | None, condition: Callable[[State, str | None], bool]
+    state: State,
+    problem: str | None,
+    condition: Callable[[State, str | None], bool],
+    stalls: list[Found],
 ) -> Look:
     if _is_over(state) or problem in state.answered:
         return Look(state, holds=False)
-    running = [v for v in state.running.values() if _touches(state, v, problem)]
     ended = state.row["activation"] if state.row["kind"] == "end" else None
     return Look(
         state,
         holds=condition(state, problem),
         restarts=ended is not None and state.is_progress(ended) and _touches(state, ended, problem),
-        busy=tuple(micros(state.starts[v]["ts"]) for v in running),
+        busy=_busy(state, problem, stalls, -1),
     )
+
+
+def _busy(state: State, problem: str | None, stalls: list[Found], moment: int) -> tuple[int, ...]:
+    """The starts of the activations in progress for which no STALL was raised before or now."""
+    t = state.row["t"]
+    over = {s.subject["activation"] for s in stalls if (s.t, s.moment) <= (t, moment)}
+    running = [v for v in state.running.values() if v not in over and _touches(state, v, problem)]
+    return tuple(micros(state.starts[v]["ts"]) for v in running)
 
 
 def _touches(state: State, activation: str, problem: str | None) -> bool:
@@ -277,3 +504,48 @@ def _waiting(state: State, problem: str | None) -> dict[str, Any]:
     pending = _of(state, state.open_events(), problem)
     shares = {a: [e for e in pending if a in state.copies[e]] for a in sorted(state.present)}
     return {"waiting": {agent: events for agent, events in shares.items() if events}}
+
+
+# -- what is usual for the team ---
+
+
+def _with_usual(last: State, found: list[Found]) -> list[Found]:
+    """The findings, those that are usual for the team as notices."""
+    usual = last.usual
+    if not usual or usual["runs"] < 19:
+        return found
+    return [
+        replace(one, severity="notice") if _is_usual(usual, one.pattern, number) else one
+        for one, number in zip(found, _numbers(last, found), strict=True)
+    ]
+
+
+def _is_usual(usual: Row, pattern: str, number: int) -> bool:
+    counts = usual["counts"].get(pattern, [])
+    runs = counts[number - 1] if number <= len(counts) else 0
+    return bool(20 * (1 + runs) > 1 + usual["runs"])
+
+
+def _numbers(last: State, found: list[Found]) -> Iterator[int]:
+    """For each finding the how manieth of its pattern it is, in a session about one source."""
+    counted: dict[str | None, dict[str, int]] = {}
+    for one in found:
+        numbers: list[int] = []
+        sources: list[str | None] = [*sources_of(last, one)]
+        for source in sources or [None]:
+            counts = counted[source] = counted.pop(source, {})
+            counts[one.pattern] = counts.get(one.pattern, 0) + 1
+            numbers.append(counts[one.pattern])
+            known = [s for s in counted if s is not None]
+            if len(known) > MOST_REMEMBERED:
+                del counted[known[0]]
+        yield max(numbers)
+
+
+def sources_of(last: State, one: Found) -> list[str]:
+    """The environment events that the subject of a finding is about; none outside a session."""
+    if not last.session:
+        return []
+    if "activation" in one.subject:
+        return last.by_generation(last.concerns(one.subject["activation"]))
+    return last.by_generation(last.sources[one.subject["event"]])

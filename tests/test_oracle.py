@@ -321,12 +321,10 @@ def ping_pong(*last: Row, limit: int = 1) -> list[Row]:
     )
 
 
-def test_er_comes_at_each_reroute_beyond_the_limit_wherever_it_leads() -> None:
-    assert of("ER", ping_pong()) == [
-        (8, 2.0, {"event": "e0"}, {"path": ["a", "b"]}),
-        (11, 3.0, {"event": "e0"}, {"path": ["a", "b", "b"]}),
-    ]
-    assert [one[0] for one in of("ER", ping_pong(limit=2))] == [11]
+def test_er_comes_at_the_first_reroute_beyond_the_limit_wherever_it_leads() -> None:
+    """The third reroute raises nothing: it is not twice as many as the second."""
+    assert of("ER", ping_pong()) == [(8, 2.0, {"event": "e0"}, {"path": ["a", "b"]})]
+    assert of("ER", ping_pong(limit=2)) == [(11, 3.0, {"event": "e0"}, {"path": ["a", "b", "b"]})]
 
 
 def test_er_is_silent_once_somebody_has_used_the_event() -> None:

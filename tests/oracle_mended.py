@@ -1,0 +1,68 @@
+"""Which findings of a trace were mended later in it, and which errors stay unhealed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .oracle import Row, State
+from .oracle_findings import Found, ordered, sources_of
+
+
+def mended(rows: list[Row]) -> list[bool]:
+    """For each finding of a trace, in their order, whether it was mended later in the file."""
+    states = State.each(rows)
+    found = ordered(states)
+    return [_is_mended(rows, states[-1], found, one) for one in found]
+
+
+def unhealed(rows: list[Row]) -> list[dict[str, Any]]:
+    """The errors that were not mended and that no policy silenced."""
+    left = []
+    told = [row for row in rows if row["kind"] == "finding"]
+    for one, done in zip(ordered(State.each(rows)), mended(rows), strict=True):
+        same = [row for row in told if _tells_of(row, one)][:1]
+        told = [row for row in told if row not in same]
+        silenced = any(row.get("silenced") for row in same)
+        if one.severity == "error" and not (done or silenced):
+            left.append(one.as_json())
+    return left
+
+
+def _tells_of(row: Row, one: Found) -> bool:
+    keys = ("pattern", "stage", "subject", "evidence")
+    return all(row[key] == one.as_json()[key] for key in keys)
+
+
+def _is_mended(rows: list[Row], last: State, found: list[Found], one: Found) -> bool:
+    later = [row for row in rows if row["t"] > one.t]
+    about = set(sources_of(last, one))
+
+    def same(sources: frozenset[str]) -> bool:
+        return not last.session or bool(sources & about)
+
+    accepted = [row["event"] for row in later if row["kind"] == "deliver" and row["to"] is None]
+    accepted = [e for e in accepted if same(last.sources[e])]
+    if one.pattern == "ET":
+        early = {f.subject["event"] for f in found if (f.pattern, f.severity) == ("ET", "error")}
+        return any(e not in early for e in accepted)
+    if one.pattern in ("OE", "LATE", "ER"):
+        return one.subject["event"] in last.consumed
+    if one.pattern == "MC":
+        made = [row["event"] for row in later if row["kind"] == "emit" and row["final"]]
+        return any(same(last.sources[e]) for e in made)
+    if one.pattern == "DL":
+        ended = [row["activation"] for row in later if row["kind"] == "end"]
+        return any(same(last.concerns(v)) and _moves(last, v) for v in ended)
+    if one.pattern == "STALL":
+        inputs = one.evidence["inputs"]
+        end = last.ends.get(one.subject["activation"])
+        well = end is not None and not end.get("error")
+        return well or (bool(inputs) and all(e in last.consumed for e in inputs))
+    return one.pattern in ("LOOP", "LIVELOCK") and bool(accepted)
+
+
+def _moves(last: State, activation: str) -> bool:
+    """Whether an ended activation had an output or did something with a work event."""
+    fates = last.fates(activation).items()
+    moved = any(fate != "delay" and last.is_work(e) for e, fate in fates)
+    return moved or bool(last.outputs(activation))
