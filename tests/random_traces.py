@@ -256,7 +256,7 @@ class _Writer:
         windows = ["mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s"]
         limits: Row = {key: self.rng.randint(1, 5) * self.scale / 1e6 for key in windows}
         limits["activation_limit_s"] *= self.habit.get("patience", 1)
-        limits["reroute_limit"] = self.rng.randint(0, 3)
+        limits["reroute_limit"] = self.rng.randint(1, 3)
         limits["coverage"] = self.chance(0.75) if coverage is None else coverage
         if coverage is None and self.chance(0.2):
             limits.pop(self.rng.choice(list(limits)))

@@ -19,7 +19,7 @@ MOST_CLOSED = 1000
 CLOSING = (Emit, Deliver, End, Leave, Redirect, Expire)
 """The records that an `EventMemory` has to be updated after."""
 
-_INSTANCE = re.compile(r"#[0-9]+$")
+_INSTANCE = re.compile(r"(?<=.)#[0-9]+\Z", re.DOTALL)
 _Value = TypeVar("_Value")
 
 
