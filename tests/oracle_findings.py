@@ -1,4 +1,4 @@
-"""The seven patterns, searched for by looking at every state of a trace on its own."""
+"""The patterns, searched for by looking at every state of a trace on its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 
 from .oracle import Row, State, micros
 
-PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
+KINDS = ("ET", "MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "RSP")
+"""Each pattern, with each of its stages, in the order in which simultaneous findings are listed."""
+
+PATTERNS = tuple(dict.fromkeys(kind.split()[0] for kind in KINDS))
+
+
+def kind_of(finding: dict[str, Any]) -> str:
+    """The pattern of a finding, with its stage if it has one, as in `KINDS`."""
+    return " ".join(filter(None, (finding["pattern"], finding["stage"])))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Pattern:
         return self.detector.pattern
 
 
-# In the order in which simultaneous findings are listed: that of the paper's table.
+# In the order in which simultaneous findings are listed; those of the paper as in its table.
 PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "early termination", "error",
