@@ -12,13 +12,13 @@ import argparse
 from collections import Counter
 from statistics import median
 
+from dig.detectors.patterns import NAMES
 from dig.runtime.result import RunResult
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 
 METHODS = ("mas", "dig")
-PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
 
 
 def outcome(method: str, seed: int) -> tuple[RunResult, Score | None]:
@@ -42,7 +42,7 @@ def rows(runs: list[tuple[RunResult, Score | None]]) -> dict[str, str]:
         "RMSE, worst": f"{max(rmse):,.0f}" if rmse else "none",
         "virtual seconds, median": f"{median(result.seconds for result in results):.1f}",
         "activations, median": f"{median(result.activations for result in results):.0f}",
-        **{f"{pattern} a run": f"{raised[pattern] / len(runs):.2f}" for pattern in PATTERNS},
+        **{f"{pattern} a run": f"{raised[pattern] / len(runs):.2f}" for pattern in NAMES},
     }
 
 

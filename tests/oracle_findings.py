@@ -1,4 +1,4 @@
-"""The eleven patterns, searched for by looking at every state of a trace on its own.
+"""The patterns, searched for by looking at every state of a trace on its own.
 
 Whether a finding was mended later stands in `oracle_mended.py`.
 """
@@ -14,12 +14,22 @@ from typing import Any
 
 from .oracle import Row, State, micros
 
-PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP", "STALL", "LATE", "LOOP", "LIVELOCK")
-ORDER = ("ET", "ER", "CLA", "RSP", "LOOP", "LIVELOCK", "STALL", "MC", "OE", "DL", "LATE")
-"""First what records raise, then what windows raise."""
+KINDS = (
+    "ET", "ER", "CLA delivery", "CLA consumption", "RSP", "LOOP", "LIVELOCK",
+    "STALL", "MC", "OE", "DL", "LATE",
+)  # fmt: skip
+"""Each pattern, with each of its stages, in the order in which simultaneous findings are listed:
+first what records raise, then what windows raise."""
+
+PATTERNS = tuple(dict.fromkeys(kind.split()[0] for kind in KINDS))
 
 MOST_ITEMS = 100
 MOST_REMEMBERED = 1000
+
+
+def kind_of(finding: dict[str, Any]) -> str:
+    """The pattern of a finding, with its stage if it has one, as in `KINDS`."""
+    return " ".join(filter(None, (finding["pattern"], finding["stage"])))
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ def ordered(states: list[State]) -> list[Found]:
     def order(one: Found) -> tuple[int, int, int, int]:
         subject = one.subject.get("event") or one.subject.get("activation")
         place = 0 if subject is None else places[subject]
-        return one.moment, one.t, ORDER.index(one.pattern), place
+        return one.moment, one.t, PATTERNS.index(one.pattern), place
 
     found = [*_of_records(states), *_loops(last), *_livelocks(last), *_of_windows(states)]
     return _with_usual(last, sorted(found, key=order))

@@ -123,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if told[MOST_TOLD:]:
         print(f"... and {len(told) - MOST_TOLD} more")
     print(f"{len(found)} outputs: {f'{len(told)} NOT the same' if told else 'the same bytes'}")
+    if told:
+        print("a change that is meant, such as a new pattern: python -m tests.same_bytes take")
     return int(bool(told))
 
 

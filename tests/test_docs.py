@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dig.detectors import PATTERNS
+
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -43,3 +45,13 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             links = re.findall(r"\]\(([^)\s#]+\.md)", page.read_text("utf-8"))
             ahead += [(page.parent / link).resolve() for link in links]
     assert {page.resolve() for page in PAGES} - seen <= {ROOT / "CHANGELOG.md"}
+
+
+@pytest.mark.skipif(not (ROOT / "docs").exists(), reason="an installed package has no docs")
+def test_the_definitions_have_every_pattern() -> None:
+    """The tables of patterns have the patterns of the code, by name and title, and no other."""
+    text = (ROOT / "docs" / "meaning.md").read_text("utf-8").split("## Patterns\n")[1]
+    told = set(re.findall(r"^\| \*\*([A-Z]+)\*\* ([^|]+) \|", text, re.MULTILINE))
+    there = {(pattern.name, pattern.title) for pattern in PATTERNS}
+    assert not there - told, f"define these patterns in docs/meaning.md: {there - told}"
+    assert not told - there, f"docs/meaning.md defines what is no pattern: {told - there}"

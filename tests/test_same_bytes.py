@@ -45,6 +45,7 @@ def test_a_change_is_noticed_and_can_be_looked_at(
     assert capsys.readouterr().out.splitlines() == [
         f"different: {job}",
         "1 outputs: 1 NOT the same",
+        "a change that is meant, such as a new pattern: python -m tests.same_bytes take",
     ]
     kept = (tmp_path / f"{job}.txt").read_text()
     assert kept.count("\n== ") == BLOCK - 1 and '"pattern":"DL"' not in kept

@@ -1,6 +1,6 @@
 """Failure patterns: detectors, findings and their explanations, and healing.
 
-- `patterns`: the seven patterns, one file each, and their table.
+- `patterns`: the built-in patterns, one file each, and their table.
 - `protocols`: the base classes of detectors and healers; `plugins`: those of a user's own.
 - `watch`: a graph with detectors that look at it after every record.
 - `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.

@@ -22,16 +22,16 @@ from dig.graph.codec import encode
 from dig.runtime import Bus, RunResult, simulate
 from tests.chaos import chaos_run
 from tests.helpers import Recorder, backends, bodies, found_again
+from tests.oracle_findings import KINDS, PATTERNS, kind_of
 
-KINDS = {"ET", "MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "RSP"}
 MODES = pytest.mark.parametrize("heal", [False, True], ids=["observe", "heal"])
 SEEDS = 150
 SEEDS_ON_THE_BUS = 40
 
 
 def kinds(result: RunResult) -> Iterator[str]:
-    """The pattern of each finding that was raised, with its stage."""
-    return (" ".join(filter(None, (f.pattern, f.stage))) for f in result.findings)
+    """The pattern of each finding that was raised, with its stage, if the oracle has it."""
+    return (kind_of(row) for row in bodies(result.findings) if row["pattern"] in PATTERNS)
 
 
 @cache
@@ -55,7 +55,9 @@ def test_in_the_simulator_every_pattern_is_raised_and_found_again(heal: bool) ->
         result, sink = simulated(seed, heal)
         assert found_again(sink, Watch(standard())) == bodies(result.findings), seed
         raised.update(set(kinds(result)))
-    assert {kind for kind in KINDS if raised[kind] >= 3} == KINDS == set(raised)
+    rare = {kind for kind in KINDS if raised[kind] < 3}
+    assert not rare, f"have tests/chaos.py raise {rare} more often"
+    assert set(raised) == {*KINDS}
 
 
 @MODES
@@ -67,7 +69,7 @@ def test_on_the_bus_every_pattern_is_raised_and_found_again(backend: str, heal: 
         result, sink = on_the_bus(seed, heal, backend)
         assert found_again(sink, Watch(standard())) == bodies(result.findings), seed
         raised.update(set(kinds(result)))
-    assert set(raised) == KINDS
+    assert set(raised) == {*KINDS}
 
 
 @MODES
@@ -89,4 +91,4 @@ def test_the_command_prints_for_a_trace_what_was_raised_in_the_run(
         assert printed == bodies(result.findings)
         assert ended.value.code == 1
         raised.update(kinds(result))
-    assert raised == KINDS
+    assert raised == {*KINDS}

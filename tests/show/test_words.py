@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dig._util.text import MOST_IN_TEXT
 from dig.detectors import describe
 from dig.detectors.finding import Finding
+from dig.detectors.patterns import NAMES
 from dig.graph.records import HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 from dig.show import summary_text as words
@@ -109,7 +110,7 @@ def test_long_lists_are_cut() -> None:
 
 
 @given(
-    st.sampled_from(["ET", "MC", "OE", "DL", "ER", "CLA", "RSP", HOSTILE]),
+    st.sampled_from([*NAMES, HOSTILE]),
     anything,
     anything,
     st.none() | st.text(),

@@ -21,13 +21,14 @@ from dig.cli import main
 from dig.detectors import patterns
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
+from dig.tasks.experiment import paper as paper_tables
 from dig.tasks.experiment import run as experiment_runs
 from dig.tasks.experiment.ablation import ablate
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.grid import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
 from dig.tasks.experiment.intervals import mean
 from dig.tasks.experiment.paper import all_tables
-from dig.tasks.experiment.paper_figures import FIGURES
+from dig.tasks.experiment.paper_figures import FIGURES, PAPER_PATTERNS
 from dig.tasks.experiment.report import directions, write_report
 from dig.tasks.experiment.results import Row, append_rows, read_rows
 from dig.tasks.experiment.run import RESULTS, ExecutionOptions, carry_out, carry_out_cells
@@ -442,12 +443,28 @@ def row(**changes: Any) -> Row:
 
 
 def test_errors_and_warnings_are_totalled_apart_and_together_without_the_judge() -> None:
-    found = {**dict.fromkeys(patterns.NAMES, 1), "judge:ET": 5}
+    found = {**dict.fromkeys(PAPER_PATTERNS, 1), "judge:ET": 5}
     assert (row(findings=found).errors, row(findings=found).warnings) == (4, 3)
     assert row(findings=found).judged == 5
     table = all_tables(SMALL, [row(findings=found)])[1]
     at = {name: table.columns.index(name) for name in ("errors", "warnings", "findings")}
     assert [str(table.rows[0][at[name]]) for name in at] == ["4.00", "3.00", "7.00"]
+
+
+def test_a_pattern_that_the_paper_does_not_have_is_a_column_if_it_was_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that was never raised changes no table; one that was counts where its sum does."""
+    monkeypatch.setattr(paper_tables, "NAMES", ("ET", "TOY", *PAPER_PATTERNS[1:]))
+    monkeypatch.setattr(paper_tables, "WARNINGS", (*patterns.WARNINGS, "TOY"))
+    quiet = all_tables(SMALL, [row(findings={"ET": 1, "TOY": 0})])[1]
+    assert [name for name in quiet.columns if name in {"TOY", *PAPER_PATTERNS}] == [*PAPER_PATTERNS]
+    assert "TOY" not in quiet.markdown()
+    raised = all_tables(SMALL, [row(), row(seed=2, findings={"TOY": 3})])[1]
+    assert raised.columns[3:6] == ["ET", "TOY", "MC"]
+    assert "errors: ET+MC+OE+DL; warnings: TOY+ER+CLA+RSP;" in raised.markdown()
+    line = next(line for line in raised.rows if line[2] == "MAS only")
+    assert str(line[4]).startswith("1.50")
 
 
 def test_rmse_and_time_are_of_valid_answers_only() -> None:

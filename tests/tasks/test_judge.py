@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dig import Output
-from dig.detectors import JUDGE, Judged, judged_healers, standard
+from dig.detectors import JUDGE, PATTERNS, Judged, judged_healers, standard
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
@@ -346,7 +346,7 @@ def test_only_the_judge_is_heard() -> None:
 
 
 def test_a_verdict_has_a_closed_set_of_actions() -> None:
-    """The shape that a model has to fill names four of them, and seven patterns."""
+    """The shape that a model has to fill names four of them, and the patterns of the table."""
     text = json.dumps(Verdict.model_json_schema())
     assert '"enum": ["none", "inject", "reroute", "create"]' in text
-    assert '"enum": ["ET", "MC", "OE", "DL", "ER", "CLA", "RSP"]' in text
+    assert f'"enum": {json.dumps([pattern.name for pattern in PATTERNS])}' in text

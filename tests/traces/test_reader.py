@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from dig.detectors import standard
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.codec import decode
 from dig.traces.journal import reader
 from dig.traces.journal.reader import TRACE, check_trace, read_graph, read_records
+from tests.comparison import detectors_with_an_oracle
 from tests.histories import arrive, emit, end, start, trace, turn
 from tests.oracle import Row
 from tests.oracle_findings import findings
@@ -100,12 +100,11 @@ def test_a_long_trace_is_read_in_full(tmp_path: Path) -> None:
 
 def test_a_stored_trace_is_checked_as_it_was_live(tmp_path: Path) -> None:
     """Detectors find in the file what they find in the records that it was made of."""
-    patterns = [detector.pattern for detector in standard()]
     for seed in range(20):
         rows = random_trace(random.Random(seed))
         path = written(tmp_path / "random.dig.jsonl", rows)
-        found = check_trace(path, Watch(standard()))
-        assert [finding.row() for finding in found] == findings(rows, patterns=patterns)
+        found = check_trace(path, Watch(detectors_with_an_oracle()))
+        assert [finding.row() for finding in found] == findings(rows)
 
 
 # -- what cannot ---

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import NamedTuple
 
-from dig.detectors.patterns import ERRORS
 from dig.graph.records import End
 from dig.tasks.simulated.parts import Range, merged
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
@@ -270,7 +269,11 @@ def _of_outcome(run: RecordedRun, rmse: float | None) -> Iterator[Measured]:
         yield number("wrong", rmse)
 
 
+CONSEQUENCES = ("ET", "MC", "OE", "DL")
+"""The patterns that rules lead to; a pattern without a rule is not verified."""
+
+
 def raised(run: RecordedRun) -> dict[str, int]:
-    """The number of findings of each pattern that is an error."""
+    """The number of findings of each pattern that rules lead to."""
     counts = Counter(finding.pattern for finding in run.findings)
-    return {pattern: counts[pattern] for pattern in ERRORS}
+    return {pattern: counts[pattern] for pattern in CONSEQUENCES}

@@ -33,7 +33,7 @@ NO_CONSEQUENCE: Final = "no consequence"
 NOT_VERIFIED: Final = "not verified"
 
 ALARMS = frozenset({"outcome", "finding"})
-"""The types of visible failures: the outcome, and findings that are errors."""
+"""The types of visible failures: the outcome, and findings that rules lead to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
-from dig.detectors.patterns import NAMES as PATTERNS
 from dig.tasks.simulated.profile import Profile
 
 from .grid import Cell, Grid
 from .intervals import Mean, mean
-from .paper import MEASURES, Measure, count_of
+from .paper import MEASURES, Measure, count_of, shown_patterns
 from .results import Row
 from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
@@ -126,6 +125,11 @@ class Ablation:
         label = f"{task} {habits} {sorted(without)} {name}"
         return mean([a - b for a, b in pairs if a is not None and b is not None], label)
 
+    @property
+    def rows(self) -> list[Row]:
+        """The results that there are."""
+        return [*self._rows.values()]
+
     def _row(self, task: str, habits: Habits, means: frozenset[Means], seed: int) -> Row | None:
         return self._rows.get(self._cells[task, habits, means, seed].run.name)
 
@@ -160,15 +164,15 @@ def _taken(ablation: Ablation) -> Iterator[tuple[str, frozenset[Means], str]]:
             yield task, means, NAMES[min(gone)] if len(gone) == 1 else "healing as a whole"
 
 
-def _measures() -> dict[str, Measure]:
+def _measures(ablation: Ablation) -> dict[str, Measure]:
     return {
         **{name: MEASURES[name] for name in SHOWN},
-        **{pattern: count_of(pattern) for pattern in PATTERNS},
+        **{pattern: count_of(pattern) for pattern in shown_patterns(ablation.rows)},
     }
 
 
 def _contributions(ablation: Ablation, notes: Sequence[str]) -> Table:
-    measures, usual = _measures(), ablation.habits[0]
+    measures, usual = _measures(ablation), ablation.habits[0]
     rows: list[list[TableCell]] = [
         [task, name, *(Value(ablation.gain(task, usual, means, m, measures[m])) for m in measures)]
         for task, means, name in _taken(ablation)
@@ -180,7 +184,7 @@ def _contributions(ablation: Ablation, notes: Sequence[str]) -> Table:
 def _ranges(ablation: Ablation, notes: Sequence[str]) -> Table:
     """For each sign at the usual habits: at which others it is the same."""
     rows: list[list[TableCell]] = []
-    measures = _measures()
+    measures = _measures(ablation)
     for task, means, name in _taken(ablation):
         for one, measure in measures.items():
             signs = {h: _sign(ablation.gain(task, h, means, one, measure)) for h in ablation.habits}

@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig._util.text import counted, one_line
-from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 
 from .grid import Grid
-from .paper import MEASURES, METHOD_NAMES, Measure, PaperSetting, count_of, levels, measured
+from .paper import (
+    MEASURES,
+    METHOD_NAMES,
+    Measure,
+    PaperSetting,
+    count_of,
+    levels,
+    measured,
+    shown_patterns,
+)
 from .results import Row
 
 if TYPE_CHECKING:
@@ -106,12 +114,13 @@ def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -
 
 def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
     figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
+    shown = shown_patterns(rows)
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
             cell = PaperSetting(task, agents).rows(rows, level, method)
-            means = [measured(cell, name, count_of(name)) for name in NAMES]
+            means = [measured(cell, name, count_of(name)) for name in shown]
             _bars(ax, means, place, method, grid)
-        ax.set_xticks(range(len(NAMES)), NAMES)
+        ax.set_xticks(range(len(shown)), shown)
     _explain(figure, panels)
     return figure
 

@@ -9,7 +9,7 @@ from dig.detectors.patterns import ERRORS, NAMES, WARNINGS
 
 from .grid import Grid
 from .intervals import Mean, mean
-from .paper_figures import Figures, paper
+from .paper_figures import PAPER_PATTERNS, Figures, paper
 from .results import Row
 from .table import Table, TableCell, Value, settings_notes
 
@@ -102,23 +102,32 @@ def _by_pattern(
     grid: Grid, rows: Sequence[Row], level: str, number: int, notes: Sequence[str]
 ) -> Table:
     lines: list[list[TableCell]] = []
+    shown = shown_patterns(rows)
     for setting, method in _lines(grid, rows):
         runs = setting.rows(rows, level, method)
         if not runs:
             continue
         line: list[TableCell] = [setting.agents, setting.task, METHOD_NAMES.get(method, method)]
-        line += [_value(runs, pattern, count_of(pattern)) for pattern in NAMES]
+        line += [_value(runs, pattern, count_of(pattern)) for pattern in shown]
         line += [_value(runs, name, measure) for name, measure in MEASURES.items()]
         lines.append([*line, _value(runs, "judged", lambda row: row.judged)])
-    columns = [*NAMES, *MEASURES, "said by judge"]
+    columns = [*shown, *MEASURES, "said by judge"]
     title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.agents_note}"
-    sums = f"errors: {'+'.join(ERRORS)}; warnings: {'+'.join(WARNINGS)}; findings: both together."
+    errors = "+".join(pattern for pattern in shown if pattern in ERRORS)
+    warnings = "+".join(pattern for pattern in shown if pattern in WARNINGS)
+    sums = f"errors: {errors}; warnings: {warnings}; findings: both together."
     heads = ["agents", "task", "method", *columns]
     return Table(f"table-{number}", title, heads, lines, [*notes, sums])
 
 
 def _lines(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[PaperSetting, str]]:
     return ((setting, method) for setting in settings(rows) for method in grid.methods)
+
+
+def shown_patterns(rows: Sequence[Row]) -> list[str]:
+    """The patterns of the paper, and all others that were raised in some run."""
+    raised = {pattern for row in rows for pattern, count in row.findings.items() if count}
+    return [name for name in NAMES if name in raised.union(PAPER_PATTERNS)]
 
 
 def count_of(pattern: str) -> Measure:
