@@ -146,8 +146,13 @@ def _at_deliver(before: State, now: State) -> Iterator[Found]:
 
 
 def _of_other_sources(now: State, one: str, other: str) -> bool:
-    mine, its = now.sources[one], now.sources[other]
+    mine, its = _problems_of(now, one), _problems_of(now, other)
     return bool(mine) and bool(its) and not mine & its
+
+
+def _problems_of(now: State, event: str) -> set[str]:
+    """The sources of an event; in a session, all that are answered count as one."""
+    return {"answered" if s in now.answered else f"source {s}" for s in now.sources[event]}
 
 
 def _at_end(_: State, now: State) -> Iterator[Found]:
