@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Locations, TrackedAgent, TrackedEvent, names, text
+from .places import Locations, TrackedAgent, TrackedEvent, names, said, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
@@ -118,7 +118,8 @@ class Books:
         flags = [row.get("session", False), row.get("memory", False)]
         if any(type(flag) is not bool for flag in flags):
             refuse("`session` and `memory` are true or false")
-        _check_limits(**row.get("limits", {}))
+        _check_limits(dict(row.get("limits", {})))
+        _check_usual(row.get("usual"))
         self._is_session = row.get("session", False) is True
         if self._report.is_journal:
             self._promises = Promises(dict(row.get("journal", {}).get("budget", {})))
@@ -136,7 +137,7 @@ class Books:
             refuse("a final event must be the only output of an activation")
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
-        to, ordered = names(row["to"]), type(row.get("policy")) is not str
+        to, ordered = names(row["to"]), said(row, "policy") is None
         event = TrackedEvent(name, work=work, final=final, system=system)
         self.places.live[name] = event
         self._count["work"] += work
@@ -186,6 +187,7 @@ class Books:
     def _end(self, row: dict[str, Any]) -> None:
         if row["activation"] not in self._running:
             refuse(f"{row['activation']!r} is not in progress")
+        said(row, "error")
         name, inputs = self._running.pop(row["activation"])
         agent = self.places.agents[name]
         agent.activation = None
@@ -297,27 +299,35 @@ def _read(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def _check_limits(
-    *,
-    mc_window_s: float = 30,
-    oe_window_s: float = 10,
-    dl_window_s: float = 30,
-    activation_limit_s: float = 300,
-    reroute_limit: int = 3,
-    coverage: bool = True,
-    **unknown: Any,
-) -> None:
-    times = (mc_window_s, oe_window_s, dl_window_s, activation_limit_s)
-    are_times = all(type(time) in (int, float) for time in times)
-    if (
-        not are_times
-        or max(map(abs, times)) > 1e15
-        or min(round(time * 1_000_000) for time in times[:3]) < 1
-        or times[3] < 0
-    ):
-        refuse("a window is no time, or of no length")
-    if type(reroute_limit) is not int or reroute_limit < 0 or type(coverage) is not bool:
-        refuse("`reroute_limit` is no number, or `coverage` not true or false")
+_SECONDS = {
+    "mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s", "stall_min_s",
+    "late_window_s",
+}  # fmt: skip
+_LEAST = {"reroute_limit": 1, "loop_limit": 2, "livelock_turns": 2, "livelock_agents": 2}
+_NULL = {"stall_factor", "late_window_s", "loop_limit", "livelock_turns"}
+
+
+def _check_limits(limits: dict[str, Any]) -> None:
+    for name, value in limits.items():
+        if value is None and name in _NULL:
+            continue
+        is_number = type(value) in (int, float) and abs(value) <= 1e15
+        if name in _SECONDS and not (is_number and round(value * 1_000_000) >= 1):
+            refuse(f"`{name}` is no time, or of no length")
+        if name == "stall_factor" and not (is_number and value > 0):
+            refuse("`stall_factor` is no number above 0")
+        if name in _LEAST and (type(value) is not int or value < _LEAST[name]):
+            refuse(f"`{name}` is no whole number, or too small")
+        if name == "coverage" and type(value) is not bool:
+            refuse("`coverage` is not true or false")
+
+
+def _check_usual(usual: Any) -> None:
+    if usual is None:
+        return
+    lists = [usual["runs"], *(n for counts in usual["counts"].values() for n in counts)]
+    if any(type(n) is not int or n < 0 for n in lists):
+        refuse("`usual` holds a number of runs that is none")
 
 
 _PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {

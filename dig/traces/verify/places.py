@@ -137,6 +137,14 @@ def text(given: Any) -> str:
     return given
 
 
+def said(row: dict[str, Any], key: str) -> str | None:
+    """A text that is not empty, if the row has one there."""
+    given = row.get(key)
+    if given is not None and not text(given):
+        refuse(f"`{key}` is empty")
+    return None if given is None else str(given)
+
+
 def names(given: Any) -> list[str]:
     """A list of names, if it is one."""
     if type(given) is not list or not all(type(name) is str for name in given):
