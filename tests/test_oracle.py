@@ -12,7 +12,7 @@ import pytest
 
 from .histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from .oracle import Row, State
-from .oracle_findings import findings
+from .oracle_findings import PATTERNS, findings
 from .random_traces import BREAKERS, break_trace, random_trace
 
 
@@ -484,7 +484,7 @@ def test_random_traces_reach_every_pattern_and_every_kind_of_record() -> None:
         session = rows[0].get("session", False)
         raised.update((one["pattern"], one["stage"], session) for one in findings(rows))
     stages: list[tuple[str, str | None]] = [("CLA", "delivery"), ("CLA", "consumption")]
-    stages += [(pattern, None) for pattern in ("ET", "MC", "OE", "DL", "ER", "RSP")]
+    stages += [(pattern, None) for pattern in PATTERNS if pattern != "CLA"]
     wanted = {(*stage, session) for stage in stages for session in (True, False)}
     assert {key for key, count in raised.items() if count >= 3} == wanted
     side = {"finding", "heal", "incident", "finish"}

@@ -30,7 +30,10 @@ from tests.strategies import traces
 CHUNKS, SIZE = 10, 200
 COUNTED = 5  # so many chunks are enough to tell that the traces are worth something
 
-KINDS = ("ET", "MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "RSP")
+KINDS = (
+    *["ET", "MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "RSP"],
+    *["STALL", "LATE", "LOOP", "LIVELOCK"],
+)
 
 
 @cache
