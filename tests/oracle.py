@@ -114,8 +114,9 @@ class State:
         handler = getattr(self, f"_on_{row['kind']}", None)
         if handler is not None:
             handler(row)
-        rest = [e for e in self.emits if e not in self.consumed and not self.flight[e]]
-        lost = [e for e in rest if self.is_work(e) and not self._holders(e)]
+        held = {e for events in self.buffers.values() for e in events}
+        rest = [e for e in self.emits if not (e in self.consumed or e in held or self.flight[e])]
+        lost = [e for e in rest if self.is_work(e)]
         # One that was lost already keeps its cause: it did not become so at this row.
         self.orphaned = {e: self.orphaned.get(e) or _cause(row, e) for e in lost}
 
@@ -194,9 +195,6 @@ class State:
     def _valid(self, event: str, to: list[str]) -> set[str]:
         """Those of `to` that can get the event now: present, and not holding it."""
         return {a for a in to if a in self.present and event not in self.buffers[a]}
-
-    def _holders(self, event: str) -> set[str]:
-        return {agent for agent, held in self.buffers.items() if event in held}
 
     # -- what events and activations are ---
 
@@ -300,7 +298,11 @@ class State:
     @cached_property
     def copies(self) -> dict[str, set[str]]:
         """For each event the agents in whose buffers it lies."""
-        return {e: self._holders(e) for e in self.emits}
+        holders: dict[str, set[str]] = {e: set() for e in self.emits}
+        for agent, events in self.buffers.items():
+            for event in events:
+                holders[event].add(agent)
+        return holders
 
     def open_events(self) -> list[str]:
         """R(t): the work that can still be reached, in order of generation."""

@@ -334,8 +334,9 @@ def _of_windows(states: list[State]) -> Iterator[Found]:
     stalls = list(_stalls(states))
     yield from stalls
     work = [e for e in last.emits if last.is_work(e)]
+    lost = {event for state in states for event in state.orphaned}
     for event in work:
-        yield from _orphan(states, event)
+        yield from _orphan(states, event) if event in lost else ()
         yield from _late(states, event)
     problems: list[str | None] = [e for e in work if last.is_environment(e)]
     for problem in problems if last.session else [None]:
