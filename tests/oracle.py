@@ -55,7 +55,7 @@ class State:
         consumed: The events that some activation consumed.
         orphaned: The lost work events, each with its cause.
         bounced: The final events that an agent got back.
-        accepted: The final events that the environment took, in that order.
+        accepted: The final events that the environment took, in that order, with the times.
         waiting: What the host waits for on purpose: pairs of `event` or `activation` and an id.
         usual: What is usual for this team, from the `run` row.
     """
@@ -75,7 +75,7 @@ class State:
         self.consumed: set[str] = set()
         self.orphaned: dict[str, str] = {}
         self.bounced: set[str] = set()
-        self.accepted: list[str] = []
+        self.accepted: dict[str, int] = {}
         self.waiting: set[tuple[str, str]] = set()
         self.usual: Row | None = None
 
@@ -139,7 +139,7 @@ class State:
         if agent is None:
             assert self.is_final(event)
             assert event not in self.bounced | set(self.accepted)
-            self.accepted.append(event)
+            self.accepted[event] = row["t"]
             self.flight[event] = set()
             return
         self.flight[event].remove(agent)
@@ -348,6 +348,18 @@ class State:
         for final in self.accepted if self.session else []:
             settled |= self._behind(final, settled)
         return settled
+
+    @cached_property
+    def answered_at(self) -> dict[str, int]:
+        """In a session: for each answered environment event the time at which it was."""
+        settled: set[str] = set()
+        times: dict[str, int] = {}
+        for final, t in self.accepted.items() if self.session else ():
+            behind = self._behind(final, settled)
+            settled |= behind
+            for event in filter(self.is_environment, self._consumed_by(behind)):
+                times.setdefault(event, t)
+        return times
 
     @cached_property
     def answered(self) -> set[str]:

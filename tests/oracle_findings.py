@@ -236,7 +236,8 @@ def _loops(last: State) -> Iterator[Found]:
             continue
         counts: list[int] = []
         earlier: list[str] = []
-        sources: list[str | None] = [*last.by_generation(last.sources[event])]
+        about = last.by_generation(last.sources[event])
+        sources: list[str | None] = [s for s in about if _is_asked(last, s, row["t"])]
         for source in (last.session and sources) or [None]:
             known = said.setdefault((_agent(last.agent(row["by"])), source), {})
             count, before = known.pop(message, (0, ""))
@@ -247,8 +248,13 @@ def _loops(last: State) -> Iterator[Found]:
             earlier += [before] if before else []
         if _is_doubling(max(counts), limit):
             evidence = {"count": max(counts), "last": last.by_generation(earlier)[-1]}
-            about: dict[str, Any] = {"subject": {"event": event}, "evidence": evidence}
-            yield _at(last, row, "LOOP", limit, max(counts), **about)
+            subject = {"event": event}
+            yield _at(last, row, "LOOP", limit, max(counts), subject=subject, evidence=evidence)
+
+
+def _is_asked(last: State, source: str, t: int) -> bool:
+    """Whether an environment event is not answered yet at a time; a session may forget others."""
+    return last.answered_at.get(source, t + 1) > t
 
 
 def _message(last: State, event: str) -> str | None:
@@ -547,7 +553,8 @@ def _numbers(last: State, found: list[Found]) -> Iterator[int]:
     counted: dict[str | None, dict[str, int]] = {}
     for one in found:
         numbers: list[int] = []
-        sources: list[str | None] = [*sources_of(last, one)]
+        about = sources_of(last, one)
+        sources: list[str | None] = [s for s in about if _is_asked(last, s, one.t)]
         for source in sources or [None]:
             counts = counted[source] = counted.pop(source, {})
             counts[one.pattern] = counts.get(one.pattern, 0) + 1

@@ -1,4 +1,4 @@
-"""The oracle against the cases judged by hand."""
+"""The oracle, and the detectors, against the cases judged by hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from .cases import CASES
 from .cases.case import Case
+from .comparison import compare
 from .histories import deliver, emit, row, trace, turn
 from .oracle import Row
 from .oracle_findings import findings
@@ -24,6 +25,15 @@ def test_the_oracle_finds_what_the_page_says(case: Case) -> None:
 def test_the_oracle_says_what_was_mended(case: Case) -> None:
     """For each finding of a case, whether it was mended later in the trace."""
     assert mended(case.rows) == case.mended
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_detectors_find_what_the_page_says(case: Case) -> None:
+    """So do the detectors, and `Mending` says the same of what they find."""
+    seen = compare(case.rows)
+    assert seen.found == [
+        {**row, "mended": mended} for row, mended in zip(case.expected, case.mended, strict=True)
+    ]
 
 
 def test_no_two_cases_have_one_name() -> None:
