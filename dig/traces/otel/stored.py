@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -68,8 +67,7 @@ def _alone(files: list[Path]) -> Origin:
     digest = blake2b(digest_size=8)
     for path in files:
         with open_file(path) as file:
-            for part in iter(partial(file.read, 1 << 20), b""):
-                digest.update(part)
+            file_digest(file, lambda: digest)
     return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
 
 
@@ -113,9 +111,8 @@ def export_text(
     spans = (i for items in items_of(path, mapping) for i in items if isinstance(i, Span))
     if kind == "perfetto":
         return perfetto(spans, origin.began_ns)
-    formatted: Callable[[Iterator[Span], bool], Iterator[str]]
-    formatted = jaeger if kind == "jaeger" else otlp_json
-    return formatted(spans, service_per_agent)
+    write = jaeger if kind == "jaeger" else otlp_json
+    return write(spans, service_per_agent)
 
 
 def send(
