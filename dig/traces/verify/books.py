@@ -65,11 +65,7 @@ class Books:
         work = [event for event in self.places.live.values() if event.work and not event.consumed]
         is_open = [event for event in work if event.copies or event.flight]
         orphaned = [event for event in work if event.cause is not None]
-        states = {
-            "open": len(is_open),
-            "consumed": count["consumed"],
-            "orphaned": len(orphaned),
-        }
+        states = {"open": len(is_open), "consumed": count["consumed"], "orphaned": len(orphaned)}
         self._report.work = states
         if sum(states.values()) != count["work"] or set(is_open) & set(orphaned):
             self._tell(f"{count['work']} pieces of work are in these states: {states}")
@@ -137,8 +133,7 @@ class Books:
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
         to, ordered = names(row["to"]), type(row.get("policy")) is not str
-        event = TrackedEvent(name, work=work, final=final, system=system)
-        self.places.live[name] = event
+        event = self.places.live[name] = TrackedEvent(name, work, final, system)
         self._count["work"] += work
         if final:
             self._finals[name] = payload(row, "payload")
@@ -378,7 +373,13 @@ class Promises:
         return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
-        """Enter a delivery to an agent; names the event that should have come first, if any."""
+        """Enter a delivery to an agent; names the event that should have come first, if any.
+
+        Args:
+            event: The event.
+            to: The name of the agent.
+            agent: The agent, before the delivery.
+        """
         first = next(iter(agent.lane), event.id)
         if event.id not in agent.lane or first == event.id:
             return None
