@@ -9,11 +9,11 @@ from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dig.errors import RuleError, TraceError
+from dig.errors import TraceError
 from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.journal import SIDE
-from dig.traces.journal.reader import TRACE, read_records, trace_path
-from dig.traces.journal.segments import fault, missing, segments
+from dig.traces.journal.reader import TRACE, feed_records, trace_path
+from dig.traces.journal.segments import missing, segments
 
 from .content import Content
 from .ids import Origin
@@ -77,12 +77,7 @@ def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    records = read_records(path, payloads=mapping.needs_payloads)
-    for number, record in enumerate(records, 1):
-        try:
-            yield mapping.feed(record)
-        except RuleError as error:
-            raise fault(trace_path(path), number, str(error)) from None
+    yield from feed_records(path, mapping.feed, payloads=mapping.needs_payloads)
     yield mapping.close()
 
 
