@@ -329,8 +329,8 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-around-uncontained", "runtime/observers.py",
-        "            scope.__enter__()\n        except Exception as error:",
-        "            scope.__enter__()\n        except ValueError as error:",
+        "                scope.__enter__()\n            except Exception as error:",
+        "                scope.__enter__()\n            except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),
     # -- the journal ---

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -89,32 +90,27 @@ def activation_context(
         started: The activation.
         report: Is told which one failed, and how: an observer must not stop a team.
     """
-    entered: list[AbstractContextManager[object]] = []
 
     def failed(observer: object, error: Exception) -> None:
         name = getattr(observer, "__qualname__", type(observer).__name__)
         report(f"around {name}", f"raised {error!r}")
 
-    for context in contexts:
+    def leave(scope: AbstractContextManager[object], *what: Any) -> None:
         try:
-            scope = context(started)
-            scope.__enter__()
+            scope.__exit__(*what)
         except Exception as error:
-            failed(context, error)
-        else:
-            entered.append(scope)
-    what: tuple[Any, Any, Any] = (None, None, None)
-    try:
-        yield
-    except BaseException as error:
-        what = (type(error), error, error.__traceback__)
-        raise
-    finally:
-        for scope in reversed(entered):
+            failed(scope, error)
+
+    with ExitStack() as entered:
+        for context in contexts:
             try:
-                scope.__exit__(*what)
+                scope = context(started)
+                scope.__enter__()
             except Exception as error:
-                failed(scope, error)
+                failed(context, error)
+            else:
+                entered.push(partial(leave, scope))
+        yield
 
 
 async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | None]:
