@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
-from dig.detectors.interventions import Intervention
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Outcome, micros
-from dig.monitor.messages import Asked, Effect, Output, Over, Pending, Started, Wake
+from dig.monitor.messages import Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
@@ -32,14 +31,6 @@ Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 
 _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 """When in microseconds, an order, what is done, and whether it still is to be done."""
-
-
-class PlannedGate(Protocol):
-    """A gate whose decision can be had without waiting."""
-
-    def plan(self, event: Pending) -> tuple[float, Sequence[Intervention]]:
-        """Seconds until it has decided, and what it decides."""
-        ...
 
 
 def simulate(
@@ -293,6 +284,7 @@ class Simulation:
                 self._start_later(agent, 0.0)
 
     def _ask(self, asked: Asked) -> None:
+        """Ask a gate, whose `plan` returns the seconds until it has decided, and what."""
         plan = getattr(asked.gate, "plan", None)
         if plan is None:
             raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")
