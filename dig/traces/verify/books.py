@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,11 @@ from .places import Locations, TrackedAgent, TrackedEvent, names, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
+_KINDS = {
+    "run", "emit", "deliver", "start", "end", "join", "leave", "redirect", "expire", "finish",
+    *_ASIDE,
+}  # fmt: skip
+"""The kinds of records; `Books` has a method for each, called after it."""
 
 
 class Books:
@@ -43,13 +47,12 @@ class Books:
         try:
             kind = row["kind"]
             self._check_order(kind, row)
-            page = _PAGES.get(kind)
-            if page is None:
+            if kind not in _KINDS:
                 refuse(f"there is no kind {kind!r}")
             promises = self._promises
             if promises and promises.is_owed and kind not in ("finding", "incident"):
                 self._tell(promises.keep(row))
-            page(self, row)
+            getattr(self, f"_{kind}")(row)
             if "blobs" in row:
                 self._check_blobs(row["blobs"])
         except KeyError as missing:
@@ -101,7 +104,7 @@ class Books:
                 refuse("something follows an accepted final event")
         self._t, self._us = t, us
 
-    # --- one page a kind ---
+    # --- one page a kind: `enter` finds it by its name ---
 
     def _run(self, row: dict[str, Any]) -> None:
         if type(row["version"]) is not int or row["version"] != 1:
@@ -313,23 +316,6 @@ def _check_limits(
         refuse("a window is no time, or of no length")
     if type(reroute_limit) is not int or reroute_limit < 0 or type(coverage) is not bool:
         refuse("`reroute_limit` is no number, or `coverage` not true or false")
-
-
-_PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {
-    "run": Books._run,
-    "emit": Books._emit,
-    "deliver": Books._deliver,
-    "start": Books._start,
-    "end": Books._end,
-    "join": Books._join,
-    "leave": Books._leave,
-    "redirect": Books._redirect,
-    "expire": Books._expire,
-    "finding": Books._finding,
-    "heal": Books._heal,
-    "incident": Books._incident,
-    "finish": Books._finish,
-}
 
 
 # --- what a monitor promises besides the rules ---
