@@ -126,10 +126,9 @@ class ReplayDriver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        fit = RecordedFit(tape, free_from)
         names = first.record.agents
         try:
-            monitor = setup.monitor(names, self.clock, self._take, fit=fit)
+            monitor = setup.monitor(names, self.clock, self._take, fit=self._fit)
         except RuleError as error:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
@@ -244,6 +243,21 @@ class ReplayDriver:
             self.same += 1
         self._sink(record)
 
+    def _fit(self, graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
+        """The `Fit` that reduces an intervention as in the recorded run.
+
+        Only the adapter knows, for instance, whether its team can take a message back, and that
+        may change from moment to moment. The trace has an incident for each reduction.
+        """
+        if self._free_from is not None and graph.t + 1 >= self._free_from:
+            return wish, None
+        recorded = self._tape.ahead()
+        row = None if recorded is None else recorded.record
+        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
+            return wish, None
+        detail = row.detail if isinstance(row.detail, dict) else {}
+        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
+
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record
         if isinstance(record, IncidentRow) and record.what == "failed":
@@ -303,35 +317,6 @@ def _has_policy(emit: Emit) -> ReplayError:
         f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
         "driven on from here"
     )
-
-
-# --- interventions that a host could not carry out ---
-
-
-class RecordedFit:
-    """A `Fit` that reduces an intervention as in the recorded run.
-
-    Only the adapter knows, for instance, whether its team can take a message back, and that may
-    change from moment to moment. The trace has an incident for each reduction.
-    """
-
-    def __init__(self, tape: RecordedRequests, free_from: int | None) -> None:
-        """Look at a tape; `free_from`: the first record that may differ, if any."""
-        self._tape = tape
-        self._free_from = free_from
-
-    def __call__(
-        self, graph: InteractionGraph, wish: Act
-    ) -> tuple[Intervention | None, str | None]:
-        """The possible part of an intervention, and the reason if that is not all of it."""
-        if self._free_from is not None and graph.t + 1 >= self._free_from:
-            return wish, None
-        recorded = self._tape.ahead()
-        row = None if recorded is None else recorded.record
-        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
-            return wish, None
-        detail = row.detail if isinstance(row.detail, dict) else {}
-        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
 
 
 def _lesser(wish: Act, done: object) -> Intervention | None:
