@@ -63,7 +63,8 @@ class _Reconstruction:
         for (at, _, _), _, happen in self._happenings:
             self._scribe.at(micros(at - self._plan.base))
             happen()
-        return self._finished(file)
+        self._guesses.note("the run ended with what was stored last")
+        return self._scribe.finish("submitted" if self._answers else "stopped", file)
 
     def _run(self, name: str) -> Run:
         agents = tuple(self._source.agents())
@@ -75,11 +76,6 @@ class _Reconstruction:
         if session:
             self._guesses.note("something came after an accepted answer, so the run is a session")
         return Run(0, 0, name, agents, session=session)
-
-    def _finished(self, file: str) -> list[Record]:
-        self._guesses.note("the run ended with what was stored last")
-        self._scribe.finish("submitted" if self._answers else "stopped")
-        return self._scribe.records(file)
 
     def _add(self, at: float, place: int, phase: int, happen: Callable[[], None]) -> None:
         self._happenings.append(((at, place, phase), len(self._happenings), happen))
