@@ -136,9 +136,7 @@ class Activations:
     def ended(self, record: End) -> Iterator[Item]:
         """End an activation; its span is complete once its outputs are there."""
         history = self._graph.history
-        v = history.activation(record.activation)
-        if v is None:  # for the type checker: the graph has taken the record
-            return
+        v = history.activation_number(record.activation)
         agent = history.agent(v)
         begun = self._busy.pop(agent)
         fates: dict[str, str] = {

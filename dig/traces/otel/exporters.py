@@ -97,7 +97,13 @@ class CheckedMetrics(MetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
     ) -> MetricExportResult:
-        """Export metrics."""
+        """Export metrics.
+
+        Args:
+            metrics_data: The metrics.
+            timeout_millis: Milliseconds after which the exporter gives up.
+            kwargs: Further arguments of the exporter.
+        """
         self.arrived = False
         if self.times is not None:
             metrics_data = _restamped(metrics_data, *self.times)

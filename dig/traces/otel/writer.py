@@ -13,9 +13,15 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, cast
 
-from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber
+from opentelemetry._logs import LoggerProvider, LogRecord, NoOpLoggerProvider, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Meter,
+    MeterProvider,
+    NoOpMeterProvider,
+    Observation,
+)
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link as SdkLink
 from opentelemetry.trace import (
@@ -94,12 +100,7 @@ class GivenIds(RandomIdGenerator):
 
 
 class Writer:
-    """Writes items to providers. It is used by one thread.
-
-    Attributes:
-        spans: The number of spans that were recorded.
-        logs: The number of log records that were handed on.
-    """
+    """Writes items to providers. It is used by one thread."""
 
     def __init__(
         self,
@@ -120,14 +121,11 @@ class Writer:
         Raises:
             SettingsError: Spans of this provider cannot be given ids.
         """
-        self.spans = 0
-        self.logs = 0
         self._provider = tracers
         self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
-        self._logger = logger.get_logger(NAME, __version__) if logger else None
-        self._instruments: dict[str, Any] = {}
-        if meter is not None:
-            self._instruments = _instruments(meter.get_meter(NAME, __version__), observed or {})
+        self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
+        made = (meter or NoOpMeterProvider()).get_meter(NAME, __version__)
+        self._instruments = _instruments(made, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
         self._tracer(None)
 
@@ -141,17 +139,15 @@ class Writer:
                 self._log(item)
             elif isinstance(item, Count):
                 counts[item.metric, item.attributes] += 1
-            elif self._instruments:
+            else:
                 self._instruments[item.metric].record(item.seconds, dict(item.attributes))
-        if self._instruments:
-            for (metric, attributes), number in counts.items():
-                self._instruments[metric].add(number, dict(attributes))
+        for (metric, attributes), number in counts.items():
+            self._instruments[metric].add(number, dict(attributes))
 
     def level(self, levels: Mapping[str, int]) -> None:
         """Set the gauges to their current values, by metric."""
-        if self._instruments:
-            for metric, value in levels.items():
-                self._instruments[metric].set(value)
+        for metric, value in levels.items():
+            self._instruments[metric].set(value)
 
     # --- spans and log records ---
 
@@ -177,11 +173,8 @@ class Writer:
         if item.error:
             span.set_status(Status(StatusCode.ERROR, item.error))
         span.end(item.end_ns)
-        self.spans += 1
 
     def _log(self, item: LogItem) -> None:
-        if self._logger is None:
-            return
         self._logger.emit(
             LogRecord(
                 timestamp=item.ns,
@@ -194,7 +187,6 @@ class Writer:
                 event_name=item.name,
             )
         )
-        self.logs += 1
 
     def _below(self, trace_id: int, parent_id: int) -> Context:
         flags = self._flags.get(trace_id, _SAMPLED)
