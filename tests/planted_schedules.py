@@ -289,7 +289,7 @@ SCHEDULED = [
     ),
     Mutant(
         "simulation-ends-the-gone", SIMULATION,
-        "self._at(us, end, lambda: started.activation in activations)", "self._at(us, end)",
+        "self._at(us, happen, lambda: started.activation in activations)", "self._at(us, happen)",
         "an activation that ended with its agent's leaving ends again", SIMULATOR,
     ),
     Mutant(

@@ -20,13 +20,13 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from dig.errors import SettingsError
+from dig.errors import SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .agents import Agent, AgentFunction, View, as_agent
+from .agents import Agent, AgentFunction, Decision, View, as_agent
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
@@ -36,6 +36,9 @@ from .result import STALLED, RunResult
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
+
+GAVE_UP = "gave up"
+"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class Bus:
@@ -275,9 +278,18 @@ class Bus:
         if self._contexts:
             acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            value, error = await attempt(partial(task.act, view, self._incident, self.stop))
+            value, error = await attempt(partial(self._decision, task, view))
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(task, started, ask or partial(self._host.decided, started, value))
+
+    async def _decision(self, task: AgentTask, view: View) -> Decision:
+        """Have an agent decide; if it raises `StopRunError`, the run is stopped."""
+        try:
+            return await task.agent.act(view)
+        except StopRunError as error:
+            self._incident(task.name, str(error), GAVE_UP)
+            self.stop(str(error))
+            raise
 
     async def _close(
         self,

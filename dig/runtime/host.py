@@ -305,6 +305,11 @@ class Host:
     ) -> tuple[list[Effect], float | None]:
         """An activation ends as it was recorded, without its agent.
 
+        Args:
+            started: The activation.
+            end: Its recorded end.
+            outputs: The events that it generates.
+
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """

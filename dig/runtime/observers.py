@@ -10,18 +10,15 @@ from typing import Any, TypeVar
 
 import anyio
 
-from dig.errors import DigError, StopRunError
+from dig.errors import DigError
 from dig.monitor.messages import Answered, Started
 
-from .agents import Agent, Decision, View
+from .agents import Agent
 
 _T = TypeVar("_T")
 
 ActivationContext = Callable[[Started], AbstractContextManager[object]]
 """Makes what is entered while an agent acts: a trace context that becomes current, for instance."""
-
-GAVE_UP = "gave up"
-"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class AgentTask:
@@ -40,23 +37,6 @@ class AgentTask:
         self.agent = agent
         self.mail = anyio.Event()
         self.scope = anyio.CancelScope()
-
-    async def act(
-        self, view: View, tell: Callable[[str, str, str], None], stop: Callable[[str], None]
-    ) -> Decision:
-        """Have the agent decide; if it raises `StopRunError`, the run is stopped.
-
-        Args:
-            view: What it is shown.
-            tell: Writes an incident down: the agent's name, the reason, and what to call it.
-            stop: Stops the run, for a reason.
-        """
-        try:
-            return await self.agent.act(view)
-        except StopRunError as error:
-            tell(self.name, str(error), GAVE_UP)
-            stop(str(error))
-            raise
 
 
 class Question:
