@@ -22,7 +22,7 @@ from .baseline import Baseline
 from .data_ranges import data_of, whole_task
 from .matching import Matching, Runs
 from .measurements import raised
-from .relations import RELATIONS, Setting
+from .relations import Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
 
@@ -139,5 +139,5 @@ def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
             if source.onset_t > target.onset_t:
                 continue
             for rule in rules:
-                if rule.ends(target) and RELATIONS[rule.relation](setting, source, target):
+                if rule.ends(target) and rule.relation(setting, source, target):
                     yield Edge(source.id, target.id, rule.id)
