@@ -20,7 +20,7 @@ from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
 from .data_ranges import data_of, whole_task
-from .matching import Matching, Runs
+from .matching import Matching
 from .measurements import raised
 from .relations import Setting
 from .rules import RULES
@@ -53,8 +53,8 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     """
     if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
-    runs = _runs(faulted, twin)
-    if runs.matching.first == len(faulted.records) == len(twin.records):
+    runs = Matching(RecordedRun(faulted.records), RecordedRun(twin.records))
+    if runs.first == len(faulted.records) == len(twin.records):
         return Dropped(SILENT)
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
         return Dropped(BASELINE_ANOMALOUS)
@@ -68,11 +68,6 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     setting = Setting(runs.faulted, faulted.injections)
     nodes = sorted([*_roots(runs.faulted, faulted), *found], key=lambda node: node.onset_t)
     return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
-
-
-def _runs(faulted: Played, twin: Played) -> Runs:
-    one, other = RecordedRun(faulted.records), RecordedRun(twin.records)
-    return Runs(one, other, Matching(one, other))
 
 
 def _is_anomalous(run: RecordedRun, twin: Played, baseline: Baseline) -> bool:
