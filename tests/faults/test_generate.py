@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_a_label_is_enough_to_play_both_runs_again(small: FaultSet) -> None:
         faulted, twin = play(label.team_run, label.injected), play(label.team_run)
         assert lines(faulted.records) == (one.folder / TRACE).read_bytes()
         assert lines(twin.records) == (one.labels / "twin.dig.jsonl").read_bytes()
-        assert [one.to_json() for one in faulted.injections] == [*label.injections]
+        assert [asdict(one) for one in faulted.injections] == [*label.injections]
 
 
 def test_every_trace_is_one(small: FaultSet) -> None:

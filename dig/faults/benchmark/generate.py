@@ -9,12 +9,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import SettingsError
-from dig.faults.inject.injections import Injection
 from dig.faults.inject.run_pair import lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import Dropped, verify
@@ -158,7 +157,7 @@ def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
         candidate=candidate,
         run=run.about(),
         faults=tuple(fault.to_json() for fault in faulted.faults),
-        injections=tuple(map(Injection.to_json, faulted.injections)),
+        injections=tuple(map(asdict, faulted.injections)),
         graph=graph,
         trace=lines(faulted.records),
         twin=lines(twin.records),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -110,7 +110,7 @@ def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
     found = _INJECTION.validate_python(row)
     if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
         raise ValueError("no record has such a number, or such a time")
-    return found.to_json()
+    return asdict(found)
 
 
 _FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-from dig._util.text import names
 from dig.adapters.plain.callables import CallablePlace, Function, places_of
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
@@ -99,11 +98,7 @@ class GameDay:
                 raise SettingsError(
                     f"{fault.kind} cannot be put round async callables: {fault.row.not_around}"
                 )
-            if fault.target not in agents:
-                raise SettingsError(
-                    f"{fault.kind} has the target {fault.target!r:.60}, who is not in the team: "
-                    f"{names(agents)}"
-                )
+            fault.check_target(agents)
 
     # --- one call ---
 

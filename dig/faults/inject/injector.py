@@ -226,10 +226,18 @@ class Injector:
 
     async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, calls another one."""
-        return await go(call)
+        return await (self.asks_instead(call, go, moment) if self.happens(moment) else go(call))
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, is called."""
+        return await (self.answers_instead(call, go, moment) if self.happens(moment) else go(call))
+
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """The call of the target, when the fault acts on it."""
+        return await go(call)
+
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """The answer of the target, when the fault acts on it."""
         return await go(call)
 
 
@@ -266,6 +274,21 @@ class OnMessage(Injector):
             acts = acts and self.happens(moment, "message", i)
             outputs += self.sent(view, message, moment, i) if acts else [message]
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
+
+    def changed(
+        self, message: NewEvent, moment: Moment, what: str, **update: Any
+    ) -> list[NewEvent]:
+        """A message with other attributes, whose change is noted as an act of the fault.
+
+        Args:
+            message: The message that the target sends.
+            moment: The activation, which takes the act.
+            what: A description of the act.
+            update: The attributes that are other ones.
+        """
+        other = message.model_copy(update=update)
+        moment.tell(what, output=other)
+        return [other]
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The messages that are sent instead of one.

@@ -66,10 +66,8 @@ class Crash(Injector):
         moment.tell("failed instead of deciding")
         return Plan(plan.think_s, "the agent's answer could not be read")
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target raises an error."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("raised an error")
         raise RuntimeError(f"{call.agent} has failed")
 
@@ -85,10 +83,8 @@ class LeaveTeam(Injector):
             return ()
         return ((start_s, "leave"),) if end_s is None else ((start_s, "leave"), (end_s, "join"))
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call fails, since the target is not there."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("was not there any more")
         raise LookupError(f"{call.agent} has left the team")
 
@@ -132,10 +128,8 @@ class Silent(OnTurn):
         moment.tell("consumed everything and generated nothing")
         return Decision.respond(view)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target answers nothing, without having worked."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("answered nothing")
         return None
 
@@ -148,11 +142,10 @@ class Hoard(OnTurn):
         moment.tell("waited, and kept everything")
         return Decision.wait()
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target waits until the fault's window ends, and answers then."""
-        if self.happens(moment):
-            moment.tell("waited, and did not answer")
-            await anyio.sleep(call.remaining_s)
+        moment.tell("waited, and did not answer")
+        await anyio.sleep(call.remaining_s)
         return await go(call)
 
 
@@ -173,9 +166,9 @@ class PassOn(OnTurn):
             ]
         )
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """Another agent answers."""
-        if not call.others or not self.happens(moment):
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """Another agent answers, if there is one."""
+        if not call.others:
             return await go(call)
         to = moment.choice(call.others, "to")
         moment.tell(f"had {to} answer")
@@ -246,10 +239,8 @@ class DiscardNeeded(Injector):
         decision = plan.decision.model_copy(update={"fates": fates + thrown})
         return Plan(plan.think_s, decision)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target ignores the call."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("threw a call away")
         return None
 
