@@ -16,6 +16,7 @@ from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime.bus import Bus
 from dig.runtime.simulator import Happening
+from dig.tasks.run.execute import Disturbance
 from dig.tasks.run.methods import Arrangement
 
 from .fault import Fault
@@ -61,8 +62,8 @@ class Outside:
             self.moment.tell("left the team")
 
 
-class Injected:
-    """A team with faults around it, for one run; a `dig.tasks.run.execute.Disturbance`.
+class Injected(Disturbance):
+    """A team with faults around it, for one run.
 
     Attributes:
         team: The agents by name, as they were or with faults around them.
@@ -93,7 +94,9 @@ class Injected:
         self._run = FaultContext(seed, payloads, speed, self.touches.append)
         self._places = Places()
         self._acting = [Acting(i, fault, self._run) for i, fault in enumerate(faults)]
-        self.team = {name: self._around(name, agent) for name, agent in team.items()}
+        self.team: dict[str, Any] = {
+            name: self._around(name, agent) for name, agent in team.items()
+        }
 
     @classmethod
     def into(cls, arranged: Arrangement, faults: Sequence[Fault]) -> Injected:
