@@ -68,10 +68,14 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+    sizes = [f"{n}" for n in grid.agents]
     for name, key in _SHOWN:
-        yield name, _by_team_size(grid, rows, key, MEASURES[key])
+        measures = [(n, key, MEASURES[key]) for n in grid.agents]
+        yield name, _bar_chart(grid, rows, _HEADS[key], sizes, measures, "agents")
     for size in grid.agents:
-        yield f"patterns-{size}", _by_pattern(grid, rows, size)
+        title = f"findings by pattern, {counted(size, 'agent')}"
+        by_pattern = [(size, pattern, count_of(pattern)) for pattern in NAMES]
+        yield f"patterns-{size}", _bar_chart(grid, rows, title, NAMES, by_pattern)
 
 
 def _panels(
@@ -92,34 +96,34 @@ def _panels(
     return figure, panels
 
 
-def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -> Figure:
-    figure, panels = _panels(grid, rows, _HEADS[key])
+def _bar_chart(
+    grid: Grid, rows: Sequence[Row], title: str, ticks: Sequence[str],
+    measures: Sequence[tuple[int, str, Measure]], label: str = "",
+) -> Figure:  # fmt: skip
+    """A panel for each task and level, in which each measure has a bar for each method.
+
+    Args:
+        grid: The grid that was run.
+        rows: Its results.
+        title: The title of the figure.
+        ticks: The names of the measures on the axis.
+        measures: For each, the size of the teams, the name and the measure.
+        label: The name of the axis.
+    """
+    figure, panels = _panels(grid, rows, title)
     for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cells = [PaperSetting(task, n).rows(rows, level, method) for n in grid.agents]
-            _bars(ax, [measured(cell, key, measure) for cell in cells], place, method, grid)
-        ax.set_xticks(range(len(grid.agents)), [f"{n}" for n in grid.agents])
-        ax.set_xlabel("agents")
-    _explain(figure, panels)
-    return figure
-
-
-def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
-    figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
-    for ax, task, level in panels:
-        for place, method in enumerate(grid.methods):
-            cell = PaperSetting(task, agents).rows(rows, level, method)
-            means = [measured(cell, name, count_of(name)) for name in NAMES]
+            means = [
+                measured(PaperSetting(task, n).rows(rows, level, method), name, measure)
+                for n, name, measure in measures
+            ]
             _bars(ax, means, place, method, grid)
-        ax.set_xticks(range(len(NAMES)), NAMES)
-    _explain(figure, panels)
-    return figure
-
-
-def _explain(figure: Figure, panels: Sequence[tuple[Axes, str, str]]) -> None:
-    """Say below the panels which colour is which method."""
+        ax.set_xticks(range(len(ticks)), ticks)
+        ax.set_xlabel(label)
+    # Below the panels: which colour is which method.
     bars, names = panels[0][0].get_legend_handles_labels()
     figure.legend(bars, names, loc="outside lower center", ncols=len(names))
+    return figure
 
 
 def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -> None:
