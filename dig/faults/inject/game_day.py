@@ -47,9 +47,25 @@ class GameDay:
     """
 
     def __init__(
-        self, team: Any, faults: Sequence[Fault], seed: int, clock: Callable[[], float]
-    ) -> None:
-        """Put them round it; see `around`."""
+        self, team: Any, faults: Sequence[Fault], *, seed: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """Put faults round a team of async callables, before or after it is wrapped.
+
+        Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
+        consequences; put round it afterwards, they stand between the agents and the monitor.
+
+        Args:
+            team: A dict or list of async callables or of objects with async methods, or one such
+                object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph
+                are such a dict, before they are added to it.
+            faults: The faults; their windows are in seconds since now.
+            seed: The seed of the faults' random numbers.
+            clock: Tells the time in seconds.
+
+        Raises:
+            SettingsError: A target is not in the team, or a kind cannot be put around callables.
+        """
         self.acts: list[Act] = []
         self._clock, self._began = clock, clock()
         run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
@@ -152,30 +168,5 @@ class GameDay:
         ]  # fmt: skip
 
 
-def around(
-    team: Any,
-    faults: Sequence[Fault],
-    *,
-    seed: int = 0,
-    clock: Callable[[], float] = time.monotonic,
-) -> GameDay:
-    """Put faults round a team of async callables, before or after it is wrapped.
-
-    Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
-    consequences; put round it afterwards, they stand between the agents and the monitor.
-
-    Args:
-        team: A dict or list of async callables or of objects with async methods, or one such
-            object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph are
-            such a dict, before they are added to it.
-        faults: The faults; their windows are in seconds since now.
-        seed: The seed of the faults' random numbers.
-        clock: Tells the time in seconds.
-
-    Returns:
-        The faults around the team; `end` takes them away, and so does the end of a `with`.
-
-    Raises:
-        SettingsError: A target is not in the team, or a kind cannot be put around callables.
-    """
-    return GameDay(team, faults, seed, clock)
+around = GameDay
+"""Puts faults round a team; `end` takes them away, and so does the end of a `with`."""
