@@ -37,10 +37,6 @@ class Setting:
         assert isinstance(row, FindingRow)
         return row
 
-    def changed(self, agent: str) -> set[str]:
-        """The activations in which a fault of an agent acted."""
-        return {one.activation for one in self.injections if one.agent == agent and one.activation}
-
 
 Relation = Callable[[Setting, Node, Node], bool]
 """Whether a relation holds between two nodes; its function has the name of the relation."""
@@ -48,7 +44,8 @@ Relation = Callable[[Setting, Node, Node], bool]
 
 def acted_in(at: Setting, source: Node, target: Node) -> bool:
     """A fault of the agent acted in the activation."""
-    return target.name in at.changed(source.name)
+    acts = [(one.agent, one.activation) for one in at.injections]
+    return (source.name, target.name) in acts
 
 
 def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:

@@ -60,8 +60,7 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
         return Dropped(BASELINE_ANOMALOUS)
     if _is_anomalous(runs.twin, twin, baseline):
         return Dropped(TWIN_ANOMALOUS)
-    rmse, rmse_of_twin = (one.score.rmse if one.score else None for one in (faulted, twin))
-    found = deviations(runs, baseline, rmse, rmse_of_twin)
+    found = deviations(runs, baseline, faulted.rmse, twin.rmse)
     alarms = {node.id for node in found if node.type in ALARMS}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
@@ -74,8 +73,7 @@ def _is_anomalous(run: RecordedRun, twin: Played, baseline: Baseline) -> bool:
     """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
     if run.answer is None or data_of(run.answer) != whole_task(run):
         return True
-    rmse = twin.score.rmse if twin.score else None
-    if rmse is not None and baseline.rarity("outcome wrong", rmse) <= UNUSUAL:
+    if twin.rmse is not None and baseline.rarity("outcome wrong", twin.rmse) <= UNUSUAL:
         return True
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL

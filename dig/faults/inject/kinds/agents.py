@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -32,10 +32,7 @@ class Stall(Injector):
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
-            meaning="Seconds that each activation takes longer.",
-            default=600.0,
-            null=0,
-            most=MOST_SECONDS,
+            "Seconds that each activation takes longer.", 600.0, null=0, most=MOST_SECONDS
         )
     }
 
@@ -94,11 +91,7 @@ class Slow(Injector):
 
     parameters: ClassVar[Parameters] = {
         "factor": Parameter(
-            meaning="How many times as long each activation takes.",
-            default=20.0,
-            null=1,
-            least=1,
-            most=1_000_000,
+            "How many times as long each activation takes.", 20.0, null=1, least=1, most=1_000_000
         )
     }
 
@@ -213,10 +206,7 @@ class DiscardNeeded(Injector):
 
     parameters: ClassVar[Parameters] = {"at_most": ONCE}
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        """Begin with nothing discarded."""
-        super().__init__(chosen)
-        self._thrown: list[str] = []
+    _thrown: list[str]  # in this activation: `seen` comes before `decided`
 
     def seen(self, view: View, moment: Moment) -> View:
         """The view without the events that will be discarded."""
@@ -248,10 +238,7 @@ class DiscardNeeded(Injector):
 class IgnoreNotes(Injector):
     """The agent sees neither notes nor system events, which only runs with healing have."""
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        """Begin with nothing left unread."""
-        super().__init__(chosen)
-        self._left: tuple[Pending, ...] | None = None
+    _left: tuple[Pending, ...] | None  # in this activation: `seen` comes before `decided`
 
     def seen(self, view: View, moment: Moment) -> View:
         """The view without notes and system events."""

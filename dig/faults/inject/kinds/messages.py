@@ -53,7 +53,7 @@ class Delay(OnMessage):
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
-            meaning="Seconds that a message arrives later.", default=90.0, null=0, most=MOST_SECONDS
+            "Seconds that a message arrives later.", 90.0, null=0, most=MOST_SECONDS
         )
     }
 
@@ -88,7 +88,7 @@ class Duplicate(OnMessage):
     """A message is sent several times: events with the same payload, to the same agents."""
 
     parameters: ClassVar[Parameters] = {
-        "copies": Parameter(meaning="Copies besides the message.", default=1, null=0, most=100)
+        "copies": Parameter("Copies besides the message.", 1, null=0, most=100)
     }
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
@@ -153,9 +153,7 @@ class Corrupt(OnMessage):
 
     parameters: ClassVar[Parameters] = {
         "how": Parameter(
-            meaning="The transform; `any` draws one that fits the payload.",
-            default=ANY,
-            choices=(ANY, *TRANSFORMS),
+            "The transform; `any` draws one that fits the payload.", ANY, choices=(ANY, *TRANSFORMS)
         )
     }
     takes_final = True
