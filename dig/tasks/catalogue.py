@@ -125,9 +125,7 @@ def _count_frequency(size: int, seed: int, data: str | None) -> Task:
     return CountFrequency(size, seed)
 
 
-def _sorter(seed: int, profile: Profile) -> Policy:
-    return SimulatedAgent(seed, profile, Posts())
-
+_sorter = partial(SimulatedAgent, reading=Posts())
 
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
     {

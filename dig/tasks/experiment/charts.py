@@ -6,6 +6,7 @@ The same results give the same SVG, byte for byte, with the same matplotlib.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,24 +79,6 @@ def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         yield f"patterns-{size}", _bar_chart(grid, rows, title, NAMES, by_pattern)
 
 
-def _panels(
-    grid: Grid, rows: Sequence[Row], title: str
-) -> tuple[Figure, list[tuple[Axes, str, str]]]:
-    """A figure with a panel for each task and level."""
-    from matplotlib.figure import Figure
-
-    tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
-    figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
-    figure.suptitle(title + grid.agents_note)
-    axes = figure.subplots(len(tasks), len(shown), squeeze=False)
-    panels = [
-        (axes[i][j], task, level) for i, task in enumerate(tasks) for j, level in enumerate(shown)
-    ]
-    for ax, task, level in panels:
-        ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
-    return figure, panels
-
-
 def _bar_chart(
     grid: Grid, rows: Sequence[Row], title: str, ticks: Sequence[str],
     measures: Sequence[tuple[int, str, Measure]], label: str = "",
@@ -110,8 +93,14 @@ def _bar_chart(
         measures: For each, the size of the teams, the name and the measure.
         label: The name of the axis.
     """
-    figure, panels = _panels(grid, rows, title)
-    for ax, task, level in panels:
+    from matplotlib.figure import Figure
+
+    tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
+    figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
+    figure.suptitle(title + grid.agents_note)
+    axes = figure.subplots(len(tasks), len(shown), squeeze=False)
+    for ax, (task, level) in zip(axes.flat, product(tasks, shown), strict=True):
+        ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
         for place, method in enumerate(grid.methods):
             means = [
                 measured(PaperSetting(task, n).rows(rows, level, method), name, measure)
@@ -121,7 +110,7 @@ def _bar_chart(
         ax.set_xticks(range(len(ticks)), ticks)
         ax.set_xlabel(label)
     # Below the panels: which colour is which method.
-    bars, names = panels[0][0].get_legend_handles_labels()
+    bars, names = axes[0][0].get_legend_handles_labels()
     figure.legend(bars, names, loc="outside lower center", ncols=len(names))
     return figure
 

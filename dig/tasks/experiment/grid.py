@@ -7,7 +7,7 @@ grid (section 6) has three methods, two tasks, three sizes and teams of 1, 3 and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
@@ -188,8 +188,7 @@ class Grid:
     def settings(self) -> dict[str, str]:
         """The settings that all methods share, to be printed with every table."""
         judging, usual = self.judging, Profile()
-        habits = {f.name: getattr(self.profile, f.name) for f in fields(Profile)}
-        changed = {k: v for k, v in habits.items() if v != getattr(usual, k)}
+        changed = {k: v for k, v in asdict(self.profile).items() if v != getattr(usual, k)}
         by = judging.by
         if by == LIKE_TEAM:
             by = SIMULATED if self.speed is None else "the agents' model"

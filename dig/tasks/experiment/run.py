@@ -166,7 +166,6 @@ def carry_out_cells(
     with file_errors(out, "made"):
         out.mkdir(parents=True, exist_ok=True)
     results = out / RESULTS
-    names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
     for row in done.values():
         how.allowance.spend(row.usage)
@@ -184,7 +183,7 @@ def carry_out_cells(
             progress(count, len(cells))
             if failed and how.speed is not None:  # it would cost money to find out the same again
                 break
-    return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
+    return Outcome(tuple(done[c.run.name] for c in cells if c.run.name in done), tuple(failed))
 
 
 def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:

@@ -53,9 +53,8 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
         raise SettingsError("a set that can be made again needs virtual time; leave `speed` out")
     with file_errors(out, "used"):
         out.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(out.iterdir())
-    if not is_empty:
-        raise SettingsError(f"{out} is not empty; name another directory for the set")
+        if any(out.iterdir()):
+            raise SettingsError(f"{out} is not empty; name another directory for the set")
     cells = sorted(grid.cells(), key=_setting)
     kept: list[Row] = []
     failed: list[Failed] = []
