@@ -58,9 +58,9 @@ def make(
 @bench.command()
 def schema() -> None:
     """Print the JSON schema of answers."""
-    from dig.faults.benchmark.answers import schema
+    from dig.faults.benchmark.answers import Answers
 
-    print(json.dumps(schema(), indent=2))
+    print(json.dumps(Answers.model_json_schema(), indent=2))
 
 
 @bench.command()

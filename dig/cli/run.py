@@ -147,10 +147,10 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     Raises:
         SettingsError: One of the faults is not written as a fault is.
     """
-    from dig.tasks.run.execute import Undisturbed
+    from dig.tasks.run.execute import Disturbance
 
     if not faults:
-        return Undisturbed
+        return Disturbance
     from dig.faults.inject.fault import Fault
     from dig.faults.inject.faulty_team import Injected
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-from dig._util.text import names
 from dig.adapters.plain.callables import CallablePlace, Function, places_of
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
@@ -48,9 +47,25 @@ class GameDay:
     """
 
     def __init__(
-        self, team: Any, faults: Sequence[Fault], seed: int, clock: Callable[[], float]
-    ) -> None:
-        """Put them round it; see `around`."""
+        self, team: Any, faults: Sequence[Fault], *, seed: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """Put faults round a team of async callables, before or after it is wrapped.
+
+        Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
+        consequences; put round it afterwards, they stand between the agents and the monitor.
+
+        Args:
+            team: A dict or list of async callables or of objects with async methods, or one such
+                object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph
+                are such a dict, before they are added to it.
+            faults: The faults; their windows are in seconds since now.
+            seed: The seed of the faults' random numbers.
+            clock: Tells the time in seconds.
+
+        Raises:
+            SettingsError: A target is not in the team, or a kind cannot be put around callables.
+        """
         self.acts: list[Act] = []
         self._clock, self._began = clock, clock()
         run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
@@ -99,11 +114,7 @@ class GameDay:
                 raise SettingsError(
                     f"{fault.kind} cannot be put round async callables: {fault.row.not_around}"
                 )
-            if fault.target not in agents:
-                raise SettingsError(
-                    f"{fault.kind} has the target {fault.target!r:.60}, who is not in the team: "
-                    f"{names(agents)}"
-                )
+            fault.check_target(agents)
 
     # --- one call ---
 
@@ -157,30 +168,5 @@ class GameDay:
         ]  # fmt: skip
 
 
-def around(
-    team: Any,
-    faults: Sequence[Fault],
-    *,
-    seed: int = 0,
-    clock: Callable[[], float] = time.monotonic,
-) -> GameDay:
-    """Put faults round a team of async callables, before or after it is wrapped.
-
-    Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
-    consequences; put round it afterwards, they stand between the agents and the monitor.
-
-    Args:
-        team: A dict or list of async callables or of objects with async methods, or one such
-            object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph are
-            such a dict, before they are added to it.
-        faults: The faults; their windows are in seconds since now.
-        seed: The seed of the faults' random numbers.
-        clock: Tells the time in seconds.
-
-    Returns:
-        The faults around the team; `end` takes them away, and so does the end of a `with`.
-
-    Raises:
-        SettingsError: A target is not in the team, or a kind cannot be put around callables.
-    """
-    return GameDay(team, faults, seed, clock)
+around = GameDay
+"""Puts faults round a team; `end` takes them away, and so does the end of a `with`."""

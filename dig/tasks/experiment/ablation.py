@@ -39,6 +39,9 @@ NAMES: Mapping[Means, str] = {
 
 WHOLE = frozenset(MEANS)
 SHOWN = ("valid", "RMSE", "seconds", "errors", "warnings")
+COMPARED: dict[str, Measure] = {name: MEASURES[name] for name in SHOWN} | {
+    pattern: count_of(pattern) for pattern in PATTERNS
+}
 
 READING = (
     "Each cell: the mean of (healing with all means) - (without this one), seed by seed [95 % "
@@ -106,9 +109,7 @@ class Ablation:
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 
-    def gain(
-        self, task: str, habits: Habits, without: frozenset[Means], name: str, measure: Measure
-    ) -> Mean | None:
+    def gain(self, task: str, habits: Habits, without: frozenset[Means], name: str) -> Mean | None:
         """The mean difference of a measure between all means of healing and some of them.
 
         Args:
@@ -116,9 +117,8 @@ class Ablation:
             habits: The agents' habits.
             without: The means of the runs that those with all means are compared with.
             name: The measure's name, which seeds the interval.
-            measure: The measure.
         """
-        pairs = []
+        pairs, measure = [], COMPARED[name]
         for seed in self.grid.seeds:
             rows = [self._row(task, habits, means, seed) for means in (WHOLE, without)]
             if rows[0] and rows[1]:
@@ -160,30 +160,22 @@ def _taken(ablation: Ablation) -> Iterator[tuple[str, frozenset[Means], str]]:
             yield task, means, NAMES[min(gone)] if len(gone) == 1 else "healing as a whole"
 
 
-def _measures() -> dict[str, Measure]:
-    return {
-        **{name: MEASURES[name] for name in SHOWN},
-        **{pattern: count_of(pattern) for pattern in PATTERNS},
-    }
-
-
 def _contributions(ablation: Ablation, notes: Sequence[str]) -> Table:
-    measures, usual = _measures(), ablation.habits[0]
+    usual = ablation.habits[0]
     rows: list[list[TableCell]] = [
-        [task, name, *(Value(ablation.gain(task, usual, means, m, measures[m])) for m in measures)]
+        [task, name, *(Value(ablation.gain(task, usual, means, one)) for one in COMPARED)]
         for task, means, name in _taken(ablation)
     ]
     title = f"What each means of healing contributes ({SIMULATED_AGENTS})"
-    return Table("contributions", title, ["task", "means", *measures], rows, notes)
+    return Table("contributions", title, ["task", "means", *COMPARED], rows, notes)
 
 
 def _ranges(ablation: Ablation, notes: Sequence[str]) -> Table:
     """For each sign at the usual habits: at which others it is the same."""
     rows: list[list[TableCell]] = []
-    measures = _measures()
     for task, means, name in _taken(ablation):
-        for one, measure in measures.items():
-            signs = {h: _sign(ablation.gain(task, h, means, one, measure)) for h in ablation.habits}
+        for one in COMPARED:
+            signs = {h: _sign(ablation.gain(task, h, means, one)) for h in ablation.habits}
             sign = signs[ablation.habits[0]]
             if sign:
                 same = [habits for habits in ablation.habits if signs[habits] == sign]
