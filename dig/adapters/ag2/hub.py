@@ -126,13 +126,12 @@ class HubPatches:
             for client in owned._clients.values():
                 self._know(client)
 
-    def restore(self) -> Any:
-        """Take them away again; returns the hub."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._patches.restore()
         _patches.pop(id(self._hub), None)
         if not _patches:
             AgentClient.receive = _receive
-        return self._hub
 
     def _know(self, client: Any) -> None:
         """An agent of this hub is seen for the first time."""

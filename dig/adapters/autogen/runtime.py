@@ -99,10 +99,9 @@ class RuntimePatches:
         for agent in runtime._instantiated_agents.values():
             self._know(agent)
 
-    def restore(self) -> Any:
-        """Take them away again; returns the runtime."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._patches.restore()
-        return self._runtime
 
     # --- what is sent ---
 
