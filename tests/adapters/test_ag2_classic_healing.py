@@ -33,6 +33,7 @@ from .ag2_classic_teams import (
     told,
     unless_told,
 )
+from .conformance import GoingRound
 from .harness import Outcome, Scenario, Script, play
 
 
@@ -48,24 +49,6 @@ def ping_pong(script: Script) -> Any:
     ann = agent(script, "ann", unless_told(calls("transfer_to_bob_1"), says("Solved")))
     bob = agent(script, "bob", unless_told(calls("transfer_to_ann_1"), says("Solved")))
     return hand_over(ann, bob)
-
-
-@pytest.mark.parametrize("drive", [in_group, in_group_now])
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
-    asked = scenario(ping_pong, drive)
-    assert "Solved" not in str(play(asked).returned)
-    watched = Watched("heal")
-    outcome = healed(asked, watched)
-    assert "Solved" in str(outcome.returned)
-    assert "monitor" not in str(outcome.returned)  # the note stays between monitor and model
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    asked = scenario(ping_pong, in_group)
-    watched = Watched()
-    assert play(asked, Wrapping(watched)) == play(asked)
-    assert set(watched.patterns) == {"ER"} and watched.healed() == []
 
 
 def test_er_what_counts_as_a_handoff_can_be_told() -> None:
@@ -241,3 +224,12 @@ def test_dl_two_that_wait_for_each_other_are_told_when_they_ask_their_models() -
     assert "I go first" in str(outcome.returned)
     assert watched.patterns == ["DL", "DL"] and watched.healed() == ["create", "create"]
     assert 30 <= outcome.elapsed < 40
+
+
+class TestGoingRound(GoingRound):
+    watched = Watched
+    going_round = tuple(scenario(ping_pong, drive) for drive in (in_group, in_group_now))
+    unsolved, solved = "", "Solved"
+
+    def wrap(self, watched: Any) -> Wrapping:
+        return Wrapping(watched)

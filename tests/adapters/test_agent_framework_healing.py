@@ -19,14 +19,17 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .agent_framework_asked import ask
-from .agent_framework_teams import Parts, agents, ends, half_join, passes_on, put_out, send
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Parts, Watched, agents, ends, half_join, passes_on, put_out, send
+from .conformance import GoingRound
 from .harness import Scenario, Script, play
 
 
 async def outputs(team: Workflow) -> Any:
     return (await team.run("?")).get_outputs()
+
+
+async def texts(team: Workflow) -> Any:
+    return [one.text for one in await outputs(team)]
 
 
 async def pieces(team: Workflow) -> Any:
@@ -153,27 +156,6 @@ def ping_pong(script: Script) -> Workflow:
             team[one], team[other], condition=lambda said: not said.agent_response.text.strip()
         )
     return built.build()
-
-
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    async def texts(team: Workflow) -> Any:
-        return [one.text for one in (await team.run("?")).get_outputs()]
-
-    assert play(asked(ping_pong, texts)).raised[0][0] == "WorkflowConvergenceException"
-    watched = Watched("heal")
-    assert "I do it" in str(play(asked(ping_pong, texts), watched).returned)
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    path = watched.session.findings[0].evidence["path"]
-    assert path == ["bob", "ann", "bob", "ann"]
-    watched.must_be_sound()
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    watched = Watched()
-    assert play(asked(ping_pong, ask), watched) == play(asked(ping_pong, ask))
-    assert set(watched.patterns) == {"ER"}
-    assert not watched.session.monitor.graph.orphans()  # what was on its way when all was over
-    watched.must_be_sound()
 
 
 def test_a_note_is_seen_by_its_agent_alone() -> None:
@@ -304,3 +286,8 @@ def test_executors_are_named_as_the_workflow_names_them() -> None:
     watched = Watched()
     play(asked(silent_branch), watched)
     assert watched.session.monitor.graph.run.agents == ("a", "b", "c", "j", "__end__")
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [asked(ping_pong, texts)]
+    unsolved, solved = "WorkflowConvergenceException", "I do it"

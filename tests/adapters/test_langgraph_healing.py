@@ -22,6 +22,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
+from .conformance import GoingRound
 from .harness import Scenario, Script, play
 from .langgraph_asked import QUESTION, thread
 from .langgraph_teams import graph, node
@@ -96,17 +97,6 @@ def ping_pong(script: Script) -> Any:
 
 async def ask_ping_pong(graph: Any) -> Any:
     return await graph.ainvoke(QUESTION, {"recursion_limit": 25})
-
-
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    asked = team(ping_pong, ask_ping_pong)
-    assert play(asked).raised[0][0] == "GraphRecursionError"
-    watched = Watched("heal")
-    outcome = play(asked, watched)
-    assert "'solved'" in str(outcome.returned) and len(outcome.log) == 10
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    assert "monitor" not in str(outcome.returned)  # the note stays with the node that got it
-    assert watched.leaves_nothing_open()
 
 
 def twice(script: Script) -> Any:
@@ -216,3 +206,8 @@ def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
     assert watched.patterns == ["ER"] and watched.healed() == ["reroute"]
     assert watched.leaves_nothing_open()
     watched.must_be_sound()
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [team(ping_pong, ask_ping_pong)]
+    unsolved, solved = "GraphRecursionError", "'solved'"
