@@ -180,28 +180,10 @@ def stuck_branch(script: Script) -> Workflow:
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def ticking(watched: Watched, scenario: Scenario) -> Scenario:
-    """Time makes itself felt while a team is asked."""
-
-    async def drive(team: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.ensure_future(keep_time())
-        try:
-            return await scenario.drive(team)
-        finally:
-            keeper.cancel()
-
-    return Scenario(scenario.name, scenario.build, drive)
-
-
 def test_dl_a_branch_that_hangs_is_found_while_it_does_and_the_join_is_told() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(ticking(watched, asked(stuck_branch)), watched)
+    outcome = play(watched.ticking(asked(stuck_branch)), watched)
     assert outcome.returned == "['without c']"
     assert watched.patterns[0] == "DL" and watched.healed()[0] == "create"
     assert watched.session.findings[0].ts < 15
@@ -264,7 +246,7 @@ def test_oe_a_message_that_nobody_can_take_is_found_while_the_others_work() -> N
         return p.build("a").add_edge(p.a, p.b).build()
 
     watched = Watched()
-    assert play(ticking(watched, asked(lost)), watched).returned == "['done']"
+    assert play(watched.ticking(asked(lost)), watched).returned == "['done']"
     assert watched.patterns == ["OE", "ET"]
     assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
     watched.must_be_sound()

@@ -20,7 +20,7 @@ from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
 from .conformance import GoingRound
-from .harness import Scenario, Script, play
+from .harness import Script, play
 from .openai_agents_asked import raises
 from .openai_agents_teams import (
     Reply,
@@ -259,49 +259,33 @@ def test_a_tool_can_ask_what_its_agent_was_told() -> None:
     assert len(notes) == 1 and "passed on 4 times" in notes[0]
 
 
-def waiting_pair(watched: Watched) -> Scenario:
+def waiting_pair(script: Script) -> Any:
     """Two agents whose tools wait for each other's word; the tools give up after a while."""
+    words = {"b": asyncio.Event(), "c": asyncio.Event()}
 
-    def build(script: Script) -> Any:
-        words = {"b": asyncio.Event(), "c": asyncio.Event()}
+    def one(name: str, other: str) -> Any:
+        @tool(timeout=30.0)
+        async def wait() -> str:
+            await words[other].wait()
+            return "heard"
 
-        def one(name: str, other: str) -> Any:
-            @tool(timeout=30.0)
-            async def wait() -> str:
-                await words[other].wait()
-                return "heard"
+        def reply(call: Any, number: int) -> Any:
+            if not told(call) and number < 4:
+                return calls("wait")(call, number)
+            words[name].set()
+            return says(f"{name} goes first")(call, number)
 
-            def reply(call: Any, number: int) -> Any:
-                if not told(call) and number < 4:
-                    return calls("wait")(call, number)
-                words[name].set()
-                return says(f"{name} goes first")(call, number)
+        return as_tool(agent(script, name, reply, tools=[wait]))
 
-            return as_tool(agent(script, name, reply, tools=[wait]))
-
-        pair = [one("b", "c"), one("c", "b")]
-        asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
-        return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
-
-    async def drive(team: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.create_task(keep_time())
-        try:
-            return await ask(team)
-        finally:
-            keeper.cancel()
-
-    return scenario(build, drive, "waiting_pair")
+    pair = [one("b", "c"), one("c", "b")]
+    asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
+    return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
 
 
 def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(waiting_pair(watched), watched)
+    outcome = play(watched.ticking(scenario(waiting_pair)), watched)
     assert "'answer': 'done'" in str(outcome.returned)
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]
     assert 30 < outcome.elapsed < 40
