@@ -33,8 +33,8 @@ def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
     def decorated(method: _Method[_P, _T]) -> _Method[_P, _T]:
         @wraps(method)
         def stepping(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-            step = partial(method, self, *args, **kwargs)
-            return cast(_T, self.guard.run(step, default=default))
+            step = partial(method, **kwargs) if kwargs else method
+            return cast(_T, self.guard.run(step, self, *args, default=default))
 
         return stepping
 

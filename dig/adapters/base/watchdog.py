@@ -50,7 +50,7 @@ class Watchdog:
 
     def wake(self) -> None:
         """Wake the thread, if something is due before it would wake by itself."""
-        due = self._guard.next_deadline()
+        due = None if self._is_stopped else self._guard.next_deadline()
         if due is not None and (self._due is None or due < self._due):
             self._moved.set()
 
