@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-from dig.adapters.plain.callables import CallablePlace, Function, places_of
+from dig.adapters.plain.callables import CallablePlace, Function, places_of, replace_all
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
@@ -75,15 +75,7 @@ class GameDay:
         places = list(places_of(team))
         self._places = {(place.agent, place.method): place for place in places}
         self._check(faults)
-        self._replaced: list[tuple[CallablePlace, Function]] = []
-        try:
-            for place in places:
-                faulty = self._around(place)
-                place.put(faulty)
-                self._replaced.append((place, faulty))
-        except Exception as error:  # a container of the user's own may refuse
-            self.end()
-            raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
+        self._restore = replace_all(places, self._around)
 
     def __enter__(self) -> GameDay:
         return self
@@ -93,9 +85,7 @@ class GameDay:
 
     def end(self) -> None:
         """Take the faults away; the team is as it was before."""
-        for place, faulty in self._replaced:
-            place.restore(faulty)
-        self._replaced = []
+        self._restore()
 
     @property
     def now(self) -> float:
