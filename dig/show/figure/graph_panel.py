@@ -11,9 +11,9 @@ from dig.graph.records import SYSTEM, FindingRow
 
 from . import palette
 from .layout import OUTSIDE, Lane, Layout
-from .nodes import Nodes
+from .nodes import event_kind, title, turn_kind
 from .occupancy import Occupancy, around
-from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
+from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
 from .selection import DrawnEdge, Selection, moment
 from .source import Source
 
@@ -43,7 +43,6 @@ class GraphPanel:
         self._left = left
         self._origin = origin
         self._at = {one: (x + origin[0], y + origin[1]) for one, (x, y) in layout.at.items()}
-        self._nodes = Nodes(source, selection.until)
         right, bottom = origin[0] + layout.width, origin[1] + layout.height
         self._room = Occupancy((origin[0], origin[1] - 12, right, bottom + 4))
         self.used: dict[str, None] = {}
@@ -126,13 +125,13 @@ class GraphPanel:
             at = self._at[one]
             self._room.take(around(at, 2 * radius + 3, 2 * radius + 3))
             if node["kind"] == "event":
-                kind = self._nodes.event(one, node)
-                title = self._nodes.title(one, node, kind)
-                yield palette.event_shape(kind, at, radius * 0.92, title)
+                kind = event_kind(self._source, one, self._selection.until)
+                text = title(self._source, one, node, kind)
+                yield palette.event_shape(kind, at, radius * 0.92, text)
             else:
-                kind = self._nodes.turn(one)
+                kind = turn_kind(self._source, one, node)
                 look, letter, colour = palette.TURNS[kind]
-                yield Circle(at, radius, look, self._nodes.title(one, node, kind))
+                yield Circle(at, radius, look, title(self._source, one, node, kind))
                 if letter:
                     size = radius * 1.25
                     yield Words((at[0], at[1] + size * 0.36), letter, size, colour, "middle", True)
@@ -158,8 +157,7 @@ class GraphPanel:
                 self.used[palette.FINDING + pattern] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
                     edge = y + (self._layout.radius + 1) * (1 if at[1] > y else -1)
-                    line = Style(None, palette.ROSE, 0.8)
-                    yield Polygon((at, (x, edge)), line, closed=False)
+                    yield line(at, (x, edge), palette.ROSE, 0.8)
                 yield from badge(pattern, label, at, width)
 
     def _raised(self) -> Mapping[str, Counter[tuple[str, str]]]:

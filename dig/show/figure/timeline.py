@@ -9,9 +9,9 @@ from dig._util.text import one_line
 
 from . import palette
 from .graph_panel import badge, lane_name, visible
-from .nodes import Nodes
+from .nodes import title, turn_kind
 from .occupancy import Occupancy
-from .scene import Box, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
+from .scene import Box, DrawingScene, Point, Shape, Style, Words, line, text_width
 from .selection import Selection
 from .source import Source
 
@@ -50,7 +50,6 @@ class Timeline:
         self._left = left
         self._width = width
         self._row = ROW if len(agents) <= 40 else SMALL_ROW
-        self._nodes = Nodes(source, selection.until)
         first, last = selection.span
         clock = source.clock
         self._begin = clock[first]
@@ -92,23 +91,21 @@ class Timeline:
         most = max(2, int(self._width / 110))
         step = _step(self._us / 1_000_000, most)
         first = ceil(self._begin / 1_000_000 / step)
-        line = Style(None, palette.FAINT, 1)
         for tick in range(first, first + most + 1):
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
                 break
             x, text = self._x(us), _told(tick * step, step)
-            yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
+            yield line((x, top), (x, bottom + 4), palette.FAINT, 1)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self._origin[0] + self._width
-        end = Style(None, palette.MUTED, 1)
-        yield Polygon(((self._origin[0], bottom), (right, bottom)), end, closed=False)
+        yield line((self._origin[0], bottom), (right, bottom), palette.MUTED, 1)
 
     def _bars(self) -> Iterator[Shape]:
         rows = {agent: i for i, agent in enumerate(self._agents)}
         clock = self._source.clock
         for one, node in self._selection.turns.items():
-            kind = self._nodes.turn(one)
+            kind = turn_kind(self._source, one, node)
             self.used[kind] = None
             look, letter, colour = palette.TURNS[kind]
             end = node.get("t_end", self._selection.span[1])
@@ -116,7 +113,7 @@ class Timeline:
             y = self._origin[1] + rows[node["agent"]] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
             thin = Style(look.fill, look.stroke, 1, look.dash)
-            yield Box((x0, y), size, thin, 1.5, self._nodes.title(one, node, kind))
+            yield Box((x0, y), size, thin, 1.5, title(self._source, one, node, kind))
             if letter and size[0] > 11 and self._row == ROW:
                 at = ((x0 + x1) / 2, y + size[1] / 2 + 3.4)
                 yield Words(at, letter, 9, colour, "middle", True)
@@ -132,8 +129,7 @@ class Timeline:
             if first <= heal.t <= last and heal.action != "refused":
                 x = self._x(heal.us)
                 self.used["healing"] = None
-                points = ((x, top + 2), (x, top + SYSTEM_ROW - 2))
-                yield Polygon(points, Style(None, palette.GREEN, 1.6), closed=False)
+                yield line((x, top + 2), (x, top + SYSTEM_ROW - 2), palette.GREEN, 1.6)
         labels: list[Shape] = []  # above the lines of those for which there is no place
         for finding in visible(self._source, self._selection):
             x, pattern = self._x(finding.us), str(finding.pattern)
@@ -145,8 +141,7 @@ class Timeline:
             if at is not None:
                 labels += badge(pattern, label, at, width)
             else:  # as a line, where labels would lie on each other
-                look = Style(None, palette.dark(pattern), 1.2)
-                yield Polygon(((x, top + 2), (x, top + 9)), look, closed=False)
+                yield line((x, top + 2), (x, top + 9), palette.dark(pattern), 1.2)
         yield from labels
 
 
