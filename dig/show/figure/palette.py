@@ -46,15 +46,9 @@ LINKS: dict[str, Style] = {
 }
 
 
-def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
-    """The mark at the end of an edge: a ring, an arrow, a cross or an arrow head.
-
-    Args:
-        kind: The kind of edge.
-        at: The position.
-        size: The radius in pixels.
-    """
-    look = LINKS[kind]
+def mark(kind: str, at: Point) -> list[Shape]:
+    """The mark at the end of an edge of some kind: a ring, an arrow, a cross or an arrow head."""
+    look, size = LINKS[kind], 3.4
     x, y = at
     match kind:
         case "delay":

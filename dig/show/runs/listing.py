@@ -20,17 +20,13 @@ from .summary import RunSummary, grade
 Key = Callable[[RunSummary], Any]
 
 
-def _status(run: RunSummary) -> str:
-    return run.outcome or run.state if run.state in ("ended", "cut off") else run.state
-
-
 SORTS: dict[str, Key] = {
     "date": lambda run: run.began,
     "name": lambda run: run.name,
     "task": lambda run: None if run.task is None else str(run.task),
     "method": lambda run: run.method,
     "agents": lambda run: run.agents,
-    "outcome": _status,
+    "outcome": lambda run: run.status,
     "findings": lambda run: sum(run.findings.values()),
     "score": lambda run: grade(run.score),
     "tokens": lambda run: tokens(run.cost),
@@ -62,7 +58,7 @@ class RunFilter:
         wanted = [
             (self.task, None if run.task is None else str(run.task)),
             (self.method, run.method),
-            (self.outcome, _status(run)),
+            (self.outcome, run.status),
             (self.agents, run.agents),
         ]
         is_meant = all(value is None or value == found for value, found in wanted)
@@ -85,14 +81,8 @@ def _findings(run: RunSummary) -> str:
     return " ".join(f"{name(pattern)}:{count}" for pattern, count in sorted(run.findings.items()))
 
 
-def _score(run: RunSummary) -> str:
-    value = grade(run.score)
-    return "" if value is None else f"{value:.4g}"
-
-
-def _tokens(run: RunSummary) -> str:
-    value = tokens(run.cost)
-    return "" if value is None else f"{value:,.0f}"
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def _date(run: RunSummary) -> str:
@@ -107,11 +97,11 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "task": lambda run: "" if run.task is None else name(run.task),
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
-    "outcome": _status,
+    "outcome": lambda run: run.status,
     "findings": _findings,
-    "score": _score,
+    "score": lambda run: _figure(grade(run.score), ".4g"),
     "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
-    "tokens": _tokens,
+    "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),
 }
 _COMMON = ("task", "method")
 _RIGHT = ("agents", "score", "time", "tokens")

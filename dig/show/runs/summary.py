@@ -76,6 +76,11 @@ class RunSummary:
         """The last part of its path: the execution id of a run directory."""
         return Path(self.path).name
 
+    @property
+    def status(self) -> str:
+        """Its outcome or, if it has none, or none that holds, its state."""
+        return self.outcome or self.state if self.state in ("ended", "cut off") else self.state
+
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
         return asdict(self)

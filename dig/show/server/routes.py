@@ -91,11 +91,9 @@ class Routes:
         """
         match asked.parts:
             case ():
-                return PageResponse(
-                    HTML, status=HTTPStatus.FOUND, location=self._root + self.start()
-                )
+                return _redirection(self._root + self.start())
             case (b"",) if self._shelf.is_one:
-                return PageResponse(HTML, status=HTTPStatus.FOUND, location=self.start())
+                return _redirection(self.start())
             case (b"runs",):
                 return PageResponse(JSON, self._list())
             case (name,) if name in _LIST:
@@ -104,13 +102,11 @@ class Routes:
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
                 back = "" if self._shelf.is_one else "../../"
-                return PageResponse(
-                    HTML, live_page("events", title, back).encode(), policy(live=True)
-                )
+                page = live_page("events", title, back).encode()
+                return PageResponse(HTML, page, policy(live=True))
             case (b"run", name, b"events"):
-                return PageResponse(
-                    EVENTS, stream(self._run(name), _number(last_event), self._wait)
-                )
+                events = stream(self._run(name), _number(last_event), self._wait)
+                return PageResponse(EVENTS, events)
             case _:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
@@ -125,12 +121,12 @@ class Routes:
             runs = self._shelf.summaries()
         except TraceError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
-        names = [Path(run["path"]).name for run in runs]
-        told = [
-            {**run, "path": name, "address": address(name)}
-            for run, name in zip(runs, names, strict=True)
-        ]
+        told = [{**run.to_json(), "path": run.name, "address": address(run.name)} for run in runs]
         return json.dumps({"folder": one_line(self._shelf.path), "runs": told}).encode()
+
+
+def _redirection(location: str) -> PageResponse:
+    return PageResponse(HTML, status=HTTPStatus.FOUND, location=location)
 
 
 def address(name: str) -> str:

@@ -241,16 +241,14 @@ def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
         yield server.address
 
 
-def open_browser(address: str) -> bool:
-    """Open an address in a browser with windows; returns whether there seems to be one."""
+def open_browser(address: str) -> None:
+    """Open an address in a browser with windows, if there seems to be one."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
-    if not has_screen:  # what is left are browsers that would take over the terminal
-        return False
-    with suppress(webbrowser.Error, OSError):
-        return webbrowser.open(address)
-    return False
+    if has_screen:  # without, what is left are browsers that would take over the terminal
+        with suppress(webbrowser.Error, OSError):
+            webbrowser.open(address)
 
 
 def wait_for_a_signal() -> None:

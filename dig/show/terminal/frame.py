@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # The marks on a time line. The first four are states, which last until the next state.
 ABSENT, IDLE, HOLDS, BUSY = " ·░━"
@@ -59,10 +59,7 @@ class Lane:
 
     def copy(self) -> Lane:
         """A copy that does not change with it."""
-        return Lane(
-            self.name, self.state, self.since_us, self.holds, self.turns, self.sent, self.fails,
-            self.has_failed, self.marks.copy(),
-        )  # fmt: skip
+        return replace(self, marks=self.marks.copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ class Frame:
         outcome: The outcome of the run; empty as long as it goes on.
         lanes: The agents, in order of arrival.
         system: The monitor.
-        records, events, open, turns, fails, found, healed: Their numbers.
+        counts: How many records, events, turns, findings and healings there are, in words.
         held: The events on their way, the latest first; a few of them.
         moving: The number of events on their way.
         released: The latest delivery.
@@ -95,13 +92,7 @@ class Frame:
     outcome: str
     lanes: tuple[Lane, ...]
     system: Lane
-    records: int
-    events: int
-    open: int
-    turns: int
-    fails: int
-    found: int
-    healed: int
+    counts: str
     held: tuple[InFlight, ...]
     moving: int
     released: InFlight | None

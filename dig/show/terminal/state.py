@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from dig._util.text import name, names, one_line
+from dig._util.text import counted, name, names, one_line
 from dig.detectors import describe
 from dig.detectors.patterns import severity
 from dig.graph.graph import InteractionGraph
@@ -196,19 +196,21 @@ class TerminalState:
     def frame(self, us: int) -> Frame:
         """The picture of a moment, which is at the earliest that of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
-        begun = graph.t >= 0
+        fails = sum(lane.fails for lane in lanes)
+        counts = [
+            counted(graph.t + 1, "record"),
+            counted(graph.event_count, "event"),
+            f"{len(graph.open_events()) if graph.t >= 0 else 0:,} open",
+            counted(graph.activation_count, "turn") + (f" ({fails:,} failed)" if fails else ""),
+            counted(self._found, "finding"),
+            f"{self._healed:,} healed",
+        ]
         return Frame(
             us=max(us, graph.now),
             outcome=graph.finished.outcome if graph.finished else "",
             lanes=lanes,
             system=self._system.copy(),
-            records=graph.t + 1,
-            events=graph.event_count,
-            open=len(graph.open_events()) if begun else 0,
-            turns=graph.activation_count,
-            fails=sum(lane.fails for lane in lanes),
-            found=self._found,
-            healed=self._healed,
+            counts=", ".join(counts),
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),
             released=self._released,
@@ -226,13 +228,10 @@ class TerminalState:
 
 def _did(record: End) -> str:
     """The mark of an activation that ended."""
-    fates = {fate.fate for fate in record.fates}
     if record.error is not None:
         return FAILED
     if record.outputs:
         return SENT
-    if "reroute" in fates:
-        return REROUTED
-    if "discard" in fates:
-        return DISCARDED
-    return CONSUMED if "consume" in fates else WAITED
+    fates = {fate.fate for fate in record.fates}
+    marks = {"reroute": REROUTED, "discard": DISCARDED, "consume": CONSUMED}
+    return next((mark for fate, mark in marks.items() if fate in fates), WAITED)
