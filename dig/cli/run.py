@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .app import INTERRUPTED, app, warn
+from .app import INTERRUPTED, app, naming, warn
 from .options import (
     AsJson,
     ClockOptions,
@@ -47,13 +47,10 @@ Otlp = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=naming(tasks="dig.tasks.catalogue:TASKS"))
 @grouped
 def run(
-    task: Annotated[
-        str,
-        typer.Argument(help="What the team works on: count-frequency, newsgroups, module:object."),
-    ],
+    task: Annotated[str, typer.Argument(help="What the team works on: {tasks}, module:object.")],
     chosen: RunOptions = RunOptions(),  # noqa: B008 (frozen, as all groups)
     models: ModelOptions = ModelOptions(),  # noqa: B008
     clock: ClockOptions = ClockOptions(),  # noqa: B008
