@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-# The marks on a time line. The first four are states, which last until the next state.
-ABSENT, IDLE, HOLDS, BUSY = " ·░━"
-CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
-INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
-STATES = " ·░━"
-RANKS = {mark: rank for rank, mark in enumerate(STATES + "cwdr>S!" + "ieFHA")}
+
+class Mark:
+    """The marks on a time line: states, which last until the next state, and what happens."""
+
+    STATES = " ·░━"
+    ABSENT, IDLE, HOLDS, BUSY = " ·░━"
+    CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
+    INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
+
+
+RANKS = {mark: rank for rank, mark in enumerate(Mark.STATES + "cwdr>S!" + "ieFHA")}
 """The rank of each mark; of several in one cell, that of the highest rank is shown."""
 
 MOST_MARKS = 600
@@ -38,7 +43,7 @@ class Lane:
     """The state and the counts of one agent, or of the system."""
 
     name: str
-    state: str = ABSENT
+    state: str = Mark.ABSENT
     since_us: int = 0
     holds: int = 0
     turns: int = 0

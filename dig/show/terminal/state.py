@@ -31,28 +31,7 @@ from dig.graph.records import (
 )
 from dig.monitor.sinks import Eviction
 
-from .frame import (
-    ABSENT,
-    ACCEPTED,
-    BUSY,
-    CONSUMED,
-    DISCARDED,
-    FAILED,
-    FOUND,
-    HEALED,
-    HOLDS,
-    IDLE,
-    INCIDENT,
-    OUTSIDE,
-    REROUTED,
-    SENT,
-    SUBMITTED,
-    WAITED,
-    Frame,
-    InFlight,
-    Lane,
-    LogLine,
-)
+from .frame import Frame, InFlight, Lane, LogLine, Mark
 
 MOST_NEWS = 100
 MOST_HELD = 3
@@ -98,7 +77,7 @@ class TerminalState:
         us = record.us
         match record:
             case Run():
-                self._system.become(us, IDLE)
+                self._system.become(us, Mark.IDLE)
                 for agent in record.agents:
                     self._settle(us, agent)
             case Emit():
@@ -114,13 +93,13 @@ class TerminalState:
                 self._settle(us, record.agent)
             case FindingRow():
                 self._found += 1
-                self._system.mark(us, FOUND)
+                self._system.mark(us, Mark.FOUND)
                 style = "bad" if severity(record.pattern) == "error" else "warning"
                 return [LogLine(us, describe.tag(record), describe.finding_text(record), style)]
             case HealRow():
                 return self._treated(record)
             case IncidentRow():
-                self._system.mark(us, INCIDENT)
+                self._system.mark(us, Mark.INCIDENT)
                 return [LogLine(us, "incident", describe.incident_text(record), "warning")]
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
@@ -129,13 +108,13 @@ class TerminalState:
 
     def _emitted(self, record: Emit) -> Iterable[LogLine]:
         if record.by is None:
-            self._system.mark(record.us, OUTSIDE)
+            self._system.mark(record.us, Mark.OUTSIDE)
         elif record.by == SYSTEM:
             self._system.sent += 1
         elif self._author is not None:
             self._author.sent += 1
             if record.final:
-                self._author.mark(record.us, SUBMITTED)
+                self._author.mark(record.us, Mark.SUBMITTED)
                 text = f"{name(self._author.name)} submits {name(record.event)}"
                 return [LogLine(record.us, "answer", text, "plain")]
         return []
@@ -145,7 +124,7 @@ class TerminalState:
         if record.to is not None:
             self._settle(record.us, record.to)
             return []
-        self._system.mark(record.us, ACCEPTED)
+        self._system.mark(record.us, Mark.ACCEPTED)
         return [LogLine(record.us, "answer", f"{name(record.event)} is accepted", "good")]
 
     def _ended(self, record: End) -> Iterable[LogLine]:
@@ -166,7 +145,7 @@ class TerminalState:
         is_refused = record.action == "refused"
         if not is_refused:
             self._healed += 1
-            self._system.mark(record.us, HEALED)
+            self._system.mark(record.us, Mark.HEALED)
         style = "warning" if is_refused else "good"
         return [LogLine(record.us, "healing", describe.healing_text(record), style)]
 
@@ -185,11 +164,11 @@ class TerminalState:
         lane, state = self._lane(agent), self._graph.agents.get(agent)
         lane.holds = len(state.buffer) if state else 0
         if state is None:
-            lane.become(us, ABSENT)
+            lane.become(us, Mark.ABSENT)
         elif state.activation is not None:
-            lane.become(us, BUSY)
+            lane.become(us, Mark.BUSY)
         else:
-            lane.become(us, HOLDS if state.buffer else IDLE)
+            lane.become(us, Mark.HOLDS if state.buffer else Mark.IDLE)
 
     # --- a picture of it ---
 
@@ -229,9 +208,9 @@ class TerminalState:
 def _did(record: End) -> str:
     """The mark of an activation that ended."""
     if record.error is not None:
-        return FAILED
+        return Mark.FAILED
     if record.outputs:
-        return SENT
+        return Mark.SENT
     fates = {fate.fate for fate in record.fates}
-    marks = {"reroute": REROUTED, "discard": DISCARDED, "consume": CONSUMED}
-    return next((mark for fate, mark in marks.items() if fate in fates), WAITED)
+    marks = {"reroute": Mark.REROUTED, "discard": Mark.DISCARDED, "consume": Mark.CONSUMED}
+    return next((mark for fate, mark in marks.items() if fate in fates), Mark.WAITED)
