@@ -9,6 +9,7 @@ from typing import Any
 from dig._util.text import counted, name
 from dig.errors import SettingsError
 from dig.graph.views import GraphView
+from dig.show.outline import moment
 
 from .source import Source
 
@@ -128,12 +129,6 @@ def select(source: Source, wanted: Wanted) -> Selection:
         last = max(node.get("t_end", moment(node)) for node in ordered.values())
         span = (min(map(moment, ordered.values())), last)
     return Selection(ordered, tuple(links), turns, until, span)
-
-
-def moment(node: Mapping[str, Any]) -> int:
-    """The logical time at which a node came into being."""
-    time: int = node["t_gen"] if node["kind"] == "event" else node["t_start"]
-    return time
 
 
 def _check(source: Source, wanted: Wanted) -> None:
