@@ -84,25 +84,16 @@ def path_to(h: History, event: str) -> list[str]:
 
     One that begins with an activation begins there: that activation used nothing.
     """
-    n = h.event(event)
-    if n is None:
-        return []
-    came: dict[int, int] = {n: n}  # event -> the event that it was used for
-    queue = deque([n])
-    while queue:
+    e = h.event_number(event)
+    came = {e: e}  # event -> the event that it was used for
+    queue = deque([e])
+    while h.generator[queue[0]] >= 0 and (inputs := h.inputs(h.generator[queue[0]])):
         e = queue.popleft()
-        v = h.generator[e]
-        inputs = h.inputs(v) if v >= 0 else []
-        if not inputs:
-            return _forward(h, e, came)
         for before in inputs:
             if before not in came:
                 came[before] = e
                 queue.append(before)
-    return [event]
-
-
-def _forward(h: History, e: int, came: Mapping[int, int]) -> list[str]:
+    e = queue[0]
     path = [] if h.generator[e] < 0 else [h.activation_ids[h.generator[e]]]
     path.append(h.event_ids[e])
     while came[e] != e:

@@ -17,10 +17,7 @@ from dig.traces.usage import tokens
 
 from .summary import RunSummary, grade
 
-Key = Callable[[RunSummary], Any]
-
-
-SORTS: dict[str, Key] = {
+SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "date": lambda run: run.began,
     "name": lambda run: run.name,
     "task": lambda run: None if run.task is None else str(run.task),
@@ -55,20 +52,20 @@ class RunFilter:
 
     def has(self, run: RunSummary) -> bool:
         """Whether a run is meant."""
-        wanted = [
-            (self.task, None if run.task is None else str(run.task)),
-            (self.method, run.method),
-            (self.outcome, run.status),
-            (self.agents, run.agents),
-        ]
-        is_meant = all(value is None or value == found for value, found in wanted)
+        wanted = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
+        is_meant = all(value in (None, SORTS[key](run)) for key, value in wanted.items())
         return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)
 
 
 def ordered(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
-    """Runs sorted by one of `SORTS`."""
-    key = SORTS[by]
-    listed = list(runs)
+    """Runs in order; those of which it is not known come last.
+
+    Args:
+        runs: The runs.
+        by: One of `SORTS`.
+        reverse: Whether to sort the other way round; by default not.
+    """
+    key, listed = SORTS[by], list(runs)
     known = [run for run in listed if key(run) is not None]
     unknown = [run for run in listed if key(run) is None]
     return sorted(known, key=lambda run: (key(run), run.name), reverse=reverse) + unknown
