@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from textwrap import indent
 from typing import TYPE_CHECKING
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson
 
 if TYPE_CHECKING:
     from dig.faults.inject.catalogue import Kind
-    from dig.faults.inject.injector import Parameter
 
 
 @app.command()
@@ -19,22 +16,16 @@ def faults(as_json: AsJson = False) -> None:
     """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
     from dig.faults.inject.catalogue import KINDS
 
-    if as_json:
-        print(json.dumps([kind.to_json() for kind in KINDS.values()]))
-        return
-    for kind in KINDS.values():
-        print(f"{kind.name} ({kind.family})")
-        print(indent("\n".join(_about(kind)), "    "), end="\n\n")
+    kinds = KINDS.values()
+    print_result(as_json, lambda: [kind.to_json() for kind in kinds], lambda: map(_about, kinds))
 
 
-def _about(kind: Kind) -> list[str]:
+def _about(kind: Kind) -> str:
     raises = ", ".join(kind.raises) or "no pattern for sure"
     may = f"; it may raise {', '.join(kind.may_raise)}" if kind.may_raise else ""
-    parameters = [_parameter(name, parameter) for name, parameter in kind.parameters.items()]
-    return [kind.meaning, f"Raises {raises}{may}.", *parameters]
-
-
-def _parameter(name: str, parameter: Parameter) -> str:
-    choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
-    default = "no limit" if parameter.default is None else parameter.default
-    return f"{name} = {default}  {parameter.meaning}{choices}"
+    lines = [kind.meaning, f"Raises {raises}{may}."]
+    for name, parameter in kind.parameters.items():
+        choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+        default = "no limit" if parameter.default is None else parameter.default
+        lines.append(f"{name} = {default}  {parameter.meaning}{choices}")
+    return "\n    ".join([f"{kind.name} ({kind.family})", *lines]) + "\n"
