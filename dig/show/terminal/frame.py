@@ -68,16 +68,6 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class InFlight:
-    """An event and its way, in words."""
-
-    event: str
-    type: str
-    sender: str
-    to: str
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """A picture of one moment, as immutable data.
 
@@ -87,9 +77,9 @@ class Frame:
         lanes: The agents, in order of arrival.
         system: The monitor.
         counts: How many records, events, turns, findings and healings there are, in words.
-        held: The events on their way, the latest first; a few of them.
+        held: The events on their way, in words, the latest first; a few of them.
         moving: The number of events on their way.
-        released: The latest delivery.
+        released: The latest delivery, in words.
         news: The latest news, in order.
     """
 
@@ -98,7 +88,7 @@ class Frame:
     lanes: tuple[Lane, ...]
     system: Lane
     counts: str
-    held: tuple[InFlight, ...]
+    held: tuple[str, ...]
     moving: int
-    released: InFlight | None
+    released: str
     news: tuple[LogLine, ...]

@@ -18,7 +18,7 @@ from rich.text import Text
 from dig._util.text import name, one_line
 from dig.detectors import describe
 
-from .frame import RANKS, Frame, InFlight, Lane, LogLine, Mark
+from .frame import RANKS, Frame, Lane, LogLine, Mark
 
 LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
@@ -98,15 +98,10 @@ def _title(title: str, frame: Frame, width: int) -> Text:
 
 def _parcels(frame: Frame, width: int) -> list[Text]:
     more = frame.moving - len(frame.held)
-    held = "; ".join(map(_way, frame.held)) or "nothing"
+    held = "; ".join(frame.held) or "nothing"
     if more > 0:
         held += f"; {more:,} more"
-    released = _way(frame.released) if frame.released else "nothing yet"
-    return [fitted(f"held      {held}", width), fitted(f"released  {released}", width)]
-
-
-def _way(parcel: InFlight) -> str:
-    return f"{parcel.event} {parcel.type}, {parcel.sender} → {parcel.to}"
+    return [fitted(f"held      {held}", width), fitted(f"released  {frame.released}", width)]
 
 
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
