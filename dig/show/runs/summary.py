@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,11 +84,6 @@ class RunSummary:
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> RunSummary:
-        """The summary in a JSON object."""
-        return cls(**{one.name: body[one.name] for one in fields(cls)})
 
 
 def summarise(path: Path) -> RunSummary:
