@@ -7,6 +7,7 @@ the thing itself, as ids of events and activations in turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -130,21 +131,19 @@ def _activation(explainer: Explainer, name: str) -> Explained:
 def _agent(explainer: Explainer, name: str) -> Explained:
     present = explainer.graph.agents.get(name)
     activations = []
-    fates: dict[str, int] = {}
+    fates = Counter[str]()
     for one in explainer.run.activations.values():
-        if one.agent != name:
-            continue
-        end, said = one.end, explainer.run.fates(one.id)
-        did: dict[str, list[str]] = {}
-        for event in one.inputs:
-            fate = said.get(event, "looks at")
-            did.setdefault(fate, []).append(event)
-            fates[fate] = fates.get(fate, 0) + 1
-        activations.append(
-            {"activation": one.id, "record": one.t, "ts": one.us / 1_000_000,
-             "ended": end.ts if end else None, "did": did,
-             "generated": list(end.outputs) if end else []}
-        )  # fmt: skip
+        if one.agent == name:
+            known = explainer.run.fates(one.id)
+            given = [known.get(event, "looks at") for event in one.inputs]
+            fates.update(given)
+            did = {fate: [e for e, its in zip(one.inputs, given, strict=True) if its == fate]
+                   for fate in dict.fromkeys(given)}  # fmt: skip
+            activations.append(
+                {"activation": one.id, "record": one.t, "ts": one.us / 1_000_000,
+                 "ended": one.end.ts if one.end else None, "did": did,
+                 "generated": list(one.outputs)}
+            )  # fmt: skip
     return {
         "what": "agent",
         "agent": name,

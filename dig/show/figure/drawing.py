@@ -73,9 +73,7 @@ class Drawing:
         except OSError as error:
             raise cannot("write", path, error) from None
 
-    def _repr_svg_(self) -> str:
-        """The picture for notebooks."""
-        return self.svg()
+    _repr_svg_ = svg  # for notebooks
 
 
 def check_format(path: Path) -> str:
