@@ -172,7 +172,13 @@ def fault_rows(execution: Execution) -> list[Row]:
 def exporting(
     endpoint: str | None, service_per_agent: bool, may_wait: bool
 ) -> Iterator[Exporting | None]:
-    """An export to the OpenTelemetry receiver that the call or the environment names, if any."""
+    """An export to the OpenTelemetry receiver that the call or the environment names, if any.
+
+    Args:
+        endpoint: The receiver's address; ``None``: the one that the environment names.
+        service_per_agent: Whether each agent is a service of its own.
+        may_wait: Whether the run may wait for the export, as in virtual time.
+    """
     from dig.traces.otel.settings import content_of_environment, is_configured
 
     if not (endpoint or is_configured()):
