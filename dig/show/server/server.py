@@ -200,7 +200,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse an invalid request; no part of it is repeated in the response."""
+        """Refuse an invalid request; no part of it is repeated in the response.
+
+        Args:
+            code: The status.
+            message: Ignored: it quotes the request.
+            explain: Ignored, too.
+        """
         self._refuse(HTTPStatus(code))
 
     def _refuse(self, status: HTTPStatus, why: str = "") -> None:
