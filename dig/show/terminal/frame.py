@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 
-class Mark:
+class TimeMark:
     """The marks on a time line: states, which last until the next state, and what happens."""
 
     STATES = " ·░━"
@@ -15,7 +15,7 @@ class Mark:
     INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
 
 
-RANKS = {mark: rank for rank, mark in enumerate(Mark.STATES + "cwdr>S!" + "ieFHA")}
+RANKS = {mark: rank for rank, mark in enumerate(TimeMark.STATES + "cwdr>S!" + "ieFHA")}
 """The rank of each mark; of several in one cell, that of the highest rank is shown."""
 
 MOST_MARKS = 600
@@ -43,7 +43,7 @@ class Lane:
     """The state and the counts of one agent, or of the system."""
 
     name: str
-    state: str = Mark.ABSENT
+    state: str = TimeMark.ABSENT
     since_us: int = 0
     holds: int = 0
     turns: int = 0

@@ -18,7 +18,7 @@ from rich.text import Text
 from dig._util.text import name, one_line
 from dig.detectors import describe
 
-from .frame import RANKS, Frame, Lane, LogLine, Mark
+from .frame import RANKS, Frame, Lane, LogLine, TimeMark
 
 LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
@@ -30,8 +30,8 @@ LEGENDS = (
 
 STYLES = {"bad": "bold red", "warning": "yellow", "good": "green", "plain": ""}
 _MARK_STYLES = {
-    Mark.IDLE: "dim", Mark.HOLDS: "yellow", Mark.BUSY: "cyan", "!": "bold red", "S": "bold green",
-    "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",
+    TimeMark.IDLE: "dim", TimeMark.HOLDS: "yellow", TimeMark.BUSY: "cyan", "!": "bold red",
+    "S": "bold green", "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",
 }  # fmt: skip
 _ASCII = str.maketrans("·░━─…→", ".:=-~>")
 
@@ -214,7 +214,9 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
         lines.append(fitted(_summed(folded), width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
-            lines.append(fitted("  " + "".join(s * states[s] for s in Mark.STATES[::-1]), width))
+            lines.append(
+                fitted("  " + "".join(s * states[s] for s in TimeMark.STATES[::-1]), width)
+            )
     lines.append(_system(frame, columns, step_us))
     if has_legend:
         left = room - len(lines)
@@ -228,7 +230,7 @@ def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
     Whatever else would be worth a place, the latest failure for instance, changes too often to
     be followed with the eye.
     """
-    ranked = sorted(lanes, key=lambda lane: (lane.state == Mark.ABSENT, lane.turns == 0))
+    ranked = sorted(lanes, key=lambda lane: (lane.state == TimeMark.ABSENT, lane.turns == 0))
     chosen = {lane.name for lane in ranked[:most]}
     folded = [lane for lane in lanes if lane.name not in chosen]
     return [lane for lane in lanes if lane.name in chosen], folded
@@ -249,9 +251,11 @@ def _heading(columns: _Columns, step_us: int) -> Text:
 
 def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     doing = _doing(lane)
-    if lane.state in (Mark.BUSY, Mark.HOLDS):
+    if lane.state in (TimeMark.BUSY, TimeMark.HOLDS):
         doing += f" {describe.seconds(max(0, us - lane.since_us))}"
-    style = "bold red" if doing.startswith("failed") else "dim" if lane.state == Mark.ABSENT else ""
+    style = (
+        "bold red" if doing.startswith("failed") else "dim" if lane.state == TimeMark.ABSENT else ""
+    )
     marks = strip(lane.marks, us, columns.strip, step_us)
     counts = [f"{count:,}" for count in (lane.turns, lane.sent, lane.fails)]
     return columns.line(name(lane.name), doing, _held(lane.holds), marks, *counts, style=style)
@@ -268,9 +272,9 @@ def _held(count: int) -> str:
 
 
 def _doing(lane: Lane) -> str:
-    if lane.has_failed and lane.state in (Mark.IDLE, Mark.HOLDS):
+    if lane.has_failed and lane.state in (TimeMark.IDLE, TimeMark.HOLDS):
         return "failed"
-    return dict(zip(Mark.STATES, ("away", "idle", "waiting", "thinking"), strict=True))[lane.state]
+    return ("away", "idle", "waiting", "thinking")[TimeMark.STATES.index(lane.state)]
 
 
 # --- time lines ---------------------------------------------------------------------------------
@@ -294,11 +298,11 @@ def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -
         step_us: The time that a cell stands for, in microseconds.
     """
     first = max(0, us // step_us - cells + 1)
-    row = [Mark.ABSENT] * cells
-    state, since = Mark.ABSENT, 0
+    row = [TimeMark.ABSENT] * cells
+    state, since = TimeMark.ABSENT, 0
     for at, mark in [*marks, (us, "")]:
         cell = at // step_us - first
-        if mark == "" or mark in Mark.STATES:
+        if mark == "" or mark in TimeMark.STATES:
             for i in range(max(0, since // step_us - first), min(cells, cell + 1)):
                 is_over = i == cell and at % step_us == 0 and mark != ""
                 if RANKS[state] > RANKS[row[i]] and not is_over:

@@ -31,7 +31,7 @@ from dig.graph.records import (
 )
 from dig.monitor.sinks import Eviction
 
-from .frame import Frame, Lane, LogLine, Mark
+from .frame import Frame, Lane, LogLine, TimeMark
 
 MOST_NEWS = 100
 MOST_HELD = 3
@@ -77,7 +77,7 @@ class TerminalState:
         us = record.us
         match record:
             case Run():
-                self._system.become(us, Mark.IDLE)
+                self._system.become(us, TimeMark.IDLE)
                 for agent in record.agents:
                     self._settle(us, agent)
             case Emit():
@@ -93,18 +93,18 @@ class TerminalState:
                 self._settle(us, record.agent)
             case FindingRow():
                 self._found += 1
-                self._system.mark(us, Mark.FOUND)
+                self._system.mark(us, TimeMark.FOUND)
                 style = "bad" if severity(record.pattern) == "error" else "warning"
                 yield LogLine(us, describe.tag(record), describe.finding_text(record), style)
             case HealRow():
                 is_refused = record.action == "refused"
                 if not is_refused:
                     self._healed += 1
-                    self._system.mark(us, Mark.HEALED)
+                    self._system.mark(us, TimeMark.HEALED)
                 style = "warning" if is_refused else "good"
                 yield LogLine(us, "healing", describe.healing_text(record), style)
             case IncidentRow():
-                self._system.mark(us, Mark.INCIDENT)
+                self._system.mark(us, TimeMark.INCIDENT)
                 yield LogLine(us, "incident", describe.incident_text(record), "warning")
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
@@ -112,13 +112,13 @@ class TerminalState:
 
     def _emitted(self, record: Emit) -> Iterator[LogLine]:
         if record.by is None:
-            self._system.mark(record.us, Mark.OUTSIDE)
+            self._system.mark(record.us, TimeMark.OUTSIDE)
         elif record.by == SYSTEM:
             self._system.sent += 1
         elif self._author is not None:
             self._author.sent += 1
             if record.final:
-                self._author.mark(record.us, Mark.SUBMITTED)
+                self._author.mark(record.us, TimeMark.SUBMITTED)
                 text = f"{name(self._author.name)} submits {name(record.event)}"
                 yield LogLine(record.us, "answer", text, "plain")
 
@@ -127,7 +127,7 @@ class TerminalState:
         if record.to is not None:
             self._settle(record.us, record.to)
         else:
-            self._system.mark(record.us, Mark.ACCEPTED)
+            self._system.mark(record.us, TimeMark.ACCEPTED)
             yield LogLine(record.us, "answer", f"{name(record.event)} is accepted", "good")
 
     def _ended(self, record: End) -> Iterator[LogLine]:
@@ -157,11 +157,11 @@ class TerminalState:
         lane, state = self._lane(agent), self._graph.agents.get(agent)
         lane.holds = len(state.buffer) if state else 0
         if state is None:
-            lane.become(us, Mark.ABSENT)
+            lane.become(us, TimeMark.ABSENT)
         elif state.activation is not None:
-            lane.become(us, Mark.BUSY)
+            lane.become(us, TimeMark.BUSY)
         else:
-            lane.become(us, Mark.HOLDS if state.buffer else Mark.IDLE)
+            lane.become(us, TimeMark.HOLDS if state.buffer else TimeMark.IDLE)
 
     # --- a picture of it ---
 
@@ -202,9 +202,12 @@ class TerminalState:
 def _did(record: End) -> str:
     """The mark of an activation that ended."""
     if record.error is not None:
-        return Mark.FAILED
+        return TimeMark.FAILED
     if record.outputs:
-        return Mark.SENT
+        return TimeMark.SENT
     fates = {fate.fate for fate in record.fates}
-    marks = {"reroute": Mark.REROUTED, "discard": Mark.DISCARDED, "consume": Mark.CONSUMED}
-    return next((mark for fate, mark in marks.items() if fate in fates), Mark.WAITED)
+    if "reroute" in fates:
+        return TimeMark.REROUTED
+    if "discard" in fates:
+        return TimeMark.DISCARDED
+    return TimeMark.CONSUMED if "consume" in fates else TimeMark.WAITED
