@@ -1,4 +1,4 @@
-"""`digmon run`: a team works on a task under the monitor."""
+"""`digmon run`: a team works on a task under the monitor; `digmon faults`: what to inject."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .app import INTERRUPTED, app, naming, warn
+from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import (
     AsJson,
     ClockOptions,
@@ -24,6 +24,7 @@ from .report import report_row
 from .view import View, viewing
 
 if TYPE_CHECKING:
+    from dig.faults.inject.catalogue import Kind
     from dig.monitor.sinks import Sink
     from dig.show.summary_text import Row
     from dig.tasks.run.execute import Disturbance, Execution
@@ -191,3 +192,23 @@ def exporting(
         endpoint, warn, content=content, service_per_agent=service_per_agent, may_wait=may_wait
     ) as export:
         yield export
+
+
+@app.command()
+def faults(as_json: AsJson = False) -> None:
+    """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
+    from dig.faults.inject.catalogue import KINDS
+
+    kinds = KINDS.values()
+    print_result(as_json, lambda: [kind.to_json() for kind in kinds], lambda: map(_about, kinds))
+
+
+def _about(kind: Kind) -> str:
+    raises = ", ".join(kind.raises) or "no pattern for sure"
+    may = f"; it may raise {', '.join(kind.may_raise)}" if kind.may_raise else ""
+    lines = [kind.meaning, f"Raises {raises}{may}."]
+    for name, parameter in kind.parameters.items():
+        choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+        default = "no limit" if parameter.default is None else parameter.default
+        lines.append(f"{name} = {default}  {parameter.meaning}{choices}")
+    return "\n    ".join([f"{kind.name} ({kind.family})", *lines]) + "\n"
