@@ -14,7 +14,6 @@ from . import (
     draw,
     experiment,
     export,
-    faults,
     fork,
     replay,
     report,
@@ -36,5 +35,5 @@ app.registered_commands.sort(
     key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "faults", "fork", "main",
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "main",
            "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip

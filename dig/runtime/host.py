@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,9 @@ from dig.monitor.sinks import Sink
 from .agents import Tool, View, as_decision
 from .result import RunResult, left
 from .reviewer import Reviewer, ReviewLog
+
+DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backoff_s")
+"""The settings that the header of a trace has as they are, under their own names."""
 
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is evicted; the trace has them all."""
@@ -97,11 +100,7 @@ class Setup:
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
             "budget": asdict(self.budget),
-            "fail_closed": self.fail_closed,
-            "limit_s": self.limit_s,
-            "activation_timeout_s": self.activation_timeout_s,
-            "retries": self.retries,
-            "backoff_s": self.backoff_s,
+            **{name: getattr(self, name) for name in DESCRIBED},
         }
 
     def monitor(
@@ -306,6 +305,11 @@ class Host:
     ) -> tuple[list[Effect], float | None]:
         """An activation ends as it was recorded, without its agent.
 
+        Args:
+            started: The activation.
+            end: Its recorded end.
+            outputs: The events that it generates.
+
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """
@@ -361,6 +365,4 @@ class Host:
 
 def _shown(event: Pending) -> Pending:
     """An event with a payload of its own, so that no agent can change what another is shown."""
-    return Pending(
-        event.id, event.type, event.sender, plain(event.payload), event.notes, event.final
-    )
+    return replace(event, payload=plain(event.payload))

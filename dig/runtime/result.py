@@ -74,13 +74,11 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
+        activity = f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}"
         rows = [
             ("answer", one_line(self.answer)),
             ("time", f"{self.seconds:.1f} s"),
-            (
-                "activity",
-                f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}",
-            ),
+            ("activity", activity),
             ("findings", value_text(self.raised()) or "none"),
             ("healing", value_text(self.heals) or "none"),
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),

@@ -20,7 +20,6 @@ from typing import Any
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
-from dig.errors import RuleError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     FATES,
@@ -40,8 +39,7 @@ from dig.graph.records import (
     Start,
 )
 
-from .journal.reader import read_records, trace_path
-from .journal.segments import fault
+from .journal.reader import feed_records
 
 
 @dataclass(slots=True, eq=False)
@@ -178,11 +176,8 @@ class RecordedRun:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
         run = cls((), Watch(detectors))
-        try:
-            for record in read_records(path, payloads=payloads):
-                run._add(record)
-        except RuleError as error:
-            raise fault(trace_path(path), len(run.records) + 1, str(error)) from None
+        for _ in feed_records(path, run._add, payloads=payloads):
+            pass
         return run
 
     # --- questions ---

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import networkx as nx
@@ -55,6 +56,30 @@ def trace(folder: Path, rows: list[dict[str, Any]]) -> Path:
     path = folder / "t.dig.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+# --- help ---
+
+
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [
+        ("export", "dig.traces.interchange.export:FORMATS"),
+        ("import", "dig.traces.interchange.imports:READERS"),
+        ("bench attribute", "dig.faults.benchmark.baselines:ATTRIBUTORS"),
+        ("run", "dig.tasks.catalogue:TASKS"),
+        ("runs", "dig.show.runs.listing:SORTS"),
+    ],
+)
+def test_help_names_all_that_a_table_has(
+    call: Any, monkeypatch: pytest.MonkeyPatch, command: str, table: str
+) -> None:
+    """A row that is added to the table stands in the help, and no placeholder is left."""
+    module, _, name = table.partition(":")
+    monkeypatch.setattr(f"{module}.{name}", {**resolve_name(table), "a-new-row": None})
+    code, out, _ = call(*command.split(), "--help")
+    assert code == 0 and "{" not in out.partition("\n\n")[2]
+    assert [one for one in resolve_name(table) if one not in out] == []
 
 
 # --- check ---

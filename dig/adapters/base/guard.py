@@ -10,8 +10,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.monitor.messages import Effect
@@ -22,6 +23,22 @@ logger = logging.getLogger("dig.wrap")
 NONE: list[Effect] = []
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_Method = Callable[Concatenate[Any, _P], _T]
+
+
+def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
+    """Have a method of what has a `guard` be one step, or part of one (see `Guard.run`)."""
+
+    def decorated(method: _Method[_P, _T]) -> _Method[_P, _T]:
+        @wraps(method)
+        def stepping(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+            step = partial(method, **kwargs) if kwargs else method
+            return cast(_T, self.guard.run(step, self, *args, default=default))
+
+        return stepping
+
+    return decorated
 
 
 class ReentrancyLock:

@@ -84,7 +84,7 @@ PATTERNS: tuple[Pattern, ...] = (
         excessive_rerouting.ExcessiveRerouting,
         excessive_rerouting.describe,
         excessive_rerouting.explain,
-        lambda _: excessive_rerouting.HealExcessiveRerouting(),
+        lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
     ),
     Pattern(
         "cross-lineage aggregation", "warning",

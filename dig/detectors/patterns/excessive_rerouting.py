@@ -10,7 +10,7 @@ from typing import Any
 
 from dig._util.text import name, names
 from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Severity
-from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention
 from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
@@ -68,6 +68,14 @@ class HealExcessiveRerouting(Healer):
     """Puts the names of the agents that passed the event on beside it."""
 
     recorded_as = "dig.detectors.healing.HealExcessiveRerouting"
+
+    def __init__(self, cooldown_s: float = COOLDOWN_S) -> None:
+        """Set up.
+
+        Args:
+            cooldown_s: For how many seconds an event is not given a further note.
+        """
+        self.cooldown_s = cooldown_s
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the path."""

@@ -6,7 +6,7 @@ A *path* is causal: from the problem, along consumed and generated events, to th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.history import History
-from dig.graph.records import FindingRow, micros
+from dig.graph.records import FindingRow
 from dig.traces.run import RecordedRun
 
 Explained = dict[str, Any]
 """The explanation of one thing, as plain data."""
+
+KEYS = ("pattern", "stage", "subject", "evidence")
 
 
 class Explainer:
@@ -28,6 +30,7 @@ class Explainer:
         path: The trace or run directory.
         run: The run, with the findings of the standard detectors.
         graph: The graph at the end of the trace.
+        raised: The recorded findings or, if there are none, those of the standard detectors.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,37 +42,38 @@ class Explainer:
         self.path = path
         self.run = RecordedRun.read(path, detectors=standard())
         self.graph = self.run.graph
+        self.raised = self.run.findings or self.run.found
 
-    def findings(self) -> Iterator[Explained]:
-        """The recorded findings or, if there are none, those of the standard detectors."""
-        for finding in self.run.findings or self.run.found:
-            yield said(finding, finding.t)
-
-    def why(self, one: Explained) -> Explanation:
+    def why(self, one: Finding | FindingRow) -> Explanation:
         """The explanation of a finding, by the standard detector that raises it, if one does."""
-        keys = ("pattern", "stage", "subject", "evidence")
-        for finding in self.run.found:
-            if all(getattr(finding, key) == one[key] for key in keys):
-                return explain(self.graph, finding)
-        body = {key: one[key] for key in keys}
-        return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
+        known = next((found for found in self.run.found if are_alike(found, one)), None)
+        return explain(self.graph, known or as_finding(one))
 
     def about(self, name: str) -> list[Explained]:
         """The findings that name something, as subject or as evidence."""
-        return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
+        return [said(one) for one in self.raised if name in ids_in((one.subject, one.evidence))]
 
 
-def said(finding: Finding | FindingRow, record: int) -> Explained:
-    """A finding as data; `record` is the number that it goes by."""
-    return {
-        "record": record,
-        "ts": finding.ts,
-        "pattern": finding.pattern,
-        "stage": finding.stage,
-        "subject": finding.subject,
-        "evidence": finding.evidence,
-        "says": finding_text(finding),
-    }
+def said(finding: Finding | FindingRow) -> Explained:
+    """A finding as data."""
+    body = {key: getattr(finding, key) for key in KEYS}
+    return {"record": finding.t, "ts": finding.ts, **body, "says": finding_text(finding)}
+
+
+def are_alike(a: Finding | FindingRow, b: Finding | FindingRow, keys: Sequence[str] = KEYS) -> bool:
+    """Whether two findings say the same.
+
+    Args:
+        a: A finding.
+        b: Another one, at any time.
+        keys: The attributes to compare; by default all but the time.
+    """
+    return all(getattr(a, key) == getattr(b, key) for key in keys)
+
+
+def as_finding(one: Finding | FindingRow) -> Finding:
+    """A recorded finding as if it had just been found."""
+    return Finding(t=one.t, us=one.us, **{key: getattr(one, key) for key in KEYS})
 
 
 # --- paths ---
@@ -80,25 +84,16 @@ def path_to(h: History, event: str) -> list[str]:
 
     One that begins with an activation begins there: that activation used nothing.
     """
-    n = h.event(event)
-    if n is None:
-        return []
-    came: dict[int, int] = {n: n}  # event -> the event that it was used for
-    queue = deque([n])
-    while queue:
+    e = h.event_number(event)
+    came = {e: e}  # event -> the event that it was used for
+    queue = deque([e])
+    while h.generator[queue[0]] >= 0 and (inputs := h.inputs(h.generator[queue[0]])):
         e = queue.popleft()
-        v = h.generator[e]
-        inputs = h.inputs(v) if v >= 0 else []
-        if not inputs:
-            return _forward(h, e, came)
         for before in inputs:
             if before not in came:
                 came[before] = e
                 queue.append(before)
-    return [event]
-
-
-def _forward(h: History, e: int, came: Mapping[int, int]) -> list[str]:
+    e = queue[0]
     path = [] if h.generator[e] < 0 else [h.activation_ids[h.generator[e]]]
     path.append(h.event_ids[e])
     while came[e] != e:

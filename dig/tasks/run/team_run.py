@@ -140,7 +140,9 @@ class TeamRun:
             SettingsError: It describes no run, or one that has another name in this version.
         """
         try:
-            given = {f.name: about[f.name] for f in fields(cls) if _is_needed(f.name, about)}
+            # Older files lack the attributes that were added later.
+            names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
+            given = {name: about[name] for name in names}
             given["limits"] = Limits(**given["limits"])
             given["budget"] = Budget(**given["budget"])
             given["profile"] = Profile(**given["profile"])
@@ -205,8 +207,3 @@ def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, 
 
 def _no_run(why: object) -> SettingsError:
     return SettingsError(f"the side file describes no run of a task: {one_line(why)}")
-
-
-def _is_needed(name: str, about: Mapping[str, Any]) -> bool:
-    """Whether an attribute must be read: older files lack those that were added later."""
-    return name not in _ADDED or name in about

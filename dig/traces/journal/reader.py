@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dig.detectors.finding import Finding
 from dig.detectors.watch import Watch
@@ -25,6 +25,8 @@ from .json_text import parse
 from .segments import TRACE as TRACE
 from .segments import fault, first_segment, later_segments, missing, segment_path
 from .segments import trace_path as trace_path
+
+_T = TypeVar("_T")
 
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
@@ -251,10 +253,10 @@ def read_graph(path: Path) -> InteractionGraph:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    watch = Watch(())
-    for _ in check_trace(path, watch):
+    graph = InteractionGraph()
+    for _ in feed_records(path, graph.apply):
         pass
-    return watch.graph
+    return graph
 
 
 def check_trace(
@@ -270,13 +272,35 @@ def check_trace(
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    for number, record in enumerate(read_records(path, payloads=False), 1):
+
+    def feed(record: Record) -> list[Finding]:
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
+        return watch.feed(record)
+
+    for found in feed_records(path, feed):
+        yield from found
+
+
+def feed_records(
+    path: Path, feed: Callable[[Record], _T], *, payloads: bool = False
+) -> Iterator[_T]:
+    """The results of a function for each record of a trace, which checks the rules.
+
+    Args:
+        path: The trace file or run directory.
+        feed: Takes a record, and raises a `RuleError` if it contradicts those before it.
+        payloads: Whether to read large payloads that lie beside the trace; by default not.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    for number, record in enumerate(read_records(path, payloads=payloads), 1):
         try:
-            yield from watch.feed(record)
+            result = feed(record)
         except RuleError as error:
             raise fault(trace_path(path), number, str(error)) from None
+        yield result
 
 
 # --- payloads beside the trace ---

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,11 @@ from .places import Locations, TrackedAgent, TrackedEvent, names, said, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
+_KINDS = {
+    "run", "emit", "deliver", "start", "end", "join", "leave", "redirect", "expire", "finish",
+    *_ASIDE,
+}  # fmt: skip
+"""The kinds of records; `Books` has a method for each, called after it."""
 
 
 class Books:
@@ -43,13 +47,12 @@ class Books:
         try:
             kind = row["kind"]
             self._check_order(kind, row)
-            page = _PAGES.get(kind)
-            if page is None:
+            if kind not in _KINDS:
                 refuse(f"there is no kind {kind!r}")
             promises = self._promises
             if promises and promises.is_owed and kind not in ("finding", "incident"):
                 self._tell(promises.keep(row))
-            page(self, row)
+            getattr(self, f"_{kind}")(row)
             if "blobs" in row:
                 self._check_blobs(row["blobs"])
         except KeyError as missing:
@@ -65,11 +68,7 @@ class Books:
         work = [event for event in self.places.live.values() if event.work and not event.consumed]
         is_open = [event for event in work if event.copies or event.flight]
         orphaned = [event for event in work if event.cause is not None]
-        states = {
-            "open": len(is_open),
-            "consumed": count["consumed"],
-            "orphaned": len(orphaned),
-        }
+        states = {"open": len(is_open), "consumed": count["consumed"], "orphaned": len(orphaned)}
         self._report.work = states
         if sum(states.values()) != count["work"] or set(is_open) & set(orphaned):
             self._tell(f"{count['work']} pieces of work are in these states: {states}")
@@ -105,7 +104,7 @@ class Books:
                 refuse("something follows an accepted final event")
         self._t, self._us = t, us
 
-    # --- one page a kind ---
+    # --- one page a kind: `enter` finds it by its name ---
 
     def _run(self, row: dict[str, Any]) -> None:
         if type(row["version"]) is not int or row["version"] != 1:
@@ -138,8 +137,7 @@ class Books:
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
         to, ordered = names(row["to"]), said(row, "policy") is None
-        event = TrackedEvent(name, work=work, final=final, system=system)
-        self.places.live[name] = event
+        event = self.places.live[name] = TrackedEvent(name, work, final, system)
         self._count["work"] += work
         if final:
             self._finals[name] = payload(row, "payload")
@@ -330,23 +328,6 @@ def _check_usual(usual: Any) -> None:
         refuse("`usual` holds a number of runs that is none")
 
 
-_PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {
-    "run": Books._run,
-    "emit": Books._emit,
-    "deliver": Books._deliver,
-    "start": Books._start,
-    "end": Books._end,
-    "join": Books._join,
-    "leave": Books._leave,
-    "redirect": Books._redirect,
-    "expire": Books._expire,
-    "finding": Books._finding,
-    "heal": Books._heal,
-    "incident": Books._incident,
-    "finish": Books._finish,
-}
-
-
 # --- what a monitor promises besides the rules ---
 
 
@@ -388,7 +369,13 @@ class Promises:
         return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
-        """Enter a delivery to an agent; names the event that should have come first, if any."""
+        """Enter a delivery to an agent; names the event that should have come first, if any.
+
+        Args:
+            event: The event.
+            to: The name of the agent.
+            agent: The agent, before the delivery.
+        """
         first = next(iter(agent.lane), event.id)
         if event.id not in agent.lane or first == event.id:
             return None
