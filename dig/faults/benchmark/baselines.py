@@ -21,7 +21,7 @@ from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
 from dig.tasks.user_objects import load
 
 from .answers import Answer, Answers, CausalStep, RootCause
-from .deviations import SIGNS, Usual
+from .deviations import SIGNS, UsualSigns
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run
 
@@ -85,7 +85,7 @@ def earliest_deviation(known: FaultSet) -> Attributor:
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
         run = read_run(path)
         runs.setdefault(_sort(run), []).append(run)
-    usual = {sort: Usual.of(some) for sort, some in runs.items()}
+    usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
 
     def attribute(run: Sequence[Record]) -> Answer:
         like = usual.get(_sort(run))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
+from dig.detectors.patterns import NAMES as PATTERNS
 from dig.tasks.simulated.profile import Profile
 
 from .grid import Cell, Grid

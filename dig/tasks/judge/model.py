@@ -8,7 +8,6 @@ from typing import get_args
 
 from dig.detectors.finding import Severity
 from dig.detectors.patterns import PATTERNS
-from dig.errors import SettingsError
 from dig.runtime.agents import Decision, View
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Messages, Model
