@@ -15,7 +15,7 @@ from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
-from dig.traces.run import RecordedRun
+from dig.traces.run import RecordedRun, recorded_rows
 
 Explained = dict[str, Any]
 """The explanation of one thing, as plain data."""
@@ -41,9 +41,14 @@ class Explainer:
         self.graph = self.run.graph
 
     def findings(self) -> Iterator[Explained]:
-        """The recorded findings or, if there are none, those of the standard detectors."""
-        for finding in self.run.findings or self.run.found:
-            yield said(finding, finding.t)
+        """The findings of the standard detectors, and what other detectors recorded in the trace.
+
+        A finding goes by the record that raised it, as in `digmon check`; one of another detector
+        by its own row.
+        """
+        rows, others = recorded_rows(self.run.found, self.run.findings)
+        found = [said(one, one.t, row) for one, row in zip(self.run.found, rows, strict=True)]
+        yield from sorted([*found, *(said(row, row.t, row) for row in others)], key=_record)
 
     def why(self, one: Explained) -> Explanation:
         """The explanation of a finding, by the standard detector that raises it, if one does."""
@@ -59,12 +64,26 @@ class Explainer:
         return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
 
 
-def said(finding: Finding | FindingRow, record: int) -> Explained:
-    """A finding as data; `record` is the number that it goes by."""
+def _record(one: Explained) -> int:
+    record: int = one["record"]
+    return record
+
+
+def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> Explained:
+    """A finding as data.
+
+    Args:
+        finding: The finding.
+        record: The record that it goes by.
+        row: The row of the trace that it was recorded as; ``None``: it was not.
+    """
     return {
         "record": record,
+        "row": row.t if row else None,
         "ts": finding.ts,
         "pattern": finding.pattern,
+        "severity": finding.severity,
+        "silenced": row.silenced if row else finding.silenced,
         "stage": finding.stage,
         "subject": finding.subject,
         "evidence": finding.evidence,

@@ -204,7 +204,7 @@ class Tail:
             reason += f", or does not go on where {before} ends"
         reason += ": its checksum does not fit"
         if self.number:
-            reason += f" (--salvage keeps the {self.number} before it)"
+            reason += f" (`digmon verify --salvage` keeps the {self.number} before it)"
         raise DamageError(self._file, number, reason)
 
 
@@ -262,6 +262,23 @@ def check_trace(
 ) -> Iterator[Finding]:
     """The findings of detectors in a stored trace, in order, each as soon as it is raised.
 
+    `follow_trace` has the arguments.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    for one in follow_trace(path, watch, limits):
+        if isinstance(one, Finding):
+            yield one
+
+
+def follow_trace(
+    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+) -> Iterator[Record | Finding]:
+    """The records of a stored trace, each when the graph has applied it, among the findings.
+
+    What a record makes due stands before it, what it raises after it.
+
     Args:
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
@@ -274,9 +291,12 @@ def check_trace(
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
         try:
-            yield from watch.feed(record)
+            yield from watch.advance(record.us)
+            watch.graph.apply(record)
         except RuleError as error:
             raise fault(trace_path(path), number, str(error)) from None
+        yield record
+        yield from watch.look(record)
 
 
 # --- payloads beside the trace ---
