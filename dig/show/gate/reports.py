@@ -78,10 +78,10 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     """The report of one run, without its last line."""
     run = verdict.run
     count = counted(len(run.findings), "finding")
-    yield f"{safe_text(run.path, 200)}: " + (
+    yield f"{one_line(run.path, 200)}: " + (
         f"fails, {verdict.reasons}" * verdict.fails or "passes"
     )
-    yield f"  {count} in {counted(run.records, 'record')} of {safe_text(run.name, 60)}"
+    yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
     counting = [group for group in verdict.by_pattern if group.set_aside is None]
     for title, groups in _sections(counting):

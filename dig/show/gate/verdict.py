@@ -55,7 +55,7 @@ class Ignored:
         pattern, equals, agent = text.partition("=")
         known = list(patterns)
         if pattern not in known:
-            close = get_close_matches(pattern.upper(), known, 1)
+            close = get_close_matches(pattern.upper(), known, 1, 0.5)
             hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
             raise SettingsError(f"--ignore {text}: there is no pattern {pattern!r}; {hint}")
         if equals and not agent:
@@ -119,11 +119,6 @@ class Group:
         first, second = sorted((self, other), key=lambda one: one.first.t)
         return replace(
             first,
-            kind=FindingKind(
-                *self.kind[:2],
-                tuple(sorted({*self.kind.agents, *other.kind.agents})),
-                tuple(sorted({*self.kind.types, *other.kind.types})),
-            ),
             last=max(first.last, second.last, key=lambda one: one.t),
             count=first.count + second.count,
             heals=first.heals + second.heals,
@@ -206,9 +201,13 @@ class QualityGate:
     def judge(self, run: CheckedRun) -> RunVerdict:
         """What of a run fails the check."""
         groups: dict[tuple[object, ...], Group] = {}
+        reasons: dict[tuple[FindingKind, str | None], str | None] = {}
         for one in run.findings:
             finding, kind = one.finding, one.kind
-            aside = self._aside(kind, finding)
+            what = (kind, finding.silenced)
+            if what not in reasons:
+                reasons[what] = self._aside(*what)
+            aside = reasons[what]
             key = (kind, finding.severity, one.is_mended, aside)
             group = groups.get(key)
             if group is None:
@@ -219,9 +218,9 @@ class QualityGate:
             group.add(one)
         return RunVerdict(run, tuple(sorted(groups.values(), key=_worth)), self.fail_on)
 
-    def _aside(self, kind: FindingKind, finding: Finding) -> str | None:
-        if finding.silenced is not None:
-            return f"silenced: {one_line(finding.silenced, _MOST_REASON) or 'no reason is given'}"
+    def _aside(self, kind: FindingKind, silenced: str | None) -> str | None:
+        if silenced is not None:
+            return f"silenced: {one_line(silenced, _MOST_REASON) or 'no reason is given'}"
         for one in self.ignored:
             if one.fits(kind):
                 return f"ignored: {one}"
