@@ -154,6 +154,10 @@ def _print(options: GateOptions, report: CheckReport) -> None:
         "sarif": sarif.sarif_lines,
     }
     made = formats["json" if options.as_json else options.format]
+    if made is reports.json_lines:  # its objects are findings, so it has no place for failures
+        for verdict in report.verdicts:
+            for part, what in verdict.run.failures.items():
+                warn(f"{verdict.run.path}: {reports.failure_text(part, what)}")
     if options.out is not None:
         try:
             write_output(options.out, "".join(f"{line}\n" for line in made(report)).encode())

@@ -58,7 +58,7 @@ def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
     assert directory is not None
     trace = directory / "trace.dig.jsonl"
     assert not verify(trace).problems
-    assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
+    assert CliRunner().invoke(app, ["check", str(trace), "--fail-on", "notice"]).exit_code == 0
 
 
 def test_the_example_shows_both_failures_and_both_cures(

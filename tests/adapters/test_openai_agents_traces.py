@@ -87,7 +87,7 @@ def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
     assert directory is not None
     trace = directory / "trace.dig.jsonl"
     assert not verify(trace).problems
-    assert CliRunner().invoke(app, ["check", str(trace)]).exit_code == 0
+    assert CliRunner().invoke(app, ["check", str(trace), "--fail-on", "notice"]).exit_code == 0
 
 
 def test_unwrapping_puts_back_the_runner_that_was_there_and_no_sooner() -> None:

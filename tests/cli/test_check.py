@@ -9,6 +9,8 @@ from xml.etree import ElementTree as XML
 
 import pytest
 
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE
 from tests.show.gate.test_checked import early
 from tests.show.gate.test_verdict import mended, repeated
 from tests.traces.journals import story, write
@@ -85,6 +87,19 @@ def test_json_is_one_of_the_formats(call: Any, runs: Path) -> None:
     assert call("check", runs, "--json") == call("check", runs, "--format", "json")
 
 
+def test_json_tells_on_standard_error_of_a_detector_that_failed(
+    call: Any, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its objects are findings, so they have no place for it; a failure is never silent."""
+    (tmp_path / "failing.py").write_text("from tests.show.gate.test_checked import Broken\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    code, _, err = call("check", runs / "good", "--json", "--detector", "failing:Broken")
+    assert code == 0 and err.count("\n") == 1
+    assert "detector BROKEN, here: raised ZeroDivisionError(); it is disabled" in err
+    code, out, err = call("check", runs / "good", "--detector", "failing:Broken")
+    assert (code, err) == (0, "") and "1 part of the monitor failed:" in out
+
+
 def test_a_report_goes_to_a_file_and_the_text_to_the_log(
     call: Any, runs: Path, tmp_path: Path
 ) -> None:
@@ -126,6 +141,20 @@ def test_check_changes_no_file_that_it_reads(call: Any, tmp_path: Path) -> None:
     assert files(tmp_path) == before
     call("verify", tmp_path)
     assert "torn" not in call("check", tmp_path)[1]
+
+
+def test_a_run_that_is_still_written_passes_as_far_as_it_is(call: Any, tmp_path: Path) -> None:
+    """Its journal is locked by the process that writes it; half a line is not read yet."""
+    journal = Journal(tmp_path / TRACE)
+    for record in story()[:4]:
+        journal(record)
+    with (tmp_path / TRACE).open("ab") as file:
+        file.write(b'{"t": 4, "ts"')
+    code, out, err = call("check", tmp_path)
+    journal.close()
+    assert (code, err) == (0, "")
+    assert "0 findings in 4 records" in out and "the run is going on" in out
+    assert "torn" not in out
 
 
 def test_a_run_that_was_cut_off_fails_by_default(call: Any, tmp_path: Path) -> None:

@@ -78,9 +78,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     """The report of one run, without its last line."""
     run = verdict.run
     count = counted(len(run.findings), "finding")
-    yield f"{one_line(run.path, 200)}: " + (
-        f"fails, {verdict.reasons}" * verdict.fails or "passes"
-    )
+    yield f"{one_line(run.path, 200)}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
     yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
     counting = [group for group in verdict.by_pattern if group.set_aside is None]
@@ -104,7 +102,7 @@ def ending(run: CheckedRun) -> str:
     if run.torn:
         torn = f"; {run.torn:,} bytes of a torn last record (`digmon verify` sets them aside)"
     what = "was cut off" if run.state == "cut off" else "is going on, or was cut off"
-    return f"The trace has no end: the run {what} after {seconds(run.us)}{torn}"
+    return f"The trace has no end: the run {what}; its last record is at {seconds(run.us)}{torn}"
 
 
 def _sections(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:

@@ -119,7 +119,7 @@ def test_what_failed_in_the_monitor_is_in_the_text(tmp_path: Path) -> None:
 def test_a_run_that_was_cut_off_fails_whatever_the_level(tmp_path: Path) -> None:
     """A run that may be going on does not."""
     out = text(write(tmp_path, story()[:4]), fail_on="error")
-    assert "The trace has no end: the run was cut off after 0.0 s" in out
+    assert "The trace has no end: the run was cut off; its last record is at 0.0 s" in out
     assert out.splitlines()[-1] == "The check fails: the run was cut off."
     assert "The check passes" in text(store(tmp_path / "t.dig.jsonl", trace()))
 
