@@ -103,7 +103,8 @@ def _result(
         "message": {"text": safe_text(text)},
         "locations": [{
             "physicalLocation": {
-                "artifactLocation": {"uri": quote(from_here(file))}, "region": {"startLine": line},
+                "artifactLocation": {"uri": quote(from_here(file), errors="surrogateescape")},
+                "region": {"startLine": line},
             },
             "logicalLocations": [{"name": safe_text(name), "kind": "run"}],
         }],

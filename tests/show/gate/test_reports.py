@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -310,6 +311,18 @@ def test_a_fingerprint_stays_the_same_when_ids_and_paths_change(tmp_path: Path) 
     assert one["partialFingerprints"] == two["partialFingerprints"]
     other = sarif(report(directory(tmp_path, "c", mended()), fail_on="error"))["results"]
     assert other[0]["partialFingerprints"] != one["partialFingerprints"]
+
+
+def test_a_path_that_is_no_text_is_a_uri_all_the_same(tmp_path: Path) -> None:
+    """On Linux a name may be any bytes; they are kept."""
+    try:
+        path = directory(tmp_path, os.fsdecode(b"r\xff"), early())
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    (result,) = sarif(report(path))["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.endswith("/r%FF/trace.dig.jsonl")
+    assert junit(report(path)) is not None and list(github_lines(report(path)))
 
 
 def test_sarif_counts_what_it_leaves_out(tmp_path: Path) -> None:
