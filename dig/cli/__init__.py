@@ -2,7 +2,7 @@
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
-Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
+Exit status: 0 all is well, 1 something fails the check (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
 """
 
