@@ -90,6 +90,7 @@ def test_check_prints_a_finding_as_the_documented_object(call: Any, tmp_path: Pa
     assert [json.loads(line) for line in out.splitlines()] == [
         {
             "pattern": "ET",
+            "severity": "error",
             "stage": None,
             "t": 5,
             "ts": 2.5,
