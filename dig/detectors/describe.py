@@ -11,7 +11,7 @@ from typing import Any
 
 from dig._util.text import anything, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, HealRow, IncidentRow
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
 from .finding import MOST_EVIDENCE, Explanation, Finding
 from .paths import PathFinder
@@ -132,6 +132,16 @@ def healing_text(row: HealRow) -> str:
         "refused": f"did nothing: {one_line(row.reason)}",
     }
     return texts.get(str(row.action)) or f"{name(row.action)} {event}"
+
+
+def failed_component(row: IncidentRow) -> str | None:
+    """The part of the monitor that failed by this incident; ``None``: it is about something else.
+
+    Such a part was handed in: a detector, healer, gate or follower, for instance.
+    """
+    if row.what != FAILED or not isinstance(row.detail, Mapping):
+        return None
+    return name(row.detail.get("who"))
 
 
 def incident_text(row: IncidentRow) -> str:

@@ -22,6 +22,9 @@ NOTICE = "notice"
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""
 
+FAILED = "failed"
+"""The incident of a part that was handed in and failed: its detail has `who` and `what`."""
+
 FateName = Literal["consume", "delay", "reroute", "discard"]
 Outcome = Literal["submitted", "timeout", "stopped", "error"]
 FATES: tuple[FateName, ...] = get_args(FateName)

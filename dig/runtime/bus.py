@@ -21,7 +21,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from dig.errors import SettingsError, StopRunError
-from dig.graph.records import Outcome, micros
+from dig.graph.records import FAILED, Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -425,7 +425,7 @@ class Bus:
         if not goes_on and self._host.is_stalled:
             self._end("stopped", STALLED)
 
-    def _incident(self, component: str, what: str, kind: str = "failed") -> None:
+    def _incident(self, component: str, what: str, kind: str = FAILED) -> None:
         detail = {"who": component, "what": what}
         self._request(lambda: self._host.monitor.incident(kind, detail))
 

@@ -59,6 +59,7 @@ def summary(
         *_errors(result),
         ("findings", _counts(result.raised())),
         ("healing", _counts(result.heals)),
+        *(("failed part", one_line(failure)) for failure in result.component_failures),
         *_left(result.left),
     ]
     if directory is not None:

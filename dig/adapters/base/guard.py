@@ -15,6 +15,7 @@ from threading import Lock, get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dig.errors import DecisionError, PayloadError, RequestError
+from dig.graph.records import FAILED
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 
@@ -195,7 +196,7 @@ class Guard:
             name = getattr(fn, "__qualname__", type(fn).__name__)
             self.counts["faults"] += 1
             logger.warning("dig: %s raised; the team goes on", name, exc_info=error)
-            self.incident("failed", {"who": name, "what": f"raised {error!r}"})
+            self.incident(FAILED, {"who": name, "what": f"raised {error!r}"})
             return default
 
     def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
@@ -231,7 +232,7 @@ class Guard:
             if self.is_on and not self.monitor.is_over:
                 self.ask(self.monitor.tick)
             detail = {"who": "wrapper", "what": f"raised {error!r}"}
-            self.ask(self.monitor.incident, "failed", detail)
+            self.ask(self.monitor.incident, FAILED, detail)
             if not self.is_on:
                 self.ask(self.monitor.finish, "error")
         except Exception as further:

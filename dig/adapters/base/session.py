@@ -24,7 +24,7 @@ from dig.monitor.messages import Asked, Effect, Healed, Output, Raised
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
-from dig.runtime.result import RunResult
+from dig.runtime.result import ComponentFailure, RunResult
 
 from .capabilities import CAPABILITIES, BounceLimit, Fitting, Veto, demand, known
 from .guard import NONE, Guard
@@ -49,6 +49,8 @@ class Statistics:
         hanging: How often a step was found not to return for seconds: a detector, for instance.
         long_turns: Activations that took longer than the activation limit.
         stopped: Why monitoring stopped, if it did.
+        component_failures: The parts that were handed in and failed: detectors, healers, gates and
+            functions of yours.
     """
 
     requests: int
@@ -59,6 +61,7 @@ class Statistics:
     hanging: int
     long_turns: int
     stopped: str | None
+    component_failures: tuple[ComponentFailure, ...] = ()
 
 
 class AgentInstances:
@@ -333,6 +336,7 @@ class Session:
             hanging=self._watchdog.hanging,
             long_turns=self._watchdog.long_turns,
             stopped=self.stopped,
+            component_failures=tuple(self._tally.component_failures.values()),
         )
 
     def result(self) -> RunResult:

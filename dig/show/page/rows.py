@@ -5,7 +5,8 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
 - a `finding` has `severity`, `says`, `why`, `paths` and `ids` (whom it names) for its evidence;
-- a `heal` and an `incident` have `says`.
+- a `heal` and an `incident` have `says`; an incident of a part of the monitor that failed has its
+  name as `failed`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import Any
 
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import explain, finding_text, healing_text, incident_text
+from dig.detectors.describe import (
+    explain,
+    failed_component,
+    finding_text,
+    healing_text,
+    incident_text,
+)
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.patterns import severity
 from dig.detectors.watch import Watch
@@ -74,6 +81,9 @@ class Rows:
             case IncidentRow():
                 row["says"] = incident_text(record)
                 row["detail"] = None
+                failed = failed_component(record)
+                if failed is not None:
+                    row["failed"] = failed
         return row
 
     def _find(self, record: Record) -> None:

@@ -47,6 +47,8 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
     """
     width = max(width, 1)
     top = [_title(title, frame, width), fitted(frame.counts, width)]
+    if frame.failed:
+        top.append(fitted(frame.failed, width, STYLES["bad"]))
     parcels = _parcels(frame, width)
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from dig._util.text import counted, name, names, one_line
+from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe
 from dig.detectors.patterns import severity
 from dig.graph.graph import InteractionGraph
@@ -51,6 +51,7 @@ class TerminalState:
         self._released = "nothing yet"
         self._news: deque[LogLine] = deque(maxlen=MOST_NEWS)
         self._found = self._healed = 0
+        self._failed: dict[str, None] = {}  # the parts of the monitor that failed
 
     def follow(self, record: Record) -> list[LogLine]:
         """Take in a record; returns the news in it."""
@@ -105,7 +106,11 @@ class TerminalState:
                 yield LogLine(us, "healing", describe.healing_text(record), style)
             case IncidentRow():
                 self._system.mark(us, TimeMark.INCIDENT)
-                yield LogLine(us, "incident", describe.incident_text(record), "warning")
+                failed = describe.failed_component(record)
+                if failed is not None:
+                    self._failed[failed] = None
+                style = "warning" if failed is None else "bad"
+                yield LogLine(us, "incident", describe.incident_text(record), style)
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
                 yield LogLine(us, "end", f"the run is over: {record.outcome}", style)
@@ -183,6 +188,7 @@ class TerminalState:
             lanes=lanes,
             system=self._system.copy(),
             counts=", ".join(counts),
+            failed=f"failed: {cut(list(self._failed))}" if self._failed else "",
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),
             released=self._released,
