@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.team_usual import TeamUsual
 from dig.errors import JournalError, RuleError, SettingsError
-from dig.graph.records import Limits, Record
+from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.host import Setup
@@ -48,6 +49,7 @@ def wrap(
     journal: str | Path | None = None,
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
+    usual: Usual | TeamUsual | str | Path | None = None,
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
@@ -67,6 +69,7 @@ def wrap(
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
+        usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
@@ -86,21 +89,27 @@ def wrap(
         return team
     _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, limits, keep), mode)
+    setup = fitting(_setup(setup, plan, limits, usual, keep), mode)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
     files = _Files(journal, about, setup, sink, Keeping(segment_bytes=segment_bytes))
-    try:
-        session = Session(
-            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
-        )  # fmt: skip
-    except RuleError as error:  # an agent has a name that is not allowed
-        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
-    session.directory = files.path
+    session = _session(plan, setup, files, mode=mode, require=require, on_finding=on_finding)
     attached = _attached(plan, session, files)
     remember(Wrapped(attached, session, files.close))
     result: _T = attached.team
     return result
+
+
+def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
+    """The session of a team, which begins with its first record."""
+    try:
+        session = Session(
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=files,
+            veto=plan.veto, on_note=plan.on_note, **given,
+        )  # fmt: skip
+    except RuleError as error:  # an agent has a name that is not allowed
+        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
+    session.directory = files.path
+    return session
 
 
 def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
@@ -122,11 +131,25 @@ def _check(**given: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
 
 
-def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+def _setup(
+    setup: Setup | None, plan: WrapPlan, limits: Limits | None, usual: object, keep: int | None
+) -> Setup:
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
-    return replace(setup, limits=limits) if limits else setup
+    setup = replace(setup, limits=limits) if limits else setup
+    return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
+
+
+def _counts(usual: object, plan: WrapPlan, limits: Limits) -> Usual:
+    """What is usual for a team, which must be the one that it was learned from."""
+    if isinstance(usual, str | Path):
+        usual = TeamUsual.read(Path(usual))
+    if isinstance(usual, TeamUsual):
+        return usual.of_team(plan.agents, limits)
+    if isinstance(usual, Usual):
+        return usual
+    raise SettingsError(f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual")
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:

@@ -16,6 +16,7 @@ from . import (
     export,
     faults,
     fork,
+    learn,
     replay,
     report,
     run,
@@ -27,8 +28,8 @@ from . import (
 from .app import app, main
 
 _ORDER = (
-    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "graph",
-    "report", "view", "run", "verify", "replay", "fork", "thresholds",
+    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "learn",
+    "graph", "report", "view", "run", "verify", "replay", "fork", "thresholds",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -36,5 +37,5 @@ app.registered_commands.sort(
     key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "faults", "fork", "main",
-           "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "faults", "fork", "learn",
+           "main", "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip

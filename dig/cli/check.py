@@ -11,7 +11,7 @@ import typer
 from dig._util.text import safe_text
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, Config, Further, Given, Salvage, Trace, UsualFile, further, recovered
 
 
 @app.command()
@@ -19,6 +19,7 @@ def check(
     file: Trace,
     given: Given = None,
     detector: Further = None,
+    usual: UsualFile = None,
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
@@ -28,6 +29,7 @@ def check(
     """
     from dig.detectors import plugins, standard
     from dig.detectors.describe import explained
+    from dig.detectors.team_usual import TeamUsual
     from dig.detectors.thresholds import Thresholds
     from dig.detectors.watch import Watch
     from dig.traces.journal.reader import check_trace
@@ -39,9 +41,10 @@ def check(
     recovered(file, salvage)
     watch = Watch([*standard(), *plugins.detectors(further(detector))], on_fault=report)
     limits = partial(Thresholds.changed, given=given or ())
+    learned = None if usual is None else TeamUsual.read(usual)
     found = [  # to the end, before anything is said of it
         json.dumps(finding.row()) if as_json else explained(finding, watch.graph)
-        for finding in check_trace(file, watch, limits)
+        for finding in check_trace(file, watch, limits, learned)
     ]
     for text in found:
         print(text)
