@@ -142,7 +142,7 @@ class Learned:
         good = self.team.usual.runs
         told = [f"Learned from {counted(good, 'good run')} of {self.runs:,}."]
         told += [f"  {count:,} not good: {safe_text(why)}" for why, count in self.bad.items()]
-        usual = [f"  {safe_text(pattern)} up to {j} times a run" for pattern, j in
+        usual = [f"  {safe_text(pattern)} up to {counted(j, 'time')} a run" for pattern, j in
                  self.usual.items()]  # fmt: skip
         if good < LEAST_RUNS:
             return [*told, f"Nothing is usual, as in all teams with fewer than {LEAST_RUNS} runs."]

@@ -22,6 +22,9 @@ NOTICE = "notice"
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""
 
+DISTURBANCE = "fault"
+"""The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
+
 FateName = Literal["consume", "delay", "reroute", "discard"]
 Outcome = Literal["submitted", "timeout", "stopped", "error"]
 FATES: tuple[FateName, ...] = get_args(FateName)

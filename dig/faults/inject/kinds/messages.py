@@ -18,7 +18,7 @@ from dig.faults.inject.injector import (
     Parameters,
 )
 from dig.faults.inject.payloads import TRANSFORMS, damaged
-from dig.monitor.policies import Delayed, Expiring, ToAgents
+from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime.agents import Decision, NewEvent, View
 
 ANY = "any"
@@ -31,7 +31,9 @@ class Drop(OnMessage):
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The same message, which never arrives."""
         on_its_way = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
-        lost = message.model_copy(update={"policy": Expiring(on_its_way, after_s=_MOMENT_S)})
+        lost = message.model_copy(
+            update={"policy": Disturbed(Expiring(on_its_way, after_s=_MOMENT_S))}
+        )
         moment.tell("a message was lost", output=lost)
         return [lost]
 
@@ -66,7 +68,7 @@ class Delay(OnMessage):
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
-        late = message.model_copy(update={"policy": policy})
+        late = message.model_copy(update={"policy": Disturbed(policy)})
         moment.tell(f"a message was delayed by {seconds:g} s", output=late)
         return [late]
 
