@@ -75,8 +75,7 @@ def seen(case: Case) -> Seen:
     run = case.run
     task = make_task(run)
     arranged = arrange(run, task)
-    if case.heal == "by severity":
-        arranged = replace(arranged, setup=replace(arranged.setup, **_by_severity()))
+    arranged = replace(arranged, setup=replace(arranged.setup, **HEALINGS.get(case.heal, {})))
     disturbed = _disturbed(case, arranged)
     arranged = replace(arranged, team=disturbed.team)
     simulation = make_simulation(run, task, disturbed.follow, None, arranged)
@@ -91,13 +90,16 @@ def seen(case: Case) -> Seen:
     return Seen(ended, alarms, result.seconds, result.activations)
 
 
-def _by_severity() -> dict[str, Any]:
-    """The settings of healing by severity; the method of the paper heals all."""
+def _healings() -> dict[str, dict[str, Any]]:
+    """Ways of healing, each with the settings that differ from those of the method `dig`."""
     try:
         from dig.detectors.policy import Policy
-    except ImportError:  # there is no other healing yet
-        return {}
-    return {"policy": Policy()}
+    except ImportError:  # all that there is, is the paper's way
+        return {"all": {}}
+    return {"all": {}, "by severity": {"policy": Policy()}}
+
+
+HEALINGS = _healings()
 
 
 def _disturbed(case: Case, arranged: Arrangement) -> Undisturbed | Injected:
@@ -149,7 +151,7 @@ def measured(task: str, to: str, sizes: argparse.Namespace, workers: Workers) ->
     well = [seed for seed, one in zip(seeds, told, strict=True) if one.ended == HEALTHY]
     well = well[: sizes.heals]
     healed = {}
-    for heal in ("all", "by severity"):
+    for heal in HEALINGS:
         again = [*workers.each(seen, [case(seed, usual, None, heal) for seed in well])]
         healed[heal] = [(told[seed - 1], one) for seed, one in zip(well, again, strict=True)]
         _say(f"{to}: {len(well)} healthy runs healed ({heal})")
