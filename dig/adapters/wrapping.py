@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.team_usual import TeamUsual
 from dig.errors import JournalError, RuleError, SettingsError
-from dig.graph.records import Limits, Record
+from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.host import Setup
@@ -41,6 +42,7 @@ def wrap(
     journal: str | Path | None = None,
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
+    usual: Usual | TeamUsual | str | Path | None = None,
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
@@ -60,6 +62,7 @@ def wrap(
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
+        usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
@@ -79,7 +82,7 @@ def wrap(
         return team
     _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, limits, keep), mode)
+    setup = fitting(_setup(setup, plan, limits, usual, keep), mode)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
     try:
         session = Session(
@@ -129,11 +132,25 @@ def _check(**given: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
 
 
-def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+def _setup(
+    setup: Setup | None, plan: WrapPlan, limits: Limits | None, usual: object, keep: int | None
+) -> Setup:
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
-    return replace(setup, limits=limits) if limits else setup
+    setup = replace(setup, limits=limits) if limits else setup
+    return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
+
+
+def _counts(usual: object, plan: WrapPlan, limits: Limits) -> Usual:
+    """What is usual for a team, which must be the one that it was learned from."""
+    if isinstance(usual, str | Path):
+        usual = TeamUsual.read(Path(usual))
+    if isinstance(usual, TeamUsual):
+        return usual.of_team(plan.agents, limits)
+    if isinstance(usual, Usual):
+        return usual
+    raise SettingsError(f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual")
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:

@@ -16,7 +16,7 @@ import typer
 from dig.errors import SettingsError, TraceError
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, further, grouped
+from .options import AsJson, Config, Further, Given, UsualFile, further, grouped
 
 if TYPE_CHECKING:
     from dig.detectors.protocols import Detector
@@ -97,6 +97,7 @@ def check(
     options: GateOptions,
     given: Given = None,
     detector: Further = None,
+    usual: UsualFile = None,
 ) -> None:
     """Look for failures in stored runs, and explain each with the paths that prove it.
 
@@ -105,6 +106,7 @@ def check(
     cut off), 2 if a trace cannot be read or an option is wrong.
     """
     from dig.detectors import plugins, standard
+    from dig.detectors.team_usual import TeamUsual
     from dig.detectors.thresholds import Thresholds
     from dig.show.gate.checked import UnreadRun, check_run, runs_in
     from dig.show.gate.reports import CheckReport
@@ -116,10 +118,11 @@ def check(
 
     gate = options.gate([str(one.pattern) for one in detectors()])
     limits = partial(Thresholds.changed, given=given or ())
+    learned = None if usual is None else TeamUsual.read(usual)
     verdicts, unread = [], []
     for path in runs_in(files):
         try:
-            verdicts.append(gate.judge(check_run(path, detectors(), limits)))
+            verdicts.append(gate.judge(check_run(path, detectors(), limits, learned)))
         except TraceError as error:
             warn(error)
             unread.append(UnreadRun(path, error))

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -50,6 +50,10 @@ Judge = Annotated[
 Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
+]
+UsualFile = Annotated[
+    Path | None,
+    typer.Option("--usual", metavar="FILE", help="What is usual for the team; see `digmon learn`."),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many processes work at once.")]
 Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
@@ -155,6 +159,7 @@ class RunOptions:
     given: Given = None
     config: Config = None
     detector: Further = None
+    usual: UsualFile = None
 
     def of_task(self, task: str, asked: dict[str, Any]) -> TeamRun:
         """The run of a task.
@@ -166,13 +171,14 @@ class RunOptions:
         Raises:
             SettingsError: An option is wrong; the message names it.
         """
+        from dig.detectors.team_usual import TeamUsual
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
-        from dig.tasks.run.arrange import make_run
+        from dig.tasks.run.arrange import make_run, make_task, members
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
-        return make_run(
+        run = make_run(
             task,
             Thresholds.load(self.given or (), self.config),
             size=self.size,
@@ -186,6 +192,10 @@ class RunOptions:
             judging=Judging.of(self.judge or ()),
             **(asked or {"agents_are": self.team}),
         )
+        if self.usual is None:
+            return run
+        team = members(run, make_task(run))
+        return replace(run, usual=TeamUsual.read(self.usual).of_team(team, run.limits))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dig.graph.records import SYSTEM, Deliver, Emit, Expire, Redirect
 
 from .messages import Answered, Delivered, Output, Over, Pending, Wake
+from .policies import policy_name
 from .recorder import Recorder
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
@@ -62,7 +63,7 @@ class Holds:
         """
         self.payloads.put(name, sender, output)
         decides = output.policy is not None and not output.final
-        policy = type(output.policy).__name__ if decides else None
+        policy = policy_name(output.policy) if decides else None
         self._recorder.write(
             Emit, name, by, to, output.type, output.final, output.payload, policy,
             output.traceparent,

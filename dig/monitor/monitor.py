@@ -19,7 +19,7 @@ from dig.detectors.interventions import Budget, Fit, Intervention
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import RequestError, SettingsError
 from dig.graph import records
-from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
+from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome, Usual
 
 from .gates import Gates
 from .healing import Healing
@@ -66,6 +66,7 @@ class Monitor:
         session: Whether the run goes on with further problems after an answer.
         memory: Whether agents remember what they have seen, as chat agents do.
         limits: The thresholds of the patterns.
+        usual: How often good runs of the team raise each pattern, if that was learned.
         detectors: Fresh ones, in the order in which simultaneous findings are listed.
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
@@ -99,6 +100,7 @@ class Monitor:
         session: bool = False,
         memory: bool = False,
         limits: Limits | None = None,
+        usual: Usual | None = None,
         detectors: Sequence[Detector] = (),
         healers: Mapping[str, Healer] | None = None,
         gates: Sequence[Gate] = (),
@@ -133,7 +135,7 @@ class Monitor:
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
-        recorder.write(records.Run, run, names, task, seed, session, memory, limits)
+        recorder.write(records.Run, run, names, task, seed, session, memory, limits, usual)
 
     def follow(self, sink: Sink) -> None:
         """Give every record to one more sink, after those before it.

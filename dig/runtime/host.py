@@ -22,7 +22,7 @@ from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import End, Fate, Finish, Limits, Outcome
+from dig.graph.records import End, Fate, Finish, Limits, Outcome, Usual
 from dig.monitor.messages import (
     Answered,
     ComponentFailed,
@@ -61,6 +61,7 @@ class Setup:
         session: Whether it goes on with further problems after an answer.
         memory: Whether agents remember what they have seen.
         limits: The thresholds of the patterns.
+        usual: How often good runs of the team raise each pattern; ``None``: nothing was learned.
         detectors: Makes a fresh set of detectors.
         healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
         gates: Asked about every agent-made event before its release.
@@ -88,6 +89,7 @@ class Setup:
     session: bool = False
     memory: bool = False
     limits: Limits = field(default_factory=Limits)
+    usual: Usual | None = None
     detectors: Callable[[], Sequence[Detector]] = tuple
     healers: Callable[[], Mapping[str, Healer]] | None = None
     gates: Sequence[Gate] = ()
@@ -145,6 +147,7 @@ class Setup:
             session=self.session,
             memory=self.memory,
             limits=self.limits,
+            usual=self.usual,
             detectors=self.detectors(),
             healers=self.healers() if self.healers else None,
             gates=self.gates,

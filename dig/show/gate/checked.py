@@ -14,6 +14,7 @@ from dig.detectors.describe import explained, sentence
 from dig.detectors.finding import Finding
 from dig.detectors.mended import Mending
 from dig.detectors.protocols import Detector
+from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
@@ -133,6 +134,7 @@ def check_run(
     path: Path,
     detectors: Sequence[Detector],
     limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
 ) -> CheckedRun:
     """Check a stored run, or the part that there is of a run that goes on.
 
@@ -140,9 +142,11 @@ def check_run(
         path: The trace file or run directory.
         detectors: Fresh detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
+        usual: What is usual for the team; ``None``: as the trace says.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
     """
     failures: dict[str, list[str]] = {}
 
@@ -157,7 +161,7 @@ def check_run(
     )  # fmt: skip
     mending, found = Mending(), list[Finding]()
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
-    for one in follow_trace(path, watch, limits):
+    for one in follow_trace(path, watch, limits, usual):
         if isinstance(one, Finding):
             mending.add(watch.graph, one)
             found.append(one)

@@ -100,6 +100,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         task=task.name,
         seed=run.seed,
         limits=run.limits,
+        usual=run.usual,
         detectors=lambda: [*standard(), *plugins.detectors(run.detectors)],
         budget=run.budget,
         tools=task.tools(),

@@ -22,7 +22,7 @@ from dig.detectors import COOLDOWN_S
 from dig.detectors.interventions import MEANS, Budget, Means
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
-from dig.graph.records import Limits
+from dig.graph.records import Limits, Usual
 from dig.tasks.catalogue import TASKS
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import Judging
@@ -60,6 +60,7 @@ class TeamRun:
         to: The recipients of the problem: the first agent alone, or all.
         judging: Settings of the method `judge`.
         means: The actions that healing may take, with the method `dig`.
+        usual: How often good runs of the team raise each pattern, if that was learned.
     """
 
     task: str = COUNT_FREQUENCY
@@ -80,6 +81,7 @@ class TeamRun:
     to: Recipients = "one"
     judging: Judging = field(default_factory=Judging)
     means: tuple[Means, ...] = MEANS
+    usual: Usual | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -149,6 +151,8 @@ class TeamRun:
             given["detectors"] = tuple(given["detectors"])
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
+            usual = given.get("usual")
+            given["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
             run = cls(**given)
             _adapter().validate_python(asdict(run))
             name = run.name
@@ -185,7 +189,7 @@ class TeamRun:
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 """How large a run may be; a number in a file is quickly written."""
 
-_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
+_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
 _ADDED_HABITS = (

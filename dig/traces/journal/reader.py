@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dig.detectors.finding import Finding
+from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import DamageError, RecordError, RuleError, TraceError
 from dig.graph.codec import decode
@@ -261,7 +262,10 @@ def read_graph(path: Path) -> InteractionGraph:
 
 
 def check_trace(
-    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+    path: Path,
+    watch: Watch,
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
 ) -> Iterator[Finding]:
     """The findings of detectors in a stored trace, in order, each as soon as it is raised.
 
@@ -269,14 +273,18 @@ def check_trace(
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
     """
-    for one in follow_trace(path, watch, limits):
+    for one in follow_trace(path, watch, limits, usual):
         if isinstance(one, Finding):
             yield one
 
 
 def follow_trace(
-    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+    path: Path,
+    watch: Watch,
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
 ) -> Iterator[Record | Finding]:
     """The records of a stored trace, each when the graph has applied it, among the findings.
 
@@ -286,14 +294,18 @@ def follow_trace(
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
+        usual: What is usual for the team; ``None``: what the trace says.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
     """
 
     def feed(record: Record) -> list[Record | Finding]:
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
+            if usual is not None:
+                record = replace(record, usual=usual.of_team(record.agents, record.limits))
         due = watch.advance(record.us)
         watch.graph.apply(record)
         return [*due, record, *watch.look(record)]
