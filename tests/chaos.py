@@ -170,7 +170,7 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         memory=draws.chance(0.3, "memory"),
         limits=Limits(
             0.6, 0.4, 0.5, activation_limit_s=5.0,
-            reroute_limit=draws.choice((0, 1, 2), "reroute limit"),
+            reroute_limit=draws.choice((1, 1, 2), "reroute limit"),
         ),
         detectors=standard,
         healers=standard_healers if heal else None,

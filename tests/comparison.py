@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dig.detectors import standard
-from dig.detectors.finding import Finding
+from dig.detectors.mended import Mending
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.graph.codec import decode
@@ -15,6 +15,7 @@ from dig.graph.codec import decode
 from .features import features
 from .oracle import Row, State
 from .oracle_findings import PATTERNS, findings_of, kind_of
+from .oracle_mended import mended_of
 from .random_traces import random_trace
 
 LENGTHS = [12, 25, 40, 60]
@@ -26,7 +27,8 @@ class Comparison:
 
     Attributes:
         session: Whether it is a session.
-        expected: The findings of the oracle, as `digmon check` prints them.
+        expected: The findings of the oracle, as `digmon check` prints them, and whether each was
+            mended.
         found: Those of the detectors.
         fault: What a detector or the graph raised, if one did.
         features: The corners that the trace visits (`FEATURES`).
@@ -72,23 +74,43 @@ def detectors_with_an_oracle() -> list[Detector]:
 
 def find(rows: list[Row], detectors: list[Detector] | None = None) -> list[Row]:
     """What some detectors, by default those with an oracle, find, row after row."""
+    found, _ = _find(rows, detectors or detectors_with_an_oracle())
+    return found
+
+
+def _find(rows: list[Row], detectors: list[Detector]) -> tuple[list[Row], list[bool]]:
+    """The findings, and whether each was mended."""
     faults: list[tuple[str, str]] = []
-    detectors = detectors or detectors_with_an_oracle()
     watch = Watch(detectors, on_fault=lambda *fault: faults.append(fault))
-    found: list[Finding] = []
+    mending = Mending()
+    found: list[Row] = []
     for one in rows:
-        found += watch.feed(decode(one))
+        record = decode(one)
+        before = watch.advance(record.us)
+        for finding in before:
+            mending.add(watch.graph, finding)
+        watch.graph.apply(record)
+        mending.look(watch.graph, record)
+        raised = watch.look(record)
+        for finding in raised:
+            mending.add(watch.graph, finding)
+        found += [finding.row() for finding in before + raised]
     assert faults == []
-    return [finding.row() for finding in found]
+    return found, mending.mended
 
 
 def compare(rows: list[Row]) -> Comparison:
     """Has both look at a trace."""
     states = State.each(rows)
-    expected = findings_of(states)
+    findings = findings_of(states)
+    expected = _with(findings, mended_of(states, rows))
     found, fault = [], None
     try:
-        found = find(rows)
+        found = _with(*_find(rows, detectors_with_an_oracle()))
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
-    return Comparison(states[-1].session, expected, found, fault, features(states, expected))
+    return Comparison(states[-1].session, expected, found, fault, features(states, findings))
+
+
+def _with(findings: list[Row], mended: list[bool]) -> list[Row]:
+    return [{**row, "mended": one} for row, one in zip(findings, mended, strict=True)]

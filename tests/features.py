@@ -279,6 +279,40 @@ def _longest(key: str, least: int) -> Callable[[Seen], bool]:
     return lambda seen: any(size(one) >= least for one in seen.found)
 
 
+def _worth(pattern: str, severity: str | None) -> Callable[[Seen], bool]:
+    """The pattern is raised with that severity, or with any."""
+    return lambda seen: any(
+        one["pattern"] == pattern and severity in (None, one["severity"]) for one in seen.found
+    )
+
+
+def _stall_first(seen: Seen) -> bool:
+    """MC or DL is raised while an activation is in progress for which STALL was raised."""
+    over: set[str] = set()
+    for one in seen.found:
+        if one["pattern"] == "STALL":
+            over.add(one["subject"]["activation"])
+        running = set(seen.states[one["t"]].running.values())
+        if one["pattern"] in ("MC", "DL") and running & over:
+            return True
+    return False
+
+
+SEVERITIES = {
+    "ET": "error warning notice",
+    "MC": "error notice",
+    "OE": "error notice",
+    "DL": "error notice",
+    "STALL": "error notice",
+    "LATE": "error notice",
+    "ER": "error warning notice",
+    "CLA": "warning notice",
+    "RSP": "notice",
+    "LOOP": "error warning notice",
+    "LIVELOCK": "error warning notice",
+}
+"""What a finding of a pattern may be worth; all but RSP are notices where they are usual."""
+
 FEATURES: dict[str, Callable[[Seen], bool]] = {
     "session": lambda seen: seen.last.session,
     "memory": lambda seen: seen.last.memory,
@@ -386,6 +420,20 @@ FEATURES: dict[str, Callable[[Seen], bool]] = {
     "rerouted on and on": _again("ER"),
     "open work at an answer": _filled("unresolved"),
     "lost work at an answer": _filled("uncovered"),
+    "more than is told": _filled("more"),
+    "stalled activation": _worth("STALL", "error"),
+    "stall before a deadlock or a missing answer": _stall_first,
+    "instances in one round": lambda seen: any(
+        one["pattern"] == "LIVELOCK" and any("#" in a for a in seen.last.present)
+        for one in seen.found
+    ),
+    "said again in a session": lambda seen: seen.last.session and _worth("LOOP", None)(seen),
+    "waits on purpose": lambda seen: bool(seen.last.waiting),
+    **{
+        f"{pattern} as {severity}": _worth(pattern, severity)
+        for pattern, severities in SEVERITIES.items()
+        for severity in severities.split()
+    },
     "deadlock of several": _longest("waiting", 2),
     "several conflicts": _longest("conflicts", 2),
     "several shared": _longest("shared", 2),

@@ -55,7 +55,7 @@ class State:
         consumed: The events that some activation consumed.
         orphaned: The lost work events, each with its cause.
         bounced: The final events that an agent got back.
-        accepted: The final events that the environment took, in that order.
+        accepted: The final events that the environment took, in that order, with the times.
         waiting: What the host waits for on purpose: pairs of `event` or `activation` and an id.
         usual: What is usual for this team, from the `run` row.
     """
@@ -75,7 +75,7 @@ class State:
         self.consumed: set[str] = set()
         self.orphaned: dict[str, str] = {}
         self.bounced: set[str] = set()
-        self.accepted: list[str] = []
+        self.accepted: dict[str, int] = {}
         self.waiting: set[tuple[str, str]] = set()
         self.usual: Row | None = None
 
@@ -114,8 +114,9 @@ class State:
         handler = getattr(self, f"_on_{row['kind']}", None)
         if handler is not None:
             handler(row)
-        rest = [e for e in self.emits if e not in self.consumed and not self.flight[e]]
-        lost = [e for e in rest if self.is_work(e) and not self._holders(e)]
+        held = {e for events in self.buffers.values() for e in events}
+        rest = [e for e in self.emits if not (e in self.consumed or e in held or self.flight[e])]
+        lost = [e for e in rest if self.is_work(e)]
         # One that was lost already keeps its cause: it did not become so at this row.
         self.orphaned = {e: self.orphaned.get(e) or _cause(row, e) for e in lost}
 
@@ -138,7 +139,7 @@ class State:
         if agent is None:
             assert self.is_final(event)
             assert event not in self.bounced | set(self.accepted)
-            self.accepted.append(event)
+            self.accepted[event] = row["t"]
             self.flight[event] = set()
             return
         self.flight[event].remove(agent)
@@ -194,9 +195,6 @@ class State:
     def _valid(self, event: str, to: list[str]) -> set[str]:
         """Those of `to` that can get the event now: present, and not holding it."""
         return {a for a in to if a in self.present and event not in self.buffers[a]}
-
-    def _holders(self, event: str) -> set[str]:
-        return {agent for agent, held in self.buffers.items() if event in held}
 
     # -- what events and activations are ---
 
@@ -300,7 +298,11 @@ class State:
     @cached_property
     def copies(self) -> dict[str, set[str]]:
         """For each event the agents in whose buffers it lies."""
-        return {e: self._holders(e) for e in self.emits}
+        holders: dict[str, set[str]] = {e: set() for e in self.emits}
+        for agent, events in self.buffers.items():
+            for event in events:
+                holders[event].add(agent)
+        return holders
 
     def open_events(self) -> list[str]:
         """R(t): the work that can still be reached, in order of generation."""
@@ -346,6 +348,18 @@ class State:
         for final in self.accepted if self.session else []:
             settled |= self._behind(final, settled)
         return settled
+
+    @cached_property
+    def answered_at(self) -> dict[str, int]:
+        """In a session: for each answered environment event the time at which it was."""
+        settled: set[str] = set()
+        times: dict[str, int] = {}
+        for final, t in self.accepted.items() if self.session else ():
+            behind = self._behind(final, settled)
+            settled |= behind
+            for event in filter(self.is_environment, self._consumed_by(behind)):
+                times.setdefault(event, t)
+        return times
 
     @cached_property
     def answered(self) -> set[str]:

@@ -146,8 +146,13 @@ def _at_deliver(before: State, now: State) -> Iterator[Found]:
 
 
 def _of_other_sources(now: State, one: str, other: str) -> bool:
-    mine, its = now.sources[one], now.sources[other]
+    mine, its = _problems_of(now, one), _problems_of(now, other)
     return bool(mine) and bool(its) and not mine & its
+
+
+def _problems_of(now: State, event: str) -> set[str]:
+    """The sources of an event; in a session, all that are answered count as one."""
+    return {"answered" if s in now.answered else f"source {s}" for s in now.sources[event]}
 
 
 def _at_end(_: State, now: State) -> Iterator[Found]:
@@ -231,7 +236,8 @@ def _loops(last: State) -> Iterator[Found]:
             continue
         counts: list[int] = []
         earlier: list[str] = []
-        sources: list[str | None] = [*last.by_generation(last.sources[event])]
+        about = last.by_generation(last.sources[event])
+        sources: list[str | None] = [s for s in about if _is_asked(last, s, row["t"])]
         for source in (last.session and sources) or [None]:
             known = said.setdefault((_agent(last.agent(row["by"])), source), {})
             count, before = known.pop(message, (0, ""))
@@ -242,8 +248,13 @@ def _loops(last: State) -> Iterator[Found]:
             earlier += [before] if before else []
         if _is_doubling(max(counts), limit):
             evidence = {"count": max(counts), "last": last.by_generation(earlier)[-1]}
-            about: dict[str, Any] = {"subject": {"event": event}, "evidence": evidence}
-            yield _at(last, row, "LOOP", limit, max(counts), **about)
+            subject = {"event": event}
+            yield _at(last, row, "LOOP", limit, max(counts), subject=subject, evidence=evidence)
+
+
+def _is_asked(last: State, source: str, t: int) -> bool:
+    """Whether an environment event is not answered yet at a time; a session may forget others."""
+    return last.answered_at.get(source, t + 1) > t
 
 
 def _message(last: State, event: str) -> str | None:
@@ -329,8 +340,9 @@ def _of_windows(states: list[State]) -> Iterator[Found]:
     stalls = list(_stalls(states))
     yield from stalls
     work = [e for e in last.emits if last.is_work(e)]
+    lost = {event for state in states for event in state.orphaned}
     for event in work:
-        yield from _orphan(states, event)
+        yield from _orphan(states, event) if event in lost else ()
         yield from _late(states, event)
     problems: list[str | None] = [e for e in work if last.is_environment(e)]
     for problem in problems if last.session else [None]:
@@ -541,7 +553,8 @@ def _numbers(last: State, found: list[Found]) -> Iterator[int]:
     counted: dict[str | None, dict[str, int]] = {}
     for one in found:
         numbers: list[int] = []
-        sources: list[str | None] = [*sources_of(last, one)]
+        about = sources_of(last, one)
+        sources: list[str | None] = [s for s in about if _is_asked(last, s, one.t)]
         for source in sources or [None]:
             counts = counted[source] = counted.pop(source, {})
             counts[one.pattern] = counts.get(one.pattern, 0) + 1

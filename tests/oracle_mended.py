@@ -10,7 +10,11 @@ from .oracle_findings import Found, ordered, sources_of
 
 def mended(rows: list[Row]) -> list[bool]:
     """For each finding of a trace, in their order, whether it was mended later in the file."""
-    states = State.each(rows)
+    return mended_of(State.each(rows), rows)
+
+
+def mended_of(states: list[State], rows: list[Row]) -> list[bool]:
+    """The same for a trace whose states after each row are there already."""
     found = ordered(states)
     return [_is_mended(rows, states[-1], found, one) for one in found]
 

@@ -289,7 +289,7 @@ SCHEDULED = [
     ),
     Mutant(
         "simulation-ends-the-gone", SIMULATION,
-        "self._at(us, end, lambda: started.activation in activations)", "self._at(us, end)",
+        "self._at(us, happen, lambda: started.activation in activations)", "self._at(us, happen)",
         "an activation that ended with its agent's leaving ends again", SIMULATOR,
     ),
     Mutant(
@@ -329,8 +329,8 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-around-uncontained", "runtime/observers.py",
-        "            scope.__enter__()\n        except Exception as error:",
-        "            scope.__enter__()\n        except ValueError as error:",
+        "                scope.__enter__()\n            except Exception as error:",
+        "                scope.__enter__()\n            except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),
     # -- the journal ---

@@ -29,10 +29,27 @@ HABITS: dict[str, dict[str, float]] = {
     "pass on": CALM | {"reroute": 6, "respond": 0.3},
     "answer": CALM | {"submit": 3, "accept": 9, "pose": 2, "hub": 2, "deliver": 2},
     "lose and find": {"discard": 8, "redirect": 5, "expire": 3, "note": 2},
-    "come and go": {"leave": 3, "join": 5, "submit": 4},
+    "come and go": {"leave": 3, "join": 6, "submit": 6},
     "linger": {"end": 0.2, "start": 0.6, "leave": 4, "wait": 2, "patience": 4},
+    "go round": CALM | {"rally": 100, "accept": 3},
+    "toss": CALM | {"toss": 100, "submit": 2},
+    "nag": CALM | {"nag": 100, "accept": 3},
+    "toil": {"toil": 80, "end": 0.25, "start": 2, "patience": 4},
+    "dawdle": {"deliver": 0.15, "start": 0.5, "redirect": 0.5, "expire": 0.3, "emit_policy": 2},
 }
-HABIT_WEIGHTS = [6, 3, 2, 3, 2, 2, 2]
+HABIT_WEIGHTS = [6, 6, 2, 5, 2, 5, 5, 3, 3, 3, 4, 1]
+
+ABSENT: Any = object()
+PAYLOADS = [
+    *[ABSENT, ABSENT, ABSENT, None, "text", "text", "other", 1, 1.0, True, {}],
+    {"a": [1], "b": {"c": 1, "d": 2}},
+    {"b": {"d": 2, "c": 1}, "a": [1]},
+    *[{"$cut": "0a1b", "a": [1]}, {"a": {"$cut": "0a1b"}}],
+]
+ALIKE = [["text"], [PAYLOADS[-4], PAYLOADS[-3]], [PAYLOADS[-1]], [{}], [PAYLOADS[-2]], [None]]
+"""Payloads of messages that are the same; those of the last two are never taken for that."""
+POLICIES = ["fault", "fault", "batch", "on demand", None]
+PATTERNS = ["ET", "MC", "OE", "DL", "ER", "CLA", "RSP", "STALL", "LATE", "LOOP", "LIVELOCK"]
 
 
 class Model:
@@ -196,6 +213,8 @@ def random_trace(
     writer = _Writer(rng)
     writer.open(session, memory, coverage, agents or rng.choice([1, 2, 2, 3, 3, 4, 5, 6]))
     writer.stage = length
+    if rng.random() < 0.015:
+        writer.flood()
     while len(writer.rows) < length and not (writer.model.over and rng.random() < 0.4):
         writer.step()
     writer.close()
@@ -214,14 +233,16 @@ class _Writer:
         self.spans: list[int] = []
         self.submits = False
         self.hub = ""
+        self.said: list[Any] = []  # what the next events say, if that is not left to chance
         self.habit = HABITS[rng.choices(list(HABITS), HABIT_WEIGHTS)[0]]
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
-    def add(self, kind: str, **keys: Any) -> None:
-        """Writes a record at some time not before the last."""
-        us = self._time() if self.rows else self.rng.choice([0, 0, 3])
+    def add(self, kind: str, us: int | None = None, **keys: Any) -> None:
+        """Writes a record, if not told otherwise at some time not before the last."""
+        if us is None:
+            us = self._time() if self.rows else self.rng.choice([0, 0, 3])
         row = {"t": len(self.rows), "ts": us / 1e6, "kind": kind, **keys}
         self.model.apply(row)
         self.rows.append(row)
@@ -253,20 +274,66 @@ class _Writer:
         for key, value in keys.items():
             keys[key] = self.chance(0.5) if value is None else value
         keys = {key: value for key, value in keys.items() if value or self.chance(0.5)}
+        if self.chance(0.35):
+            keys["usual"] = self.usual()
         windows = ["mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s"]
         limits: Row = {key: self.rng.randint(1, 5) * self.scale / 1e6 for key in windows}
         limits["activation_limit_s"] *= self.habit.get("patience", 1)
-        limits["reroute_limit"] = self.rng.randint(1, 3)
+        limits["reroute_limit"] = self.rng.choice([1, 1, 2, 3])
         limits["coverage"] = self.chance(0.75) if coverage is None else coverage
         if coverage is None and self.chance(0.2):
             limits.pop(self.rng.choice(list(limits)))
+        if self.chance(0.85):
+            limits |= self.new_limits()
+            windows += [key for key in ("late_window_s", "stall_min_s") if limits.get(key)]
         self.spans = [round(limits[key] * 1e6) for key in windows if key in limits]
         names = [f"agent {n}" if n % 3 else f"A{n}" for n in range(agents)]
+        if self.chance(0.5):  # some are instances of the one before, which need not be there
+            names = [f"{names[n - 1]}#{n}" if n % 2 else names[n] for n in range(agents)]
         self.rng.shuffle(names)
         self.hub = names[0]  # often addressed, so that lineages meet there
         if not self.chance(0.03):
             keys["limits"] = limits
         self.add("run", version=1, run="random", agents=names, **keys)
+
+    def new_limits(self) -> Row:
+        """Those that switch patterns on, so small that the patterns are seen, or null."""
+        rng, span = self.rng, self.scale / 1e6
+        limits: Row = {
+            "stall_factor": rng.choice([0.5, 1, 1, 1.5, 2]),
+            "stall_min_s": rng.choice([span, 2 * span, 3 * span]),
+            "late_window_s": rng.randint(1, 5) * span,
+            "loop_limit": rng.choice([2, 2, 3]),
+            "livelock_turns": rng.choice([2, 2, 3, 4]),
+            "livelock_agents": rng.choice([2, 2, 3, 4]),
+        }
+        for key in ("stall_factor", "late_window_s", "loop_limit", "livelock_turns"):
+            if self.chance(0.1):
+                limits[key] = None
+        if self.chance(0.2):
+            del limits[rng.choice(list(limits))]
+        return limits
+
+    def usual(self) -> Row:
+        """How often what was found in good runs of this team."""
+        runs = self.rng.choice([0, 18, 19, 39, 60])
+        counts: dict[str, list[int]] = {}
+        for pattern in self.rng.sample(PATTERNS, self.rng.randint(0, len(PATTERNS))):
+            some = [self.rng.randint(0, runs) for _ in range(self.rng.randint(0, 4))]
+            counts[pattern] = sorted([*some, runs // 20], reverse=True)
+        return {"runs": runs, "counts": counts}
+
+    def flood(self) -> None:
+        """An agent splits a problem into more parts than evidence lists."""
+        me, names = self.rng.choice(self.model.idle), [f"part {n}" for n in range(101)]
+        self._act(me, [{"event": self._serve(me), "fate": "consume"}], names)
+        for name in names:
+            self.emit(name, self.model.author, "problem", [self.hub], final=False)
+        for name in names if self.chance(0.7) else []:
+            self.add("deliver", event=name, to=self.hub)
+        if self.chance(0.5):  # let a window pass
+            self.add("incident", us=self.model.us + 9 * self.scale, what="x", detail="y")
+        self.stage += len(self.rows)
 
     def step(self) -> None:
         """Writes one record."""
@@ -292,6 +359,10 @@ class _Writer:
             (self.expire, 0.4 if model.flight else 0),
             (self.bounce, 1.5 if model.waiting_finals and model.buffers else 0),
             (self.accept, (2 if late else 0.1) if model.waiting_finals else 0),
+            (self.rally, 0.015 if len(model.idle) > 1 else 0),
+            (self.toss, 0.015 if len(model.idle) > 1 else 0),
+            (self.nag, 0.015 if model.idle else 0),
+            (self.toil, 0.015 if model.idle else 0),
         ]
         weights = [weight * self.habit.get(do.__name__, 1) for do, weight in options]
         rng.choices([do for do, _ in options], weights)[0]()
@@ -336,7 +407,10 @@ class _Writer:
     # -- the kinds of records ---
 
     def emit(self, event: str, by: str | None, kind: str, to: list[str], final: bool) -> None:
-        extra = self._maybe(payload=self.rng.choice([None, "text", {"a": [1]}]))
+        payload = self.rng.choice(self.said or PAYLOADS)
+        extra: Row = {} if payload is ABSENT else {"payload": payload}
+        if self.chance(0.15 * self.habit.get("emit_policy", 1)):
+            extra["policy"] = self.rng.choice(POLICIES)
         self.add("emit", event=event, by=by, to=to, type=kind, final=final, **extra)
 
     def any_type(self) -> str:
@@ -405,9 +479,110 @@ class _Writer:
         named: Row = {"event": event, "fate": fate}
         return named | ({"to": self.to(agent)} if fate == "reroute" else {})
 
+    # -- several records at once, by agents that all are idle ---
+
+    def rally(self) -> None:
+        """Few agents hand on to each other for long."""
+        team = self._team()
+        ball = self._serve(team[0])
+        for n in range(self.rng.choice([4, 8, 9, 17, 17])):
+            me, after = team[n % len(team)], team[(n + 1) % len(team)]
+            if len(self.rows) >= self.stage or ball not in self.model.buffers[me]:
+                return
+            new = self.name("e")
+            self._act(me, [{"event": ball, "fate": "consume"}], [new])
+            self.emit(new, self.model.author, self.any_type(), [after], final=False)
+            self._arrive(new, after)
+            ball = new
+
+    def toss(self) -> None:
+        """Few agents reroute an event to each other for long, or each to another one."""
+        team = self._team() if self.chance(0.8) else self.rng.sample(self.model.idle, 2)
+        ball = self._serve(team[0])
+        for n in range(self.rng.choice([3, 5, 9, 17, 17])):
+            me, after = team[n % len(team)], team[(n + 1) % len(team)]
+            if len(self.rows) >= self.stage or ball not in self.model.buffers[me]:
+                return
+            to = self.to(me) if self.chance(0.05) else [after]
+            self._act(me, [{"event": ball, "fate": "reroute", "to": to}], [])
+            self._arrive(ball, after)
+
+    def nag(self) -> None:
+        """An agent says the same again and again, of itself or to the same question."""
+        me, to, kind = self.rng.choice(self.model.idle), self.to(), self.any_type()
+        alike = self.rng.choices(ALIKE, [5, 5, 3, 1, 1, 1])[0]
+        asked = [e for e in self._ask(me) if e in self.model.flight] if self.chance(0.5) else []
+        for n in range(self.rng.choice([3, 8, 9, 12])):
+            if len(self.rows) >= self.stage or me not in self.model.idle:
+                return
+            fates = []
+            if n < len(asked):
+                self._arrive(asked[n], me)
+                held = asked[n] in self.model.buffers[me]
+                fates = [{"event": asked[n], "fate": "consume"}] if held else []
+            new = self.name("e")
+            self._act(me, fates, [new])
+            self.said = alike
+            self.emit(new, self.model.author, kind, to, final=False)
+            self.said = []
+            other = [a for a in self.model.idle if a.split("#")[0] == me.split("#")[0]]
+            me = self.rng.choice(other) if self.chance(0.2) and not asked else me
+
+    def toil(self) -> None:
+        """An agent gets some things done, and begins with one that may take longer."""
+        me = self.rng.choice(self.model.idle)
+        for _ in range(self.rng.choice([2, 5, 6, 7])):
+            if len(self.rows) >= self.stage:
+                break
+            new = self.name("e")
+            self._act(me, [], [new])
+            self.emit(new, self.model.author, "notice", [], final=False)
+        self._serve(me)
+        self._start([me])
+
+    def _team(self) -> list[str]:
+        idle = self.model.idle
+        return self.rng.sample(idle, min(len(idle), self.rng.choice([2, 2, 2, 3])))
+
+    def _serve(self, agent: str) -> str:
+        """An event in the agent's buffer, mostly a new one."""
+        if self.model.buffers[agent] and self.chance(0.3):
+            return self.rng.choice(self.model.buffers[agent])
+        event = self.name("e")
+        self.emit(event, None, "problem", [agent], final=False)
+        self._arrive(event, agent)
+        return event
+
+    def _arrive(self, event: str, agent: str) -> None:
+        if self.chance(0.05):
+            self.side()
+        if agent in self.model.flight[event]:
+            self.add("deliver", event=event, to=agent)
+
+    def _ask(self, agent: str) -> list[str]:
+        """Questions that are all alike, parts of one problem."""
+        by = self.rng.choice(self.model.idle)
+        problem = self._serve(by)
+        if problem not in self.model.buffers[by]:
+            return []
+        names = list({self.name("e"): None for _ in range(9)})
+        self._act(by, [{"event": problem, "fate": "consume"}], names)
+        self.said = ["question"]
+        for name in names:
+            self.emit(name, self.model.author, "notice", [agent], final=False)
+        self.said = []
+        return names
+
+    def _act(self, agent: str, fates: list[Row], outputs: list[str]) -> None:
+        """An activation, whose outputs are still to come."""
+        activation, inputs = self.name("v"), list(self.model.buffers[agent])
+        self.add("start", activation=activation, agent=agent, inputs=inputs)
+        self.add("end", activation=activation, fates=fates, outputs=outputs)
+
     def join(self) -> None:
         """An agent that comes back, or a new one."""
-        fresh = [f"new {n}" for n in range(99)]
+        some = ["A0#7", "agent 1#12"] if self.chance(0.3) else []
+        fresh = [*some, *(f"new {n}" for n in range(99))]
         fresh = [a for a in fresh if a not in self.model.buffers and a not in self.model.absent]
         self.add("join", agent=self.rng.choice(self.model.absent * 3 + fresh[:2]))
 
@@ -441,14 +616,27 @@ class _Writer:
         if kind == "finding":
             pattern, stage = self.rng.choice([("OE", None), ("CLA", "delivery"), ("my own", "x")])
             subject = {} if event is None else {"event": event}
-            self.add(kind, pattern=pattern, stage=stage, subject=subject, evidence={})
+            extra = self._maybe(severity=self.rng.choice(["error", "warning", "notice"]))
+            extra |= self._maybe(silenced="known")
+            self.add(kind, pattern=pattern, stage=stage, subject=subject, evidence={}, **extra)
         elif kind == "heal" and self.model.raised and event is not None:
             action = self.rng.choice(["inject", "reroute", "create", "refused"])
-            why = {"reason": "too late"} if action == "refused" else {"note": "look again"}
+            why: Row = {"reason": "too late"} if action == "refused" else {"note": "look again"}
             finding = self.rng.choice(self.model.raised)
             self.add(kind, finding=finding, action=action, event=event, **why)
-        else:
+        elif self.chance(0.3):
             self.add("incident", what="gate_deadline", detail="passed")
+        else:
+            self.waits()
+
+    def waits(self) -> None:
+        """The host waits on purpose, for what may be over or was never begun."""
+        some = [*self.model.busy.values()] * 3 + [*self.model.inputs, "nothing"]
+        detail: Any = {"activation": self.rng.choice(some)}
+        if self.chance(0.5):
+            flying = [e for e, to in self.model.flight.items() if to]
+            detail = {"event": self.rng.choice(flying * 3 + [*self.model.flight, "nothing"])}
+        self.add("incident", what="waits", detail=detail if self.chance(0.95) else None)
 
 
 # -- broken traces ---

@@ -119,9 +119,7 @@ class RangeSet:
         if not a:
             return other
         merged: list[int] = []
-        pairs = [(a[i], a[i + 1]) for i in range(0, len(a), 2)]
-        pairs += [(b[i], b[i + 1]) for i in range(0, len(b), 2)]
-        for start, end in sorted(pairs):
+        for start, end in sorted([*self.pairs(), *other.pairs()]):
             if merged and start <= merged[-1]:
                 merged[-1] = max(merged[-1], end)
             else:

@@ -1,4 +1,4 @@
-"""Which adapter wraps which team, and the teams that are wrapped.
+"""Which adapter wraps which team.
 
 A team is told by the module of its class, or of a class that it is made from, so no framework is
 imported to find out; the adapter's own module is imported when its first team comes.
@@ -6,15 +6,13 @@ imported to find out; the adapter's own module is imported when its first team c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, runtime_checkable
 
 from dig.errors import SettingsError
 
-from .base import Attached, Session, WrapPlan
+from .base import WrapPlan
 
 KINDS = (
     ("langgraph.", "dig.adapters.langgraph"),
@@ -74,40 +72,3 @@ def _load(module: str, team: Any) -> Adapter:
             raise
         kind = f"{type(team).__module__}.{type(team).__qualname__}"
         raise SettingsError(f"there is no wrapper for {kind} yet") from None
-
-
-# --- the teams that are wrapped ---
-
-
-@dataclass(frozen=True)
-class Wrapped:
-    """A wrapped team with its session; kept until it is unwrapped."""
-
-    attached: Attached
-    session: Session
-    close: Callable[[Session], None]
-
-
-_wrapped: dict[int, Wrapped] = {}  # by the id of what the user has; kept alive in here
-
-
-def remember(wrapped: Wrapped) -> None:
-    """Know a wrapped team again."""
-    _wrapped[id(wrapped.attached.team)] = wrapped
-
-
-def find(team: Any) -> Wrapped | None:
-    """What is known of a team, if it is wrapped."""
-    return _wrapped.get(id(team))
-
-
-def forget(team: Any) -> Wrapped | None:
-    """Know a team no more."""
-    return _wrapped.pop(id(team), None)
-
-
-def forget_all() -> list[Wrapped]:
-    """Know none of the teams any more that were wrapped."""
-    all_of_them = list(_wrapped.values())
-    _wrapped.clear()
-    return all_of_them

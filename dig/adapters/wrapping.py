@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,15 +24,7 @@ from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
 from .base.session import fitting
-from .registry import (
-    Adapter,
-    Wrapped,
-    adapter_of,
-    find,
-    forget,
-    forget_all,
-    remember,
-)
+from .registry import Adapter, adapter_of
 
 _T = TypeVar("_T")
 
@@ -85,16 +78,15 @@ def wrap(
         JournalError: The run directory cannot be made.
         SettingsError: The team cannot be wrapped, or an option does not fit; nothing was changed.
     """
-    if find(team) is not None:
+    if id(team) in _wrapped:
         return team
     _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, limits, usual, keep), mode)
-    about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
-    files = _Files(journal, about, setup, sink, Keeping(segment_bytes=segment_bytes))
+    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
     session = _session(plan, setup, files, mode=mode, require=require, on_finding=on_finding)
     attached = _attached(plan, session, files)
-    remember(Wrapped(attached, session, files.close))
+    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
     result: _T = attached.team
     return result
 
@@ -110,6 +102,21 @@ def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Sessi
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
     session.directory = files.path
     return session
+
+
+def _directory(
+    journal: str | Path | None, plan: WrapPlan, mode: Mode, setup: Setup, segment_bytes: int | None
+) -> Callable[[], RunDirectory] | None:
+    """Makes the run directory, if one is to be kept."""
+    if journal is None:
+        return None
+    if not isinstance(journal, str | Path):
+        raise SettingsError(f"journal={journal!r:.60} is no path of a directory")
+    about = {
+        "run": setup.run, "mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)
+    }  # fmt: skip
+    keeping = Keeping(segment_bytes=segment_bytes)
+    return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
 
 
 def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
@@ -169,14 +176,14 @@ def unwrap(team: _T) -> _T:
     Returns:
         The original team.
     """
-    wrapped = forget(team)
+    wrapped = _wrapped.pop(id(team), None)
     if wrapped is None:
         return team
     try:
-        original: _T = wrapped.attached.restore()
+        wrapped.attached.restore()
     finally:
-        wrapped.session.close("the team was unwrapped")
-        wrapped.close(wrapped.session)
+        wrapped.end("the team was unwrapped")
+    original: _T = wrapped.original
     return original
 
 
@@ -186,23 +193,28 @@ def session_of(team: Any) -> Session:
     Raises:
         SettingsError: It is not wrapped.
     """
-    wrapped = find(team)
+    wrapped = _wrapped.get(id(team))
     if wrapped is None:
         raise SettingsError("this team is not wrapped; give what dig.wrap has returned")
     return wrapped.session
 
 
+def _forget_all() -> list[_Wrapped]:
+    forgotten = [*_wrapped.values()]
+    _wrapped.clear()
+    return forgotten
+
+
 @atexit.register
 def _close_all() -> None:
     """Programs that never unwrap their team have a complete trace and a result too."""
-    for wrapped in forget_all():
-        wrapped.session.close("the program ended")
-        wrapped.close(wrapped.session)
+    for wrapped in _forget_all():
+        wrapped.end("the program ended")
 
 
 def _leave_to_parent() -> None:
     """In a child process that was forked: the session and its files are the parent's."""
-    for wrapped in forget_all():
+    for wrapped in _forget_all():
         wrapped.session.abandon("this process was forked from the one that is monitored")
 
 
@@ -210,37 +222,38 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
+@dataclass(frozen=True)
+class _Wrapped:
+    """A wrapped team with its session; kept until it is unwrapped."""
+
+    original: Any
+    attached: Attached
+    session: Session
+    files: _Files
+
+    def end(self, reason: str) -> None:
+        self.session.close(reason)
+        self.files.close(self.session)
+
+
+_wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive in here
+
+
 class _Files(FanOut):
     """The sinks of a wrapped team: a run directory, made with the first record, and one more."""
 
-    def __init__(
-        self,
-        parent: str | Path | None,
-        about: Mapping[str, Any],
-        setup: Setup,
-        further: Sink | None,
-        keeping: Keeping,
-    ) -> None:
-        if not (parent is None or isinstance(parent, str | Path)):
-            raise SettingsError(f"journal={parent!r:.60} is no path of a directory")
-        self._parent = None if parent is None else Path(parent)
-        self._about = {"run": setup.run, **about}
-        self._setup = setup
-        self._keeping = keeping
+    def __init__(self, make: Callable[[], RunDirectory] | None, further: Sink | None) -> None:
+        self._make = make
         self._directory: RunDirectory | None = None
         super().__init__(self._keep)
         if further is not None:
             self.add(further)
 
     def _keep(self, record: Record) -> None:
-        if self._parent is None:
-            return
-        if self._directory is None:
-            header = self._setup.described()
-            self._directory = RunDirectory(
-                self._parent, self._about, header=header, keeping=self._keeping
-            )
-        self._directory.journal(record)
+        if self._make is not None:
+            self._directory, self._make = self._make(), None
+        if self._directory is not None:
+            self._directory.journal(record)
 
     @property
     def path(self) -> Path | None:
@@ -249,10 +262,9 @@ class _Files(FanOut):
 
     def close(self, session: Session) -> None:
         """Write down how it ended, and close the files; twice does no harm."""
-        directory, self._parent = self._directory, None
+        directory, self._directory, self._make = self._directory, None, None
         if directory is None:
             return
-        self._directory = None
         try:
             directory.write_result(session.result().to_json())
         except JournalError as error:

@@ -2,7 +2,7 @@
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
-Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
+Exit status: 0 all is well, 1 something fails the check (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
 """
 
@@ -14,7 +14,6 @@ from . import (
     draw,
     experiment,
     export,
-    faults,
     fork,
     learn,
     replay,
@@ -37,5 +36,5 @@ app.registered_commands.sort(
     key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "faults", "fork", "learn",
-           "main", "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "learn", "main",
+           "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip

@@ -8,9 +8,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from pkgutil import resolve_name
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from dig._util.text import safe_text
 from dig.errors import DigError
@@ -61,6 +63,24 @@ def _options(
     pass
 
 
+def naming(**tables: str) -> type[TyperCommand]:
+    """A class of commands whose help has the names in some tables in place of `{TABLE}`.
+
+    Args:
+        **tables: For each the `module:object`, which is imported for the help only.
+    """
+
+    class Naming(TyperCommand):
+        def get_help(self, ctx: Any) -> str:
+            names = {table: ", ".join(resolve_name(where)) for table, where in tables.items()}
+            for parameter in self.params:
+                if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:
+                    parameter.help = parameter.help.format(**names)
+            return super().get_help(ctx)
+
+    return Naming
+
+
 def warn(what: object) -> None:
     """Print a line for the user on standard error."""
     print(f"digmon: {safe_text(what)}", file=sys.stderr)
@@ -100,20 +120,14 @@ def progress_shown(if_interrupted: str = "interrupted") -> Iterator[Tell]:
 
 @contextmanager
 def _bars() -> Iterator[Tell]:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    text = TextColumn("{task.description}")
-    columns = (BarColumn(), MofNCompleteColumn(), text, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
+    text = progress.TextColumn("{task.description}")
+    counts = (progress.BarColumn(), progress.MofNCompleteColumn())
+    columns = (*counts, text, progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, progress.TaskID] = {}
 
         def tell(what: str, done: int, total: int) -> None:
             if what not in tasks:

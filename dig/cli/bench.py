@@ -13,7 +13,7 @@ import typer
 from dig._util.text import counted
 from dig.errors import file_errors
 
-from .app import app, print_result, progress_shown
+from .app import app, naming, print_result, progress_shown
 from .options import AsJson, Jobs
 
 if TYPE_CHECKING:
@@ -58,18 +58,17 @@ def make(
 @bench.command()
 def schema() -> None:
     """Print the JSON schema of answers."""
-    from dig.faults.benchmark.answers import schema
+    from dig.faults.benchmark.answers import Answers
 
-    print(json.dumps(schema(), indent=2))
+    print(json.dumps(Answers.model_json_schema(), indent=2))
 
 
-@bench.command()
+@bench.command(cls=naming(attributors="dig.faults.benchmark.baselines:ATTRIBUTORS"))
 def attribute(
-    name: Annotated[str, typer.Argument(help="random, last_agent, most_findings, first_finding, "
-                                        "earliest_deviation, or your own as MODULE:OBJECT.")],
+    name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
     known: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
-) -> None:  # fmt: skip
+) -> None:
     """Have an attributor name, from the trace alone, the root causes of each run of a set.
 
     Your own is a function of a run's records that returns a dig.faults.benchmark.answers.Answer.

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from dig.tasks.experiment.run import Outcome
 
 
+GRIDS = ("paper", "ablation", "traces")
+
+
 @app.command()
 @grouped
 def experiment(
     what: Annotated[
-        str, typer.Argument(help="paper, ablation, traces, or a TOML file with your own grid.")
+        str, typer.Argument(help=f"{', '.join(GRIDS)}, or a TOML file with your own grid.")
     ],
     out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
     runs: Annotated[
@@ -54,13 +57,11 @@ def experiment(
     """
     from dig.tasks.experiment import ablation, report, run, trace_set
 
-    chosen = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
-    chosen |= {"judge": judge, "set": given}
-    model = models.of_run(virtual=False, speed=1)
-    if what in ("paper", "ablation", "traces"):
-        grid = _paper(what, model, config=config, **chosen)
-    else:
-        grid = _own(what, {**chosen, "config": config, "model": model})
+    chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
+    chosen |= {"judge": judge, "set": given, "config": config}
+    chosen |= {"model": models.of_run(virtual=False, speed=1)}
+    make = _paper if what in GRIDS else _own
+    grid = make(what, chosen)
     if runs is not None:
         grid = replace(grid, seeds=tuple(range(1, runs + 1)))
     if grid.max_tokens is not None or grid.max_usd is not None:
@@ -81,22 +82,22 @@ def experiment(
     _report(outcome, written, as_json)
 
 
-def _paper(what: str, model: dict[str, Any], *, config: Path | None, **chosen: Any) -> Grid:
+def _paper(what: str, chosen: dict[str, Any]) -> Grid:
     """The paper's grid, or the part of it that is wanted."""
+    model, data = chosen["model"], chosen["data"]
     if model and what != "paper":
         raise SettingsError(f"{what} needs virtual time, and a language model real time")
     from dig.detectors.thresholds import Thresholds
     from dig.tasks.experiment.grid import Grid, on_windows, paper_tasks
     from dig.tasks.judge.judge import Judging
 
-    data = chosen["data"]
     options = model.get("options", {})
     budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
     grid = Grid(
         name=what,
         tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
         speed=1.0 if model else None,
-        thresholds=on_windows(Thresholds.load(chosen["set"] or (), config)),
+        thresholds=on_windows(Thresholds.load(chosen["set"] or (), chosen["config"])),
         judging=Judging.of(chosen["judge"] or ()),
         **budget,
     )
@@ -123,7 +124,7 @@ def _own(what: str, chosen: dict[str, Any]) -> Grid:
     path = Path(what)
     if path.suffix != ".toml":
         raise SettingsError(
-            f"there is no experiment {what!r}; known are: paper, ablation, traces, and FILE.toml"
+            f"there is no experiment {what!r}; known are: {', '.join(GRIDS)}, and FILE.toml"
         )
     besides = [name for name, value in chosen.items() if value]
     if besides:

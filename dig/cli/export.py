@@ -11,16 +11,16 @@ import typer
 from dig._util.text import safe_text
 from dig.errors import SettingsError
 
-from .app import app
+from .app import app, naming
 from .options import At, Cleaned, PerAgent, Trace
 
 
-@app.command()
+@app.command(cls=naming(formats="dig.traces.interchange.export:FORMATS"))
 def export(
     run: Trace,
     format: Annotated[
         str,
-        typer.Option(help="graphml, node-link, dot; jaeger, perfetto; otlp: sent, or a file (-o)."),
+        typer.Option(help="{formats}; or otlp: sent or, with -o, a file."),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to; standard output, if not given.")
@@ -67,7 +67,7 @@ def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
     return 1 if report.lost else 0
 
 
-@app.command("import")
+@app.command("import", cls=naming(readers="dig.traces.interchange.imports:READERS"))
 def import_(
     file: Annotated[Path, typer.Argument(help="What another program recorded.")],
     out: Annotated[
@@ -75,7 +75,7 @@ def import_(
         typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
     ],
     format: Annotated[
-        str | None, typer.Option(help="dig-graph or log; as the file looks, if not given.")
+        str | None, typer.Option(help="{readers}; as the file looks, if not given.")
     ] = None,
 ) -> None:
     """Make a trace of what another program recorded.

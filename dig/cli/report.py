@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from dig._util.text import safe_text
 from dig.errors import DigError
 
-from .app import app, warn
+from .app import app, print_result, warn
 from .options import AsJson, Salvage, Trace, recovered
 
 MOST_RECORDS = 20_000
@@ -55,9 +54,10 @@ def report(
 
     recovered(run, salvage)
     made = write_report(run, out, payloads=not no_payloads)
-    if as_json:
-        print(json.dumps({**asdict(made), "path": str(made.path)}))
-        return
     cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
     size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
-    print(f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}")
+    print_result(
+        as_json,
+        lambda: {**asdict(made), "path": str(made.path)},
+        lambda: [f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}"],
+    )

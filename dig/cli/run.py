@@ -1,4 +1,4 @@
-"""`digmon run`: a team works on a task under the monitor."""
+"""`digmon run`: a team works on a task under the monitor; `digmon faults`: what to inject."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .app import INTERRUPTED, app, warn
+from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import (
     AsJson,
     ClockOptions,
@@ -24,6 +24,7 @@ from .report import report_row
 from .view import View, viewing
 
 if TYPE_CHECKING:
+    from dig.faults.inject.catalogue import Kind
     from dig.monitor.sinks import Sink
     from dig.show.summary_text import Row
     from dig.tasks.run.execute import Disturbance, Execution
@@ -47,13 +48,10 @@ Otlp = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=naming(tasks="dig.tasks.catalogue:TASKS"))
 @grouped
 def run(
-    task: Annotated[
-        str,
-        typer.Argument(help="What the team works on: count-frequency, newsgroups, module:object."),
-    ],
+    task: Annotated[str, typer.Argument(help="What the team works on: {tasks}, module:object.")],
     chosen: RunOptions = RunOptions(),  # noqa: B008 (frozen, as all groups)
     models: ModelOptions = ModelOptions(),  # noqa: B008
     clock: ClockOptions = ClockOptions(),  # noqa: B008
@@ -147,10 +145,10 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     Raises:
         SettingsError: One of the faults is not written as a fault is.
     """
-    from dig.tasks.run.execute import Undisturbed
+    from dig.tasks.run.execute import Disturbance
 
     if not faults:
-        return Undisturbed
+        return Disturbance
     from dig.faults.inject.fault import Fault
     from dig.faults.inject.faulty_team import Injected
 
@@ -175,7 +173,13 @@ def fault_rows(execution: Execution) -> list[Row]:
 def exporting(
     endpoint: str | None, service_per_agent: bool, may_wait: bool
 ) -> Iterator[Exporting | None]:
-    """An export to the OpenTelemetry receiver that the call or the environment names, if any."""
+    """An export to the OpenTelemetry receiver that the call or the environment names, if any.
+
+    Args:
+        endpoint: The receiver's address; ``None``: the one that the environment names.
+        service_per_agent: Whether each agent is a service of its own.
+        may_wait: Whether the run may wait for the export, as in virtual time.
+    """
     from dig.traces.otel.settings import content_of_environment, is_configured
 
     if not (endpoint or is_configured()):
@@ -188,3 +192,23 @@ def exporting(
         endpoint, warn, content=content, service_per_agent=service_per_agent, may_wait=may_wait
     ) as export:
         yield export
+
+
+@app.command()
+def faults(as_json: AsJson = False) -> None:
+    """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
+    from dig.faults.inject.catalogue import KINDS
+
+    kinds = KINDS.values()
+    print_result(as_json, lambda: [kind.to_json() for kind in kinds], lambda: map(_about, kinds))
+
+
+def _about(kind: Kind) -> str:
+    raises = ", ".join(kind.raises) or "no pattern for sure"
+    may = f"; it may raise {', '.join(kind.may_raise)}" if kind.may_raise else ""
+    lines = [kind.meaning, f"Raises {raises}{may}."]
+    for name, parameter in kind.parameters.items():
+        choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+        default = "no limit" if parameter.default is None else parameter.default
+        lines.append(f"{name} = {default}  {parameter.meaning}{choices}")
+    return "\n    ".join([f"{kind.name} ({kind.family})", *lines]) + "\n"

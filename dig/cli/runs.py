@@ -11,11 +11,11 @@ import typer
 from dig._util.text import safe_text
 from dig.errors import SettingsError
 
-from .app import app
+from .app import app, naming
 from .options import AsJson
 
 
-@app.command()
+@app.command(cls=naming(sorts="dig.show.runs.listing:SORTS"))
 def runs(
     folder: Annotated[Path, typer.Argument(help="A directory of runs.")] = Path("runs"),
     task: Annotated[str | None, typer.Option(help="Only runs of this task.")] = None,
@@ -28,12 +28,7 @@ def runs(
         list[str] | None, typer.Option(help="Only runs in which this was raised; repeatable.")
     ] = None,
     agents: Annotated[int | None, typer.Option(help="Only runs of so many agents.")] = None,
-    sort: Annotated[
-        str,
-        typer.Option(
-            help="By date, name, task, method, agents, outcome, findings, score, tokens or time."
-        ),
-    ] = "date",
+    sort: Annotated[str, typer.Option(help="One of {sorts}.")] = "date",
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dig.errors import SettingsError, TraceError
+from dig.errors import SettingsError
 
 from .app import app, print_result
 from .options import AsJson, At, Cleaned, Salvage, Trace, recovered
@@ -72,13 +72,9 @@ def graph(
 
     With --json as networkx node-link data, with the edges under the key `edges`.
     """
-    from dig.graph.views import GraphView
     from dig.show.outline import outline
-    from dig.traces.journal.reader import read_graph
+    from dig.traces.interchange.export import Export
 
     recovered(file, salvage)
-    whole = read_graph(file)
-    if at is not None and at > whole.t:
-        raise TraceError(file, None, f"there is no record {at}; the last one is {whole.t}")
-    view = GraphView(whole, at, cleaned)
+    view = Export(file, at, cleaned).view()
     print_result(as_json, view.node_link, lambda: outline(view))

@@ -11,11 +11,12 @@ from typing import Any
 
 from dig._util.text import anything, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, HealRow, IncidentRow
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
 from .finding import MOST_EVIDENCE, Explanation, Finding
 from .paths import PathFinder
 from .patterns import BY_NAME
+from .patterns.repeats import base_name
 
 
 def seconds(us: int) -> str:
@@ -62,6 +63,33 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     return Explanation(anything(finding.subject, finding.evidence), paths)
 
 
+def concerned(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
+    """The agents and the types of the events that a finding names or that its events come from.
+
+    An instance (`NAME#2`) counts as its agent. Nothing here depends on ids, so findings of
+    different runs can be compared by it.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding.
+    """
+    h = graph.history
+    agents, types = set[str](), set[str]()
+    evidence = finding.evidence
+    waiting = [key for part in evidence.values() if isinstance(part, Mapping) for key in part]
+    for one in dict.fromkeys([*_ids(finding.subject), *_ids(evidence), *waiting]):
+        n, v = h.event(one), h.activation(one)
+        if n is not None:
+            types.add(h.type_names[h.type_of[n]])
+            sender = h.sender(n)
+            agents.update([base_name(sender)] if sender else [])
+        elif v is not None:
+            agents.add(base_name(h.agent(v)))
+        elif one in graph.agents or one in h.agents:
+            agents.add(base_name(one))
+    return agents, types
+
+
 def _ids(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
@@ -104,6 +132,16 @@ def healing_text(row: HealRow) -> str:
         "refused": f"did nothing: {one_line(row.reason)}",
     }
     return texts.get(str(row.action)) or f"{name(row.action)} {event}"
+
+
+def failed_component(row: IncidentRow) -> str | None:
+    """The part of the monitor that failed by this incident; ``None``: it is about something else.
+
+    Such a part was handed in: a detector, healer, gate or follower, for instance.
+    """
+    if row.what != FAILED or not isinstance(row.detail, Mapping):
+        return None
+    return name(row.detail.get("who"))
 
 
 def incident_text(row: IncidentRow) -> str:

@@ -13,9 +13,6 @@ from dig.graph.records import Deliver, Emit, End, Record
 
 from .finding import Finding
 
-ANSWER = ("ET", "LOOP", "LIVELOCK")
-"""The patterns that an accepted answer mends."""
-
 CONSUMED = ("OE", "LATE", "ER")
 """The patterns that are mended when their event is consumed."""
 
@@ -37,6 +34,7 @@ class Mending:
         self._by_event: dict[str, list[int]] = {}
         # By kind of what mends them, and by the event from outside that they go back to.
         self._answers: dict[str, list[int]] = {}
+        self._good_answers: dict[str, list[int]] = {}
         self._finals: dict[str, list[int]] = {}
         self._progress: dict[str, list[int]] = {}
         self._stalled: dict[str, int] = {}
@@ -50,8 +48,10 @@ class Mending:
         elif isinstance(record, Emit) and record.final:
             self._settle(self._finals, _sources(graph, {"event": record.event}))
         elif isinstance(record, Deliver) and record.to is None:
+            sources = _sources(graph, {"event": record.event})
+            self._settle(self._answers, sources)
             if record.event not in self._early:
-                self._settle(self._answers, _sources(graph, {"event": record.event}))
+                self._settle(self._good_answers, sources)
             self._early.discard(record.event)
 
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
@@ -71,8 +71,13 @@ class Mending:
             self._unconsumed[number] = len(held)
             for one in held:
                 self._held.setdefault(one, []).append(number)
-        pending = {**dict.fromkeys(ANSWER, self._answers), "MC": self._finals}
-        pending["DL"] = self._progress
+        pending = {
+            "ET": self._good_answers,
+            "LOOP": self._answers,
+            "LIVELOCK": self._answers,
+            "MC": self._finals,
+            "DL": self._progress,
+        }
         for source in _sources(graph, finding.subject) if pattern in pending else ():
             pending[pattern].setdefault(source, []).append(number)
 

@@ -26,6 +26,11 @@ TABLE = "thresholds"
 
 MOST_SECONDS = 1e9
 
+OFF = "none"
+"""The value that switches a pattern off whose threshold can be missing."""
+
+_OPTIONAL = (float | None, int | None)
+
 
 class Thresholds(BaseModel):
     """All thresholds of detection and healing; times are in seconds on the run's clock."""
@@ -65,7 +70,8 @@ class Thresholds(BaseModel):
     """STALL: the least time that every activation may last. A retried model call takes a minute."""
 
     late_window_s: float | None = Field(default=10.0, ge=1e-6, le=MOST_SECONDS)
-    """LATE: how long work may be on its way to its recipients; `none` switches LATE off."""
+    """LATE: how long work may be on its way to its recipients; `none` switches LATE off. Messages
+    take milliseconds, and a delivery policy that keeps them says so."""
 
     loop_limit: int | None = Field(default=5, ge=2, le=10**9)
     """LOOP: how often an agent may say the same from the same inputs; `none` switches LOOP off.
@@ -76,7 +82,8 @@ class Thresholds(BaseModel):
     off. A critic and a writer of ten rounds take twenty turns."""
 
     livelock_agents: int = Field(default=3, ge=2, le=10**9)
-    """LIVELOCK: how many agents count as few."""
+    """LIVELOCK: how many agents count as few. A loop is of two or three; in a larger circle an
+    agent hands on to others that have their own part to do."""
 
     heals_per_run: int = Field(default=100, ge=0)
     """How many findings are healed in a run. A team of twenty that stumbles often is helped all
@@ -157,6 +164,8 @@ class Thresholds(BaseModel):
             raise SettingsError(f"{where}: there is no threshold {name!r}; {hint}")
         if isinstance(value, bool) and cls.model_fields[name].annotation is not bool:
             raise SettingsError(f"{where}: {name} is {value!r}; it must be a number")
+        if value == OFF and cls.model_fields[name].annotation in _OPTIONAL:
+            return None
         try:
             return getattr(cls.model_validate({name: value}), name)
         except ValidationError as error:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, FindingRow, Finish, HealRow, Record
+from dig.graph.records import CHANGING, FindingRow, Finish, HealRow, IncidentRow, Record
 
 from .finding import Finding, Severity, bounded
 from .protocols import Detector, check
@@ -97,7 +97,7 @@ class Watch:
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it.
         kind = type(record)
-        if kind in _UNSEEN:
+        if kind in _UNSEEN or (self.graph.is_over and kind is IncidentRow):
             return found
         parts = self._interested.get(kind)
         if parts is None:

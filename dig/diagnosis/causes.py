@@ -6,7 +6,7 @@ docs/faults-verification.md says what each state, rule and test means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -161,15 +161,8 @@ class CausalGraph:
 
 
 def _as_component(node: Node) -> Node:
-    return Node(
-        type=COMPONENT,
-        name=node.component,
-        component=node.component,
-        state=COMPONENT,
-        onset_t=node.onset_t,
-        onset_s=node.onset_s,
-        test=node.test,
-    )
+    component = replace(node, type=COMPONENT, name=node.component, state=COMPONENT)
+    return replace(component, value=None, twin=None, baseline=None)
 
 
 _T = TypeVar("_T", Node, Edge, Cause)

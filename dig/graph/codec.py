@@ -38,7 +38,10 @@ _T = TypeVar("_T")
 # --- from JSON ------------------------------------------------------------------------------
 
 _MISSING = object()
-_NAMES = {str: "a string", bool: "true or false", int: "a whole number", list: "a list"}
+_NAMES = {
+    str: "a string", bool: "true or false", int: "a whole number", list: "a list",
+    dict: "an object",
+}  # fmt: skip
 
 
 def _want(row: dict[str, Any], key: str, kind: type[_T]) -> _T:

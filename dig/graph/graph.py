@@ -16,7 +16,7 @@ from dig._util.ranges import RangeSet, union
 
 from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed
-from .lineage import ancestors, roots_of, roots_of_activation
+from .lineage import PAST, ancestors, roots_of, roots_of_activation
 from .records import Record
 from .state import GraphState
 from .views import GraphView, graph_html
@@ -78,7 +78,7 @@ class InteractionGraph(GraphState):
     def source_ids(self, numbers: Iterable[int]) -> list[str]:
         """The events from outside with some source numbers (`EventState.sources`), by id."""
         h = self.history
-        return [h.event_ids[h.source_events[number]] for number in numbers]
+        return [h.event_ids[h.source_events[number]] for number in numbers if number != PAST]
 
     def unanswered(self, sources: RangeSet, most: int | None = None) -> list[str]:
         """Those of some sources that are not answered yet, by id, as generated.
@@ -88,6 +88,17 @@ class InteractionGraph(GraphState):
             most: How many at most; ``None``: all.
         """
         return self.source_ids(islice(self.problems.unanswered(sources), most))
+
+    def are_apart(self, some: RangeSet, others: RangeSet) -> bool:
+        """Whether two events with these sources are about different problems.
+
+        In a session, all problems that are answered count as one.
+        """
+        if not (some and others) or some is others:
+            return False
+        now, then = (self.problems.unanswered(sources) for sources in (some, others))
+        share_past = len(now) < len(some) and len(then) < len(others)
+        return now.isdisjoint(then) and not share_past
 
     def activation_sources(self, name: str) -> RangeSet:
         """The sources of all events that an activation saw; of an unknown one, none."""

@@ -13,6 +13,9 @@ from dig._util.ranges import RangeSet, union
 
 from .history import FROM_OUTSIDE, History
 
+PAST = 1 << 40
+"""The source number that stands for all answered sources that a session has evicted."""
+
 
 def ancestors(history: History, v: int) -> set[int]:
     """The activations with a causal path to activation `v`, settled ones too."""

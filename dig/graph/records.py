@@ -22,6 +22,9 @@ NOTICE = "notice"
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""
 
+FAILED = "failed"
+"""The incident of a part that was handed in and failed: its detail has `who` and `what`."""
+
 DISTURBANCE = "fault"
 """The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
 

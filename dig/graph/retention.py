@@ -25,8 +25,11 @@ from itertools import accumulate, compress
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from .history import CONSUMED, EVICTED, FROM_OUTSIDE, SHARDS, History, Lineage, Names
+from .lineage import PAST
 from .records import micros
 from .state import GraphState
+
+_ONLY_PAST = RangeSet.single(PAST)
 
 GONE, ROW, WHOLE = 0, 1, 2
 """The kept part. Of an event: nothing, its number and name, all. Of an activation: nothing, its
@@ -232,7 +235,13 @@ class _Ranks:
     def _renumbered(self, numbers: RangeSet, are_roots: bool) -> RangeSet:
         key = (numbers, are_roots)
         if key not in self._known:
-            self._known[key] = numbers.renumbered(self.roots if are_roots else self.sources)
+            if are_roots:
+                self._known[key] = numbers.renumbered(self.roots)
+            else:
+                known = numbers.minus(_ONLY_PAST)
+                kept = known.renumbered(self.sources)
+                has_past = len(kept) < len(numbers)
+                self._known[key] = kept.union(_ONLY_PAST) if has_past else kept
         return self._known[key]
 
 

@@ -226,10 +226,18 @@ class Answered:
 
 
 @frozen
+class ComponentFailed:
+    """A part that was handed in has failed: a detector, healer, gate or follower, for instance."""
+
+    component: str
+    what: str
+
+
+@frozen
 class Over:
     """The run has ended; only `Monitor.finish` may still be called."""
 
     outcome: str
 
 
-Effect = Delivered | Wake | Started | Raised | Healed | Asked | Answered | Over
+Effect = Delivered | Wake | Started | Raised | Healed | ComponentFailed | Asked | Answered | Over

@@ -13,9 +13,9 @@ from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.errors import RequestError
-from dig.graph.records import FindingRow, IncidentRow, Record, micros
+from dig.graph.records import FAILED, FindingRow, IncidentRow, Record, micros
 
-from .messages import Effect, Over, Raised
+from .messages import ComponentFailed, Effect, Over, Raised
 from .payloads import PayloadStore
 from .sinks import Eviction, Sink, tell_evicted
 
@@ -108,10 +108,13 @@ class Recorder:
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""
         self.write(IncidentRow, what, detail)
+        if what == FAILED and isinstance(detail, Mapping):
+            failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
+            self.effects.append(failed)
 
     def report_component_failure(self, component: str, what: str) -> None:
         """Write down that a component failed that was handed in; fail-closed, end the run."""
-        self.incident("failed", {"who": component, "what": what})
+        self.incident(FAILED, {"who": component, "what": what})
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
             self.effects.append(Over("error"))

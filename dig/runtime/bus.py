@@ -5,8 +5,7 @@ sleeps until the monitor's next deadline and is woken when that moves. A request
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
 get between a decision and its delivery.
 
-`Resumed` is a bus that goes on from a moment of a recorded run. `DeadlineTimer` and `Pause` are
-parts of the bus: the task that keeps time, and the wait of the team while its reviewer reads.
+`Resumed` is a bus that goes on from a moment of a recorded run.
 """
 
 from __future__ import annotations
@@ -21,23 +20,25 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from dig.errors import SettingsError
-from dig.graph.records import Outcome, micros
+from dig.errors import SettingsError, StopRunError
+from dig.graph.records import FAILED, Outcome, micros
 from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .agents import Agent, AgentFunction, View, as_agent
-from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
+from .agents import Agent, AgentFunction, Decision, View, as_agent
+from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
 from .observers import ActivationContext, AgentTask, Question, activation_context, attempt, settle
 from .result import STALLED, RunResult
-from .reviewer import Reviewer
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
+
+GAVE_UP = "gave up"
+"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class Bus:
@@ -141,18 +142,16 @@ class Bus:
         self._commits: GroupCommit | None = None
         if self._durable is not None and self._durable.durability != "process":
             self._commits = GroupCommit(self._durable, self._carry_out, self._fail)
-        self._timer = DeadlineTimer(self._host.monitor, self._clock, self._setup.speed, self._tick)
-        self._pause = Pause(
-            self._setup.reviewer, self._host.monitor, self._agents,
-            join=lambda name: self.join(name, self._team[name]), leave=self.leave,
-        )  # fmt: skip
+        self._due: float | None = None  # the deadline that the timer sleeps until
+        self._due_moved = anyio.Event()
+        self._has_read = anyio.Event()  # the reviewer; replaced each time
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 self._begin()
                 if self._commits is not None:
                     tasks.start_soon(self._commits.run)
-                tasks.start_soon(self._timer.run)
+                tasks.start_soon(self._keep_time)
                 tasks.start_soon(self._end_in_time)
                 try:
                     yield self
@@ -258,8 +257,12 @@ class Bus:
                     await self._activate(task)
 
     async def _activate(self, task: AgentTask) -> None:
-        await self._pause.wait(task.name)
-        started = self._start(task.name)
+        reviewer, monitor = self._setup.reviewer, self._host.monitor
+        if reviewer is not None and task.name != reviewer.name:
+            while reviewer.is_reading(monitor.graph):
+                await self._has_read.wait()
+        effects = self._request(lambda: monitor.start(task.name))
+        started = next((effect for effect in effects if isinstance(effect, Started)), None)
         if started is not None:
             await self._act(task, started, self._host.view(started))
 
@@ -275,9 +278,18 @@ class Bus:
         if self._contexts:
             acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            value, error = await attempt(partial(task.act, view, self._incident, self.stop))
+            value, error = await attempt(partial(self._decision, task, view))
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(task, started, ask or partial(self._host.decided, started, value))
+
+    async def _decision(self, task: AgentTask, view: View) -> Decision:
+        """Have an agent decide; if it raises `StopRunError`, the run is stopped."""
+        try:
+            return await task.agent.act(view)
+        except StopRunError as error:
+            self._incident(task.name, str(error), GAVE_UP)
+            self.stop(str(error))
+            raise
 
     async def _close(
         self,
@@ -295,21 +307,55 @@ class Bus:
 
         if started.activation in self._host.monitor.graph.running:  # else it has left
             self._request(request)
-            self._pause.look()
+            self._review()
         if again_s is not None:
             await anyio.sleep(again_s / self._setup.speed)
             task.mail.set()
 
-    def _start(self, name: str) -> Started | None:
-        effects = self._request(lambda: self._host.monitor.start(name))
-        return next((effect for effect in effects if isinstance(effect, Started)), None)
+    def _review(self) -> None:
+        """After an activation has ended: have the reviewer come, or go, if it is time."""
+        reviewer, monitor = self._setup.reviewer, self._host.monitor
+        if reviewer is None or monitor.is_over:
+            return
+        # A journal that fails has ended the run already, and the bus tells of it.
+        with suppress(Exception):
+            step = reviewer.next_step(monitor.graph)
+            if step == "come":
+                self.join(reviewer.name, self._team[reviewer.name])
+            if step in ("come", "start"):
+                self._agents[reviewer.name].mail.set()
+            elif step == "go":
+                self.leave(reviewer.name)
+                self._has_read.set()
+                self._has_read = anyio.Event()
 
     async def _end_in_time(self) -> None:
         await anyio.sleep((self._setup.limit_s - self._clock()) / self._setup.speed)
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
-    def _tick(self) -> None:
-        self._request(self._host.monitor.tick)
+    async def _keep_time(self) -> None:
+        """Sleep until the monitor's next deadline, or until that moves, and tick; for ever."""
+        while True:
+            self._due_moved = anyio.Event()
+            due = self._due = self._host.monitor.next_deadline()
+            if due is None:
+                await self._due_moved.wait()
+                continue
+            with anyio.move_on_after((due - self._clock()) / self._setup.speed):
+                await self._due_moved.wait()
+            if micros(due) <= micros(self._clock()):  # as the monitor compares
+                self._request(self._host.monitor.tick)
+                await anyio.lowlevel.checkpoint()
+
+    def _set_timer(self) -> None:
+        """Wake the timer up, if something is due before the moment that it sleeps until.
+
+        A deadline that moves on, as most do with every record, lets the timer wake up for nothing
+        at the old moment; that costs less than waking it each time.
+        """
+        due = self._host.monitor.next_deadline()
+        if due is not None and (self._due is None or due < self._due):
+            self._due_moved.set()
 
     async def _decide(self, asked: Asked) -> None:
         """Run a gate; if it raises, the event is released."""
@@ -330,7 +376,6 @@ class Bus:
             self._clear_up(error, is_ours=True)
             return []
         self._take(effects)
-        self._timer.set()
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
@@ -341,7 +386,6 @@ class Bus:
             self._clear_up(error, is_ours=False)
             raise
         self._take(effects)
-        self._timer.set()
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
         """A request has raised: carry out earlier effects, one of which may end the run."""
@@ -352,9 +396,9 @@ class Bus:
         self._take(effects)
 
     def _take(self, effects: list[Effect]) -> None:
-        """Count what a request brought about, and carry it out."""
-        self._host.count_effects(effects)
-        self._carry_out_durably(effects)
+        """Count what a request brought about, carry it out, and look when to tick next."""
+        self._carry_out_durably(self._host.count_effects(effects))
+        self._set_timer()
 
     def _carry_out_durably(self, effects: Sequence[Effect]) -> None:
         """Carry effects out, after a sync if the level of durability wants one."""
@@ -381,7 +425,7 @@ class Bus:
         if not goes_on and self._host.is_stalled:
             self._end("stopped", STALLED)
 
-    def _incident(self, component: str, what: str, kind: str = "failed") -> None:
+    def _incident(self, component: str, what: str, kind: str = FAILED) -> None:
         detail = {"who": component, "what": what}
         self._request(lambda: self._host.monitor.incident(kind, detail))
 
@@ -445,7 +489,7 @@ class Resumed(Bus):
                 self._tasks.start_soon(self._take_up, task, item)
         self._tasks.start_soon(self._repeat_outside)
         self._carry_out_durably(self._checkpoint.effects)
-        self._pause.look()
+        self._review()
 
     def _match_agents(self) -> None:
         """Start the agents that are present, end the tasks of those that are not."""
@@ -471,114 +515,8 @@ class Resumed(Bus):
     async def _repeat_outside(self) -> None:
         for outside in self._checkpoint.outside:
             await self._sleep_until(outside.us)
-            self._repeat(outside)
+            self._request(partial(outside.request, self._host.monitor))
             self._match_agents()
-
-    def _repeat(self, outside: ExternalInput) -> None:
-        self._request(lambda: outside.request(self._host.monitor))
 
     async def _sleep_until(self, us: int) -> None:
         await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)
-
-
-class DeadlineTimer:
-    """One task that sleeps until the monitor's next deadline, or until that moves."""
-
-    def __init__(
-        self,
-        monitor: Monitor,
-        clock: Callable[[], float],
-        speed: float,
-        tick: Callable[[], None],
-    ) -> None:
-        """Begin without a deadline.
-
-        Args:
-            monitor: Knows the deadlines.
-            clock: The run's clock, in seconds.
-            speed: How many times faster than real time that clock goes.
-            tick: Ticks the monitor and carries out what follows.
-        """
-        self._monitor = monitor
-        self._clock = clock
-        self._speed = speed
-        self._tick = tick
-        self._due: float | None = None
-        self._moved = anyio.Event()
-
-    async def run(self) -> None:
-        """Tick at each deadline, for ever; this is a task of the bus."""
-        while True:
-            self._moved = anyio.Event()
-            due = self._due = self._monitor.next_deadline()
-            if due is None:
-                await self._moved.wait()
-                continue
-            with anyio.move_on_after((due - self._clock()) / self._speed):
-                await self._moved.wait()
-            if micros(due) <= micros(self._clock()):  # as the monitor compares
-                self._tick()
-                await anyio.lowlevel.checkpoint()
-
-    def set(self) -> None:
-        """Wake the task up, if something is due before the moment that it sleeps until.
-
-        A deadline that moves on, as most do with every record, lets the task wake up for nothing
-        at the old moment; that costs less than waking it each time.
-        """
-        due = self._monitor.next_deadline()
-        if due is not None and (self._due is None or due < self._due):
-            self._moved.set()
-
-
-class Pause:
-    """Keeps the team from starting anything while its reviewer reads."""
-
-    def __init__(
-        self,
-        reviewer: Reviewer | None,
-        monitor: Monitor,
-        agents: Mapping[str, AgentTask],
-        join: Callable[[str], None],
-        leave: Callable[[str], None],
-    ) -> None:
-        """Begin without a waiting agent.
-
-        Args:
-            reviewer: The member of the team that reads along; ``None``: no agent ever waits.
-            monitor: Knows what has happened in the run.
-            agents: By the name of an agent that is present: its mailbox.
-            join: Has the agent of this name come.
-            leave: Has the agent of this name go.
-        """
-        self._reviewer = reviewer
-        self._monitor = monitor
-        self._agents = agents
-        self._join = join
-        self._leave = leave
-        self._over = anyio.Event()
-
-    async def wait(self, agent: str) -> None:
-        """Wait until an agent may be started."""
-        reviewer = self._reviewer
-        if reviewer is not None and agent != reviewer.name:
-            while reviewer.is_reading(self._monitor.graph):
-                await self._over.wait()
-
-    def look(self) -> None:
-        """After an activation has ended: have the reviewer come, or go, if it is time."""
-        if self._reviewer is not None and not self._monitor.is_over:
-            # A journal that fails has ended the run already, and the bus tells of it.
-            with suppress(Exception):
-                self._step(self._reviewer)
-
-    def _step(self, reviewer: Reviewer) -> None:
-        step = reviewer.next_step(self._monitor.graph)
-        if step == "come":
-            self._join(reviewer.name)
-        if step in ("come", "start"):
-            self._agents[reviewer.name].mail.set()
-        elif step == "go":
-            self._leave(reviewer.name)
-            self._over.set()
-            self._over = anyio.Event()

@@ -5,14 +5,17 @@ A host has no clock and no loop either; the bus and the simulator drive it.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
 from dig._util.json_values import plain
+from dig._util.redaction import mask_secrets
+from dig._util.text import one_line
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.protocols import Detector, Healer
@@ -20,13 +23,28 @@ from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Fate, Finish, Limits, Outcome, Usual
-from dig.monitor.messages import Answered, Effect, Gate, Healed, Output, Pending, Raised, Started
+from dig.monitor.messages import (
+    Answered,
+    ComponentFailed,
+    Effect,
+    Gate,
+    Healed,
+    Output,
+    Pending,
+    Raised,
+    Started,
+)
 from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sinks import Sink
 
 from .agents import Tool, View, as_decision
-from .result import RunResult, left
+from .result import ComponentFailure, RunResult, left
 from .reviewer import Reviewer, ReviewLog
+
+logger = logging.getLogger("dig")
+
+DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backoff_s")
+"""The settings that the header of a trace has as they are, under their own names."""
 
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is evicted; the trace has them all."""
@@ -99,11 +117,7 @@ class Setup:
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
             "budget": asdict(self.budget),
-            "fail_closed": self.fail_closed,
-            "limit_s": self.limit_s,
-            "activation_timeout_s": self.activation_timeout_s,
-            "retries": self.retries,
-            "backoff_s": self.backoff_s,
+            **{name: getattr(self, name) for name in DESCRIBED},
         }
 
     def monitor(
@@ -168,7 +182,7 @@ def _part(part: object) -> dict[str, Any]:
 
 @dataclass
 class Tally:
-    """Counts what the effects of a run tell, for its result.
+    """Counts what the effects of a run tell, for its result; logs the failures of parts.
 
     Attributes:
         most: How many findings are kept, the latest; ``None``: all.
@@ -177,6 +191,7 @@ class Tally:
         heals: How many interventions there were, by action.
         failures: How many activations failed, by agent.
         errors: The latest error of each agent that failed.
+        component_failures: The parts that were handed in and failed, by name.
         answer: The accepted answer.
         notes: What the system wrote beside it.
     """
@@ -187,6 +202,7 @@ class Tally:
     heals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     errors: dict[str, str] = field(default_factory=dict)
+    component_failures: dict[str, ComponentFailure] = field(default_factory=dict)
     answer: Any = None
     notes: tuple[str, ...] = ()
 
@@ -199,8 +215,19 @@ class Tally:
                     self.earlier[self.findings.popleft().pattern] += 1
             elif isinstance(effect, Healed):
                 self.heals[effect.row.action] += 1
+            elif isinstance(effect, ComponentFailed):
+                self._note_failure(effect)
             elif isinstance(effect, Answered):
                 self.answer, self.notes = effect.payload, effect.notes
+
+    def _note_failure(self, failed: ComponentFailed) -> None:
+        """Count the failure of a part; log the first three, and then each doubling."""
+        name, what = (one_line(mask_secrets(text)) for text in (failed.component, failed.what))
+        before = self.component_failures.get(name)
+        times = 1 if before is None else before.times + 1
+        failure = self.component_failures[name] = ComponentFailure(name, times, what)
+        if times <= 3 or times & (times - 1) == 0:
+            logger.warning("dig: %s", failure)
 
     def result(self, graph: InteractionGraph, reason: str) -> RunResult:
         """The result of a run whose graph this is."""
@@ -220,6 +247,7 @@ class Tally:
             errors=dict(self.errors),
             notes=self.notes,
             earlier=dict(self.earlier),
+            component_failures=tuple(self.component_failures.values()),
         )
 
 
@@ -309,6 +337,11 @@ class Host:
     ) -> tuple[list[Effect], float | None]:
         """An activation ends as it was recorded, without its agent.
 
+        Args:
+            started: The activation.
+            end: Its recorded end.
+            outputs: The events that it generates.
+
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """
@@ -364,6 +397,4 @@ class Host:
 
 def _shown(event: Pending) -> Pending:
     """An event with a payload of its own, so that no agent can change what another is shown."""
-    return Pending(
-        event.id, event.type, event.sender, plain(event.payload), event.notes, event.final
-    )
+    return replace(event, payload=plain(event.payload))

@@ -25,7 +25,13 @@ class KeyedRandom:
     __slots__ = ("_prefix",)
 
     def __init__(self, seed: int, agent: str, turn: int) -> None:
-        """Begin for the `turn`-th activation of an agent in a run with this seed."""
+        """Begin for one activation.
+
+        Args:
+            seed: The seed of the run.
+            agent: The name of the agent.
+            turn: The number of its activation, counted from 1.
+        """
         self._prefix = f"{seed}\x00{agent}\x00{turn}\x00"
 
     def uniform(self, purpose: str, index: int = 0) -> float:
@@ -35,11 +41,23 @@ class KeyedRandom:
         return (number >> 3) / (1 << 53)  # more bits than a float has might round up to 1
 
     def chance(self, probability: float, purpose: str, index: int = 0) -> bool:
-        """Whether something of this probability happens."""
+        """Whether something of this probability happens.
+
+        Args:
+            probability: From 0 (never) to 1 (always).
+            purpose: What the number is drawn for.
+            index: Which number for this purpose; by default the first.
+        """
         return self.uniform(purpose, index) < probability
 
     def choice(self, items: tuple[_T, ...] | list[_T], purpose: str, index: int = 0) -> _T:
-        """One of some items, which must not be empty."""
+        """One of some items.
+
+        Args:
+            items: The items, at least one.
+            purpose: What the number is drawn for.
+            index: Which number for this purpose; by default the first.
+        """
         return items[int(self.uniform(purpose, index) * len(items))]
 
     def normal(self, purpose: str, index: int = 0) -> float:
@@ -48,5 +66,12 @@ class KeyedRandom:
         return radius * cos(2 * pi * self.uniform(purpose, 2 * index + 1))
 
     def lognormal(self, median: float, spread: float, purpose: str, index: int = 0) -> float:
-        """A positive number around a median; its logarithm has the standard deviation `spread`."""
+        """A positive number around a median.
+
+        Args:
+            median: The median.
+            spread: The standard deviation of the number's logarithm.
+            purpose: What the number is drawn for.
+            index: Which number for this purpose; by default the first.
+        """
         return median * exp(spread * self.normal(purpose, index))

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 
-from dig.errors import DigError, StopRunError
+from dig.errors import DigError
 from dig.monitor.messages import Answered, Started
 
-from .agents import Agent, Decision, View
+from .agents import Agent
 
 _T = TypeVar("_T")
 
 ActivationContext = Callable[[Started], AbstractContextManager[object]]
 """Makes what is entered while an agent acts: a trace context that becomes current, for instance."""
-
-GAVE_UP = "gave up"
-"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class AgentTask:
@@ -39,23 +37,6 @@ class AgentTask:
         self.agent = agent
         self.mail = anyio.Event()
         self.scope = anyio.CancelScope()
-
-    async def act(
-        self, view: View, tell: Callable[[str, str, str], None], stop: Callable[[str], None]
-    ) -> Decision:
-        """Have the agent decide; if it raises `StopRunError`, the run is stopped.
-
-        Args:
-            view: What it is shown.
-            tell: Writes an incident down: the agent's name, the reason, and what to call it.
-            stop: Stops the run, for a reason.
-        """
-        try:
-            return await self.agent.act(view)
-        except StopRunError as error:
-            tell(self.name, str(error), GAVE_UP)
-            stop(str(error))
-            raise
 
 
 class Question:
@@ -89,32 +70,27 @@ def activation_context(
         started: The activation.
         report: Is told which one failed, and how: an observer must not stop a team.
     """
-    entered: list[AbstractContextManager[object]] = []
 
     def failed(observer: object, error: Exception) -> None:
         name = getattr(observer, "__qualname__", type(observer).__name__)
         report(f"around {name}", f"raised {error!r}")
 
-    for context in contexts:
+    def leave(scope: AbstractContextManager[object], *what: Any) -> None:
         try:
-            scope = context(started)
-            scope.__enter__()
+            scope.__exit__(*what)
         except Exception as error:
-            failed(context, error)
-        else:
-            entered.append(scope)
-    what: tuple[Any, Any, Any] = (None, None, None)
-    try:
-        yield
-    except BaseException as error:
-        what = (type(error), error, error.__traceback__)
-        raise
-    finally:
-        for scope in reversed(entered):
+            failed(scope, error)
+
+    with ExitStack() as entered:
+        for context in contexts:
             try:
-                scope.__exit__(*what)
+                scope = context(started)
+                scope.__enter__()
             except Exception as error:
-                failed(scope, error)
+                failed(context, error)
+            else:
+                entered.push(partial(leave, scope))
+        yield
 
 
 async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | None]:

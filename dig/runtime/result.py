@@ -33,6 +33,25 @@ class Left:
 
 
 @dataclass(frozen=True)
+class ComponentFailure:
+    """A part that was handed in and failed: a detector, healer, gate or follower, for instance.
+
+    Attributes:
+        component: Its name.
+        times: How often it failed.
+        what: The latest failure; if the part was disabled, that is said here.
+    """
+
+    component: str
+    times: int
+    what: str
+
+    def __str__(self) -> str:
+        times = "" if self.times == 1 else f" {self.times:,} times, the last time"
+        return f"{self.component} failed{times}: {self.what}"
+
+
+@dataclass(frozen=True)
 class RunResult:
     """How a run ended.
 
@@ -51,6 +70,8 @@ class RunResult:
         errors: The latest error of each agent that failed.
         notes: What the system wrote beside the accepted answer.
         earlier: How many findings there were before `findings`, by pattern.
+        component_failures: The parts that were handed in and failed: detectors, healers, gates,
+            followers and the like.
     """
 
     outcome: str
@@ -67,6 +88,7 @@ class RunResult:
     errors: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     earlier: dict[str, int] = field(default_factory=dict)
+    component_failures: tuple[ComponentFailure, ...] = ()
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
@@ -74,15 +96,14 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
+        activity = f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}"
         rows = [
             ("answer", one_line(self.answer)),
             ("time", f"{self.seconds:.1f} s"),
-            (
-                "activity",
-                f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}",
-            ),
+            ("activity", activity),
             ("findings", value_text(self.raised()) or "none"),
             ("healing", value_text(self.heals) or "none"),
+            *(("failed part", one_line(failure)) for failure in self.component_failures),
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),
         ]
         summary = table(f"{self.outcome}: {one_line(self.reason)}", rows)
@@ -91,8 +112,13 @@ class RunResult:
     def to_json(self) -> dict[str, Any]:
         """The result as `result.json` has it."""
         body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left", "earlier")}
-        findings = [finding.row() for finding in self.findings]
-        return {**body, "raised": self.raised(), "findings": findings, "left": asdict(self.left)}
+        return {
+            **body,
+            "raised": self.raised(),
+            "findings": [finding.row() for finding in self.findings],
+            "left": asdict(self.left),
+            "component_failures": [asdict(failure) for failure in self.component_failures],
+        }
 
 
 def left(graph: InteractionGraph) -> Left:

@@ -8,14 +8,14 @@ is drawn from the seed, so that different seeds try different schedules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
-from dig.detectors.interventions import Intervention
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Outcome, micros
-from dig.monitor.messages import Asked, Effect, Output, Over, Pending, Started, Wake
+from dig.monitor.messages import Asked, Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
@@ -32,14 +32,6 @@ Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 
 _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 """When in microseconds, an order, what is done, and whether it still is to be done."""
-
-
-class PlannedGate(Protocol):
-    """A gate whose decision can be had without waiting."""
-
-    def plan(self, event: Pending) -> tuple[float, Sequence[Intervention]]:
-        """Seconds until it has decided, and what it decides."""
-        ...
 
 
 def simulate(
@@ -122,10 +114,16 @@ class Simulation:
         *,
         durable: Durable | None = None,
     ) -> Simulation:
-        """Go on from a checkpoint, in virtual time; arguments as for a new run.
+        """Go on from a checkpoint, in virtual time.
 
         What comes from outside comes as it was recorded. An activation in progress ends as it
         was recorded, too, if that is known: its agent was called before the moment.
+
+        Args:
+            checkpoint: The run as it stands.
+            team: The agents by name.
+            latency_s: A ready agent starts after a random part of this many seconds.
+            durable: Is synced before effects, as on the bus, but while time stands still.
 
         Raises:
             SettingsError: An agent that is present is missing in the team.
@@ -204,12 +202,8 @@ class Simulation:
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
         else:
-            end, outputs = item.end, item.outputs
-            self._end_at(
-                item.started,
-                end.us,
-                lambda: self._ended(item.started, self.host.repeat(item.started, end, outputs)),
-            )
+            end = partial(self.host.repeat, item.started, item.end, item.outputs)
+            self._end_at(item.started, item.end.us, end)
 
     def _take(self, effects: list[Effect]) -> None:
         """Count what a request brought about, and carry it out."""
@@ -263,18 +257,21 @@ class Simulation:
         if think > micros(limit_s):
             think, value = micros(limit_s), f"took longer than {limit_s:g} s"
         ask = self.host.failed if isinstance(value, str) else self.host.decided
-        self._end_at(started, since_us + think, lambda: self._ended(started, ask(started, value)))
+        self._end_at(started, since_us + think, partial(ask, started, value))
 
-    def _end_at(self, started: Started, us: int, end: Callable[[], None]) -> None:
+    def _end_at(
+        self, started: Started, us: int, end: Callable[[], tuple[list[Effect], float | None]]
+    ) -> None:
         activations = self.host.monitor.graph.activations
-        self._at(us, end, lambda: started.activation in activations)  # else it has left
 
-    def _ended(self, started: Started, done: tuple[list[Effect], float | None]) -> None:
-        effects, again_s = done
-        if again_s is not None:
-            self._start_later(started.agent, again_s)
-        self._take(effects)
-        self._review()
+        def happen() -> None:
+            effects, again_s = end()
+            if again_s is not None:
+                self._start_later(started.agent, again_s)
+            self._take(effects)
+            self._review()
+
+        self._at(us, happen, lambda: started.activation in activations)  # else it has left
 
     def _review(self) -> None:
         """Have the reviewer come, or go, if it is time."""
@@ -293,6 +290,7 @@ class Simulation:
                 self._start_later(agent, 0.0)
 
     def _ask(self, asked: Asked) -> None:
+        """Ask a gate, whose `plan` returns the seconds until it has decided, and what."""
         plan = getattr(asked.gate, "plan", None)
         if plan is None:
             raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from dig._util.text import (
     MOST_LISTED,
@@ -26,31 +25,12 @@ Row = tuple[str, str]
 """A label and a value."""
 
 
-class ScoredResult(Protocol):
-    """The score of an answer, made by a task."""
-
-    @property
-    def valid(self) -> bool:
-        """Whether the answer has the shape that the problem asks for."""
-        ...
-
-    @property
-    def rmse(self) -> float | None:
-        """Root of the mean squared error."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """The reason for which it is not valid."""
-        ...
-
-
 # --- how a run ended ----------------------------------------------------------------------------
 
 
 def summary(
     result: RunResult,
-    score: ScoredResult | None = None,
+    score: object = None,
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
@@ -58,7 +38,7 @@ def summary(
 
     Args:
         result: The result.
-        score: The score of its answer; ``None``: it has none.
+        score: The score of its answer, shown as its `str`; ``None``: it has none.
         directory: The run directory; ``None``: there is none.
         making: Further rows about the making of the run; by default none.
     """
@@ -68,7 +48,7 @@ def summary(
         *(("note on it", one_line(note)) for note in result.notes),
     ]
     if score is not None:
-        rows.append(("score", _score(score)))
+        rows.append(("score", str(score)))
     rows += making
     amounts = {"activation": result.activations, "event": result.events, "record": result.records}
     activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
@@ -79,6 +59,7 @@ def summary(
         *_errors(result),
         ("findings", _counts(result.raised())),
         ("healing", _counts(result.heals)),
+        *(("failed part", one_line(failure)) for failure in result.component_failures),
         *_left(result.left),
     ]
     if directory is not None:
@@ -100,12 +81,6 @@ def _answer(answer: object) -> str:
     if answer is None:
         return "none"
     return one_line(answer if isinstance(answer, str) else json.dumps(answer, default=repr), 150)
-
-
-def _score(score: ScoredResult) -> str:
-    if not score.valid:
-        return f"no valid answer: {one_line(score.reason)}"
-    return "valid" if score.rmse is None else f"RMSE {score.rmse:.2f}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -80,10 +80,7 @@ def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
         yield f"{found}; the trace tells of {replayed.recorded}, by other detectors or none"
     else:
         yield f"{found}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
-    if graph.finished is not None:
-        yield f"end: {graph.finished.outcome}"
-    else:
-        yield from ending(path, None)
+    yield from ending(path, graph.finished.outcome if graph.finished else None)
 
 
 def _body(replayed: Replayed) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
@@ -96,30 +97,23 @@ def kind(name: str) -> TaskKind:
             "module:object"
         )
     found = load(installed.get(name, name), "task")
-    return found if isinstance(found, TaskKind) else TaskKind(_Own(name, found))
+    return found if isinstance(found, TaskKind) else TaskKind(partial(_own, name, found))
 
 
-@dataclass(frozen=True)
-class _Own:
-    """Makes a task of what a user has named."""
-
-    name: str
-    found: Any
-
-    def __call__(self, size: int, seed: int, data: str | None) -> Task:
-        made = self.found
-        if callable(made):
-            made = call(made, self.name, size=size, seed=seed, data=data)
-        if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Mapping):
-            return TeamTask(self.name, *made)
-        lacks = [part for part in _PARTS if not hasattr(made, part)]
-        if lacks:
-            raise SettingsError(
-                f"{self.name!r} is no task: it lacks {', '.join(lacks)}; name a pair of a team "
-                "and a problem, or something that makes a task"
-            )
-        task: Task = made
-        return task
+def _own(name: str, made: Any, size: int, seed: int, data: str | None) -> Task:
+    """The task that is or is made by an object that a user has named."""
+    if callable(made):
+        made = call(made, name, size=size, seed=seed, data=data)
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Mapping):
+        return TeamTask(name, *made)
+    lacks = [part for part in _PARTS if not hasattr(made, part)]
+    if lacks:
+        raise SettingsError(
+            f"{name!r} is no task: it lacks {', '.join(lacks)}; name a pair of a team "
+            "and a problem, or something that makes a task"
+        )
+    task: Task = made
+    return task
 
 
 _PARTS = ("name", "size", "data", "problem", "tools", "score")
@@ -131,9 +125,7 @@ def _count_frequency(size: int, seed: int, data: str | None) -> Task:
     return CountFrequency(size, seed)
 
 
-def _sorter(seed: int, profile: Profile) -> Policy:
-    return SimulatedAgent(seed, profile, Posts())
-
+_sorter = partial(SimulatedAgent, reading=Posts())
 
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
     {

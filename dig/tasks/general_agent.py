@@ -69,21 +69,18 @@ class GeneralBrief:
 
     def __call__(self, view: View) -> Messages:
         """The instructions, then the situation of the agent."""
-        return [
-            {"role": "system", "content": INSTRUCTIONS},
-            {"role": "user", "content": encoded(self._situation(view), indent=1)},
-        ]
-
-    def _situation(self, view: View) -> dict[str, Any]:
-        return {
+        notes = [{"event": event.id, "note": note} for event in view.events for note in event.notes]
+        situation = {
             "you": view.agent,
             "team": view.team,
             "goal": self.goal,
             "events": [_event(event) for event in view.events],
-            "notes": [
-                {"event": event.id, "note": note} for event in view.events for note in event.notes
-            ],
+            "notes": notes,
         }
+        return [
+            {"role": "system", "content": INSTRUCTIONS},
+            {"role": "user", "content": encoded(situation, indent=1)},
+        ]
 
 
 def _event(event: Pending) -> Mapping[str, Any]:

@@ -59,12 +59,10 @@ class Newsgroups(FrequencyTask):
         Raises:
             SettingsError: There are not so many posts, or they cannot be read.
         """
-        posts = our_own() if path is None else real(str(path))
-        self.data = (
-            "a small set of our own, not the real newsgroups"
-            if path is None
-            else f"real newsgroups from {path}"
-        )
+        if path is None:
+            posts, self.data = our_own(), "a small set of our own, not the real newsgroups"
+        else:
+            posts, self.data = real(str(path)), f"real newsgroups from {path}"
         if not 2 <= size <= len(posts):
             raise SettingsError(
                 f"{size} posts cannot be drawn from {safe_text(self.data, 200)}, which has "

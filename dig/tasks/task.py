@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from dig._util.text import one_line
 from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
 
@@ -25,6 +26,11 @@ class Score:
     rmse: float | None = None
     reason: str = ""
     complete: bool | None = None
+
+    def __str__(self) -> str:
+        if not self.valid:
+            return f"no valid answer: {one_line(self.reason)}"
+        return "valid" if self.rmse is None else f"RMSE {self.rmse:.2f}"
 
 
 class Task(Protocol):

@@ -14,8 +14,19 @@ from dig.detectors.interventions import Intervention
 from dig.monitor.messages import Pending
 from dig.runtime.host import Setup
 
-from .ag2_teams import PAIR, SCENARIOS, Act, Team, call, consult, is_said, says, scenario, shown
-from .ag2_watch import Watched
+from .ag2_teams import (
+    PAIR,
+    SCENARIOS,
+    Act,
+    Team,
+    Watched,
+    call,
+    consult,
+    is_said,
+    says,
+    scenario,
+    shown,
+)
 from .framework_cases import Case, Wrap
 from .harness import Scenario
 from .test_ag2_healing import ask_and_wait, early_team, is_told, twice_asked

@@ -35,7 +35,17 @@ from ag2.network import (
     WorkflowAdapter,
 )
 
+from dig.adapters import ag2
+
+from .framework_watch import Watched as Framework
 from .harness import Scenario, Script
+
+
+class Watched(Framework):
+    """Wraps hubs."""
+
+    adapter = ag2
+
 
 logging.getLogger("ag2").setLevel(logging.CRITICAL)  # it logs what handlers raise
 

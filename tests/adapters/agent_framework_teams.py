@@ -28,8 +28,17 @@ from agent_framework import (
 )
 
 import dig
+from dig.adapters import agent_framework
 
+from .framework_watch import Watched as Framework
 from .harness import Script
+
+
+class Watched(Framework):
+    """Wraps workflows."""
+
+    adapter = agent_framework
+
 
 Act = Callable[[Any, int, Any], Any]
 """What an executor does: it gets its data, the number of its turn and the framework's context."""

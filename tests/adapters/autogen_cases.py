@@ -13,8 +13,17 @@ from dig.runtime.host import Setup
 
 from . import autogen_runtimes as runtimes
 from .autogen_runtimes import RUNTIMES, Act, Net, says
-from .autogen_teams import SCENARIOS, ask, ask_twice, cancelled, graph, round_robin, scenario, swarm
-from .autogen_watch import Watched
+from .autogen_teams import (
+    SCENARIOS,
+    Watched,
+    ask,
+    ask_twice,
+    cancelled,
+    graph,
+    round_robin,
+    scenario,
+    swarm,
+)
 from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
 from .harness import Scenario

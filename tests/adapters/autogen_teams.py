@@ -28,7 +28,17 @@ from autogen_agentchat.teams import (
 from autogen_core import CancellationToken, FunctionCall, SingleThreadedAgentRuntime
 from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
 
+from dig.adapters import autogen
+
+from .framework_watch import Watched as Framework
 from .harness import Scenario, Script
+
+
+class Watched(Framework):
+    """Wraps teams and runtimes."""
+
+    adapter = autogen
+
 
 for name in ("autogen_core", "autogen_core.events", "autogen_agentchat.events"):
     logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they log what agents raise

@@ -16,6 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from typer.testing import CliRunner
+
+import dig
+from dig.cli import app
+from dig.errors import SettingsError
+from dig.traces.verify import verify
 
 from .framework_cases import Cases
 from .framework_faults import PARTS, break_part
@@ -105,6 +111,91 @@ class Unchanged(Shared):
             assert self.is_over(watched), f"cancelled before step {step}"
 
 
+class Recorded(Shared):
+    """The trace of a team has all that has happened; an unknown version is refused.
+
+    Attributes:
+        package: The distribution whose version is looked at first.
+    """
+
+    package: ClassVar[str]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "scenario" in metafunc.fixturenames:
+            metafunc.parametrize("scenario", self.scenarios, ids=str)
+
+    def test_a_version_that_was_not_tested_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The message says which version is there, and which ones were tested."""
+        watched = type(self).watched()
+        version = f"{watched.adapter.VERSIONS[1]}.0"
+        monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: version)
+        said = rf"{self.package} {re.escape(version)} is installed.*tested with"
+        with pytest.raises(SettingsError, match=said):
+            play(self.scenarios[0], self.wrap(watched))
+
+    def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
+        self, scenario: Scenario, tmp_path: Path
+    ) -> None:
+        """So does a check of the file of a team that is healed."""
+        made: list[Any] = []
+
+        def wrap(team: Any) -> Any:
+            made.append(dig.wrap(team, mode="heal", journal=tmp_path))
+            return made[0]
+
+        play(scenario, self.wrap(wrap))
+        session = dig.session_of(made[0])
+        dig.unwrap(made[0])
+        assert session.directory is not None
+        trace = session.directory / "trace.dig.jsonl"
+        assert not verify(trace).problems
+        checked = CliRunner().invoke(app, ["check", str(trace)])
+        assert checked.exit_code == bool(session.findings), checked.output
+
+
+class GoingRound(Shared):
+    """Two agents that each believe that the other one is responsible, until they are told.
+
+    Attributes:
+        going_round: They are asked something, in each way.
+        unsolved: What comes of it without a monitor.
+        solved: What the answer of one that was told says.
+    """
+
+    going_round: ClassVar[Sequence[Scenario]]
+    unsolved: ClassVar[str]
+    solved: ClassVar[str]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        metafunc.parametrize("asked", self.going_round, ids=str)
+
+    def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(
+        self, asked: Scenario
+    ) -> None:
+        """One note is enough; it is private to the agent that got it."""
+        bare = play(asked)
+        assert self.unsolved in f"{bare.returned} {bare.raised}"
+        assert self.solved not in str(bare.returned)
+        watched = type(self).watched("heal")
+        returned = str(play(asked, self.wrap(watched)).returned)
+        assert self.solved in returned and "monitor" not in returned
+        assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
+        path = watched.session.findings[0].evidence["path"]
+        assert path == path[:2] * 2 and len({*path}) == 2
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open()
+
+    def test_er_is_found_by_who_only_observes_and_nothing_is_changed(self, asked: Scenario) -> None:
+        """What was on its way when all was over is not lost either."""
+        watched = type(self).watched()
+        assert play(asked, self.wrap(watched)) == play(asked)
+        assert {*watched.patterns} == {"ER"} and watched.healed() == []
+        watched.must_be_sound()
+        assert not watched.session.monitor.graph.orphans()
+
+
 @cache
 def bare(scenario: Scenario) -> Outcome:
     """What a host sees without a monitor."""
@@ -189,11 +280,18 @@ class LooksAlike(Shared):
         return self.wrap(type(self).watched(*made_of))
 
 
-def example(name: str, tmp_path: Path, *, traces: int = 4) -> Any:
-    """What the main function of `examples/wrap_NAME.py` returns; it must keep this many traces."""
-    found = runpy.run_path(str(ROOT / "examples" / f"wrap_{name}.py"))["main"](str(tmp_path))
-    result = asyncio.run(found) if asyncio.iscoroutine(found) else found
-    assert len([*tmp_path.glob("*/trace.dig.jsonl")]) == traces
+def example(name: str, tmp_path: Path, capsys: Any, *found: str) -> Any:
+    """What the main function of `examples/wrap_NAME.py` returns.
+
+    It must keep four sound traces, and say where they are, and that these patterns were found.
+    """
+    made = runpy.run_path(str(ROOT / "examples" / f"wrap_{name}.py"))["main"](str(tmp_path))
+    result = asyncio.run(made) if asyncio.iscoroutine(made) else made
+    told = capsys.readouterr().out
+    assert told.count("trace and result: ") == 4
+    assert all(f"found {pattern}" in told for pattern in found)
+    traces = [*tmp_path.glob("*/trace.dig.jsonl")]
+    assert len(traces) == 4 and not any(verify(trace).problems for trace in traces)
     return result
 
 

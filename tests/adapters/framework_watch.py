@@ -93,7 +93,11 @@ class Watched:
         return [record.what for record in self.records if isinstance(record, IncidentRow)]
 
     def must_be_sound(self) -> None:
-        """Whoever reads the trace finds in it what was found live, and nothing lost."""
+        """A reader of the trace finds in it what was found live, and nothing lost.
+
+        The team is its own again before.
+        """
+        self.detach()
         Live(self.session, self.records).must_be_sound()
 
     def leaves_nothing_open(self) -> bool:

@@ -137,3 +137,26 @@ def scenario(
 
 async def at_once(team: Any) -> Any:
     return await asyncio.gather(*(ask(team, f"question {n}") for n in range(3)))
+
+
+def in_the_background(script: Script) -> list[Any]:
+    """A tool that has an agent work, which it does not wait for; and a tool that waits for it."""
+    tasks = set()
+
+    @tool()
+    async def work() -> str:
+        await asyncio.sleep(5)
+        return "worked"
+
+    b = agent(script, "b", calls("work"), says("b done"), tools=[work])
+
+    @tool()
+    async def begin(text: str) -> str:
+        tasks.add(asyncio.create_task(Runner.run(b, text)))
+        return "begun"
+
+    @tool()
+    async def wait() -> str:
+        return str([result.final_output for result in await asyncio.gather(*tasks)])
+
+    return [begin, wait]

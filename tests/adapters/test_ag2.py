@@ -8,9 +8,8 @@ import pytest
 
 pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
 
-from .ag2_teams import SCENARIOS
-from .ag2_watch import Watched
-from .conformance import Unchanged
+from .ag2_teams import SCENARIOS, Watched
+from .conformance import Recorded, Unchanged
 
 
 class TestUnchanged(Unchanged):
@@ -27,3 +26,7 @@ class TestUnchanged(Unchanged):
         seen = watched.session.statistics()
         is_quiet = (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
         return is_quiet and not watched.session.monitor.graph.activations
+
+
+class TestRecorded(Recorded):
+    watched, scenarios, package = Watched, SCENARIOS, "ag2"

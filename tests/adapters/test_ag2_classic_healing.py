@@ -33,6 +33,7 @@ from .ag2_classic_teams import (
     told,
     unless_told,
 )
+from .conformance import GoingRound
 from .harness import Outcome, Scenario, Script, play
 
 
@@ -48,24 +49,6 @@ def ping_pong(script: Script) -> Any:
     ann = agent(script, "ann", unless_told(calls("transfer_to_bob_1"), says("Solved")))
     bob = agent(script, "bob", unless_told(calls("transfer_to_ann_1"), says("Solved")))
     return hand_over(ann, bob)
-
-
-@pytest.mark.parametrize("drive", [in_group, in_group_now])
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
-    asked = scenario(ping_pong, drive)
-    assert "Solved" not in str(play(asked).returned)
-    watched = Watched("heal")
-    outcome = healed(asked, watched)
-    assert "Solved" in str(outcome.returned)
-    assert "monitor" not in str(outcome.returned)  # the note stays between monitor and model
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    asked = scenario(ping_pong, in_group)
-    watched = Watched()
-    assert play(asked, Wrapping(watched)) == play(asked)
-    assert set(watched.patterns) == {"ER"} and watched.healed() == []
 
 
 def test_er_what_counts_as_a_handoff_can_be_told() -> None:
@@ -161,24 +144,6 @@ def test_rsp_the_same_question_put_to_two_is_found_and_who_asked_is_told() -> No
     assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
 
 
-def ticking(watched: Watched, drive: Any) -> Any:
-    """Time makes itself felt while a team is asked."""
-
-    async def driven(built: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.ensure_future(keep_time())
-        try:
-            return await drive(built)
-        finally:
-            keeper.cancel()
-
-    return driven
-
-
 def slow(made: Any) -> Any:
     """An agent that thinks for twenty seconds."""
 
@@ -199,45 +164,51 @@ def test_oe_who_has_dropped_a_handoff_is_told_with_its_next_turn() -> None:
         return hand_over(ann, agent(script, "bob", says("never")), cyd)
 
     watched = Watched("heal")
-    asked = scenario(build, ticking(watched, in_group), "dropped")
+    asked = watched.ticking(scenario(build, in_group, "dropped"))
     outcome = play(asked, Wrapping(watched))
     assert "I know" in str(outcome.returned)
     assert watched.patterns[0] == "OE" and watched.healed()[0] == "create"
     watched.must_be_sound()
 
 
-def waiting_pair(watched: Watched) -> Scenario:
+def waiting_pair(script: Script) -> Any:
     """Two agents that wait for each other's word before they ask their models, for a while."""
+    words = {"ann": asyncio.Event(), "bob": asyncio.Event()}
+    user = agent(script, "user", is_termination_msg=lambda message: True)
 
-    def build(script: Script) -> Any:
-        words = {"ann": asyncio.Event(), "bob": asyncio.Event()}
-        user = agent(script, "user", is_termination_msg=lambda message: True)
+    def one(name: str, other: str) -> Any:
+        async def waits(self: Any, *given: Any, **more: Any) -> Any:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(30):
+                    await words[other].wait()
+            return False, None
 
-        def one(name: str, other: str) -> Any:
-            async def waits(self: Any, *given: Any, **more: Any) -> Any:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(30):
-                        await words[other].wait()
-                return False, None
+        def acts(contents: Any, number: int) -> str:
+            words[name].set()
+            return "I go first" if told(contents) else "After you"
 
-            def acts(contents: Any, number: int) -> str:
-                words[name].set()
-                return "I go first" if told(contents) else "After you"
+        made = agent(script, name, acts)
+        made.register_reply([type(user), None], waits, position=2)
+        return made
 
-            made = agent(script, name, acts)
-            made.register_reply([type(user), None], waits, position=2)
-            return made
-
-        return team(user, one("ann", "bob"), one("bob", "ann"))
-
-    return scenario(build, ticking(watched, all_at_once), "waiting_pair")
+    return team(user, one("ann", "bob"), one("bob", "ann"))
 
 
 def test_dl_two_that_wait_for_each_other_are_told_when_they_ask_their_models() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(waiting_pair(watched), Wrapping(watched))
+    asked = watched.ticking(scenario(waiting_pair, all_at_once))
+    outcome = play(asked, Wrapping(watched))
     watched.must_be_sound()  # but the note to the user, who has no further turn, stays where it is
     assert "I go first" in str(outcome.returned)
     assert watched.patterns == ["DL", "DL"] and watched.healed() == ["create", "create"]
     assert 30 <= outcome.elapsed < 40
+
+
+class TestGoingRound(GoingRound):
+    watched = Watched
+    going_round = tuple(scenario(ping_pong, drive) for drive in (in_group, in_group_now))
+    unsolved, solved = "", "Solved"
+
+    def wrap(self, watched: Any) -> Wrapping:
+        return Wrapping(watched)

@@ -24,12 +24,10 @@ from dig.graph.records import Emit, End, Start
 from dig.traces.verify import verify
 
 from .ag2_classic_asked import (
-    SCENARIOS,
     all_at_once,
     chat,
     desks,
     group,
-    in_group_now,
     interrupted,
     nested,
     several,
@@ -67,12 +65,6 @@ def test_two_agents_of_one_name_are_refused() -> None:
 def test_what_such_a_team_cannot_do_is_refused_if_it_is_demanded() -> None:
     with pytest.raises(SettingsError, match="AG2 classic cannot reroute; it can: annotate, bounce"):
         dig.wrap(group(Script()).first, require={"reroute"})
-
-
-def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "0.15.0")
-    with pytest.raises(SettingsError, match=r"ag2 0\.15\.0 is installed"):
-        adapter.plan(group(Script()).first)
 
 
 def test_an_ag2_that_is_put_together_in_another_way_is_refused(
@@ -277,21 +269,6 @@ def test_who_takes_over_when_a_turn_is_interrupted_is_told_of_it() -> None:
     said = [one.payload for one in watched.records if isinstance(one, Emit)]
     assert said == ["What now?", {"error": "KeyboardInterrupt"}, "I take over TERMINATE"]
     watched.must_be_sound()
-
-
-@pytest.mark.parametrize("asked", [*SCENARIOS, scenario(ping_pong, in_group_now)], ids=str)
-def test_a_journal_passes_the_independent_checker(asked: Scenario, tmp_path: Path) -> None:
-    made: list[Any] = []
-
-    def wrap(built: Any) -> Any:
-        made.append(dig.wrap(built.wrap, mode="heal", journal=tmp_path))
-        return built
-
-    play(asked, wrap)
-    directory = dig.session_of(made[0]).directory
-    dig.unwrap(made[0])
-    assert directory is not None
-    assert not verify(directory / "trace.dig.jsonl").problems
 
 
 REPLIES: dict[str, Any] = {

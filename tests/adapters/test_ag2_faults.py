@@ -10,8 +10,7 @@ pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]"
 from dig.adapters import ag2 as adapter
 
 from .ag2_cases import CASES
-from .ag2_teams import SCENARIOS
-from .ag2_watch import Watched
+from .ag2_teams import SCENARIOS, Watched
 from .conformance import Faultless
 from .framework_cases import Cases
 from .framework_faults import PARTS

@@ -14,8 +14,8 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .ag2_teams import PAIR, Act, Team, call, says, scenario
-from .ag2_watch import Watched
+from .ag2_teams import PAIR, Act, Team, Watched, call, says, scenario
+from .conformance import GoingRound
 from .harness import Scenario, play
 
 
@@ -39,24 +39,6 @@ async def ask_ping_pong(team: Team) -> Any:
             return await team.workflow(("user", "ann"))
     except TimeoutError:
         return "round and round"
-
-
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    asked = scenario("ping_pong", PING_PONG, ask_ping_pong)
-    assert "round and round" in str(play(asked).returned)
-    watched = Watched("heal")
-    outcome = play(asked, watched)
-    assert "solved" in str(outcome.returned)
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    assert "monitor" not in str(outcome.returned)  # the note is private to the agent that got it
-    watched.must_be_sound()
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    asked = scenario("ping_pong", PING_PONG, ask_ping_pong)
-    watched = Watched()
-    assert play(asked, watched) == play(asked)
-    assert set(watched.patterns) == {"ER"} and watched.healed() == []
 
 
 def test_et_an_early_answer_goes_back_and_its_agent_looks_at_it_again() -> None:
@@ -183,3 +165,8 @@ def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> N
     assert watched.patterns == ["OE"]
     assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
     watched.must_be_sound()
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [scenario("ping_pong", PING_PONG, ask_ping_pong)]
+    unsolved, solved = "round and round", "solved"

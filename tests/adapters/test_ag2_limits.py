@@ -11,8 +11,7 @@ pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]"
 
 from ag2.network import AgentTarget, FromSpeaker, Transition, TransitionGraph
 
-from .ag2_teams import Act, Team, call, is_said, scenario, shown
-from .ag2_watch import Watched
+from .ag2_teams import Act, Team, Watched, call, is_said, scenario, shown
 from .harness import Outcome, Scenario, play
 from .test_ag2_healing import is_told
 

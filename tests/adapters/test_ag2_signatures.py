@@ -10,8 +10,7 @@ from ag2.network import AgentClient
 
 from dig.adapters.ag2 import hub
 
-from .ag2_teams import SCENARIOS
-from .ag2_watch import Watched
+from .ag2_teams import SCENARIOS, Watched
 from .conformance import LooksAlike
 from .framework_signatures import Pair
 

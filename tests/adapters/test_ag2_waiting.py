@@ -14,8 +14,7 @@ from ag2.middleware import approval_required
 
 from dig.graph.records import IncidentRow
 
-from .ag2_teams import Team, call, is_said, says, scenario, shown
-from .ag2_watch import Watched
+from .ag2_teams import Team, Watched, call, is_said, says, scenario, shown
 from .harness import Scenario, play
 from .test_ag2_healing import is_told
 

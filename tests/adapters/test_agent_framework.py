@@ -9,8 +9,8 @@ pytest.importorskip(
 )
 
 from .agent_framework_asked import SCENARIOS
-from .agent_framework_watch import Watched
-from .conformance import Unchanged
+from .agent_framework_teams import Watched
+from .conformance import Recorded, Unchanged
 
 
 class TestUnchanged(Unchanged):
@@ -22,3 +22,7 @@ class TestUnchanged(Unchanged):
     )
     adds_no_step = True
     may_be_healed = True
+
+
+class TestRecorded(Recorded):
+    watched, scenarios, package = Watched, SCENARIOS, "agent-framework-core"

@@ -15,8 +15,7 @@ from dig.runtime.host import Setup
 
 from .agent_framework_asked import SCENARIOS, ask_twice
 from .agent_framework_cases import CASES, elsewhere, team, two_workers
-from .agent_framework_teams import chain
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Watched, chain
 from .conformance import Faultless
 from .framework_cases import Cases
 from .framework_faults import PARTS

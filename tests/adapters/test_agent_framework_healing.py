@@ -19,14 +19,17 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .agent_framework_asked import ask
-from .agent_framework_teams import Parts, agents, ends, half_join, passes_on, put_out, send
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Parts, Watched, agents, ends, half_join, passes_on, put_out, send
+from .conformance import GoingRound
 from .harness import Scenario, Script, play
 
 
 async def outputs(team: Workflow) -> Any:
     return (await team.run("?")).get_outputs()
+
+
+async def texts(team: Workflow) -> Any:
+    return [one.text for one in await outputs(team)]
 
 
 async def pieces(team: Workflow) -> Any:
@@ -155,27 +158,6 @@ def ping_pong(script: Script) -> Workflow:
     return built.build()
 
 
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    async def texts(team: Workflow) -> Any:
-        return [one.text for one in (await team.run("?")).get_outputs()]
-
-    assert play(asked(ping_pong, texts)).raised[0][0] == "WorkflowConvergenceException"
-    watched = Watched("heal")
-    assert "I do it" in str(play(asked(ping_pong, texts), watched).returned)
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    path = watched.session.findings[0].evidence["path"]
-    assert path == ["bob", "ann", "bob", "ann"]
-    watched.must_be_sound()
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    watched = Watched()
-    assert play(asked(ping_pong, ask), watched) == play(asked(ping_pong, ask))
-    assert set(watched.patterns) == {"ER"}
-    assert not watched.session.monitor.graph.orphans()  # what was on its way when all was over
-    watched.must_be_sound()
-
-
 def test_a_note_is_seen_by_its_agent_alone() -> None:
     watched, script = Watched("heal"), asked(ping_pong)
     seen = [detail for _, what, detail in play(script, watched).log if what == "sees"]
@@ -198,28 +180,10 @@ def stuck_branch(script: Script) -> Workflow:
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def ticking(watched: Watched, scenario: Scenario) -> Scenario:
-    """Time makes itself felt while a team is asked."""
-
-    async def drive(team: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.ensure_future(keep_time())
-        try:
-            return await scenario.drive(team)
-        finally:
-            keeper.cancel()
-
-    return Scenario(scenario.name, scenario.build, drive)
-
-
 def test_dl_a_branch_that_hangs_is_found_while_it_does_and_the_join_is_told() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(ticking(watched, asked(stuck_branch)), watched)
+    outcome = play(watched.ticking(asked(stuck_branch)), watched)
     assert outcome.returned == "['without c']"
     assert watched.patterns[0] == "DL" and watched.healed()[0] == "create"
     assert watched.session.findings[0].ts < 15
@@ -282,7 +246,7 @@ def test_oe_a_message_that_nobody_can_take_is_found_while_the_others_work() -> N
         return p.build("a").add_edge(p.a, p.b).build()
 
     watched = Watched()
-    assert play(ticking(watched, asked(lost)), watched).returned == "['done']"
+    assert play(watched.ticking(asked(lost)), watched).returned == "['done']"
     assert watched.patterns == ["OE", "ET"]
     assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
     watched.must_be_sound()
@@ -304,3 +268,8 @@ def test_executors_are_named_as_the_workflow_names_them() -> None:
     watched = Watched()
     play(asked(silent_branch), watched)
     assert watched.session.monitor.graph.run.agents == ("a", "b", "c", "j", "__end__")
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [asked(ping_pong, texts)]
+    unsolved, solved = "WorkflowConvergenceException", "I do it"

@@ -29,7 +29,7 @@ from agent_framework.orchestrations import (
 
 from dig.graph.records import Emit
 
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Watched
 from .harness import Scenario, Script, play
 
 Act = Callable[[list[str]], str | None]

@@ -20,8 +20,7 @@ from dig.detectors import standard
 from dig.runtime.host import Setup
 
 from .agent_framework_asked import ask, stream
-from .agent_framework_teams import Parts
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Parts, Watched
 from .harness import Scenario, Script, play
 from .test_gates import Keeper
 

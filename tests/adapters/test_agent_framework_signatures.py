@@ -9,7 +9,7 @@ pytest.importorskip(
 )
 
 from .agent_framework_asked import SCENARIOS
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Watched
 from .conformance import LooksAlike
 
 

@@ -21,8 +21,7 @@ from agent_framework import (
 )
 
 from .agent_framework_asked import ask, told
-from .agent_framework_teams import Act, Model, Parts, ends, send
-from .agent_framework_watch import Watched
+from .agent_framework_teams import Act, Model, Parts, Watched, ends, send
 from .harness import Scenario, Script, play
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])

@@ -9,12 +9,15 @@ pytest.importorskip(
 )
 
 from .autogen_runtimes import RUNTIMES
-from .autogen_teams import SCENARIOS
-from .autogen_watch import Watched
-from .conformance import Unchanged
+from .autogen_teams import SCENARIOS, Watched
+from .conformance import Recorded, Unchanged
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
 
 
 class TestUnchanged(Unchanged):
     watched, scenarios = Watched, [*SCENARIOS, *RUNTIMES]
+
+
+class TestRecorded(Recorded):
+    watched, scenarios, package = Watched, [*SCENARIOS, *RUNTIMES], "autogen-core"

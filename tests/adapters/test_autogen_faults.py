@@ -13,9 +13,8 @@ from dig.adapters import autogen as adapter
 
 from .autogen_cases import CASES, OUTSIDE, net, tell_and_wait
 from .autogen_runtimes import RUNTIMES
-from .autogen_teams import SCENARIOS, ask_twice, graph, round_robin
+from .autogen_teams import SCENARIOS, Watched, ask_twice, graph, round_robin
 from .autogen_teams import scenario as chat
-from .autogen_watch import Watched
 from .conformance import Faultless, bare
 from .framework_cases import Cases
 from .framework_gates import Usher, behind

@@ -17,8 +17,8 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .autogen_teams import DONE, Act, To, agents, ask, assistant, is_told, scenario, until
-from .autogen_watch import Watched
+from .autogen_teams import DONE, Act, To, Watched, agents, ask, assistant, is_told, scenario, until
+from .conformance import GoingRound
 from .harness import Scenario, Script, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
@@ -41,24 +41,6 @@ def ping_pong(script: Script) -> Any:
         ],
         termination_condition=until(40),
     )
-
-
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    asked = scenario(ping_pong)
-    assert "Maximum number of messages 40" in str(play(asked).returned)
-    watched = Watched("heal")
-    outcome = play(asked, watched)
-    assert "I do it." in str(outcome.returned)
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    assert "monitor" not in str(outcome.returned)  # the note is private to the agent that got it
-    watched.must_be_sound()
-
-
-def test_er_is_found_by_who_only_observes_and_nothing_is_changed() -> None:
-    asked = scenario(ping_pong)
-    watched = Watched()
-    assert play(asked, watched) == play(asked)
-    assert set(watched.patterns) == {"ER"} and watched.healed() == []
 
 
 def test_et_an_answer_without_what_a_dropped_handoff_was_for_goes_back() -> None:
@@ -231,3 +213,8 @@ def early_once(script: Script) -> Any:
 
 async def ask_two(team: Any) -> Any:
     return [await ask(team), await ask(team, "And then?")]
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [scenario(ping_pong)]
+    unsolved, solved = "Maximum number of messages 40", "I do it."

@@ -15,8 +15,7 @@ from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, Swarm
 
 from .autogen_runtimes import RUNTIMES, Act, Net, Node, OneByOne
 from .autogen_runtimes import scenario as runtime
-from .autogen_teams import DONE, SCENARIOS, To, agents, ask_twice, until
-from .autogen_watch import Watched
+from .autogen_teams import DONE, SCENARIOS, To, Watched, agents, ask_twice, until
 from .harness import Scenario, Script, cancelled_everywhere, play
 
 NAMES = ("ann", "bob", "cyd", "dan")

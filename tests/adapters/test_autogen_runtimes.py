@@ -17,7 +17,7 @@ from dig.graph.records import Emit, Limits
 from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
-from .autogen_watch import Watched
+from .autogen_teams import Watched
 from .framework_watch import Broken
 from .harness import play
 

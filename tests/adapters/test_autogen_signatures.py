@@ -13,8 +13,7 @@ from autogen_agentchat.base import TerminationCondition
 from dig.adapters.autogen.group import BounceableTermination
 
 from .autogen_runtimes import RUNTIMES
-from .autogen_teams import SCENARIOS
-from .autogen_watch import Watched
+from .autogen_teams import SCENARIOS, Watched
 from .conformance import LooksAlike
 from .framework_signatures import Pair
 

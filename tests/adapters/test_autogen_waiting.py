@@ -17,8 +17,7 @@ from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupCh
 
 from dig.graph.records import IncidentRow
 
-from .autogen_teams import DONE, To, agents, ask, assistant, says, scenario, until
-from .autogen_watch import Watched
+from .autogen_teams import DONE, To, Watched, agents, ask, assistant, says, scenario, until
 from .harness import Scenario, Script, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
 
-from .conformance import Unchanged
+from .conformance import Recorded, Unchanged
 from .langgraph_asked import SCENARIOS
 from .langgraph_watch import Watched
 
@@ -26,3 +26,7 @@ class TestUnchanged(Unchanged):
             "fan-updates",
         )
     )
+
+
+class TestRecorded(Recorded):
+    watched, scenarios, package = Watched, SCENARIOS, "langgraph"

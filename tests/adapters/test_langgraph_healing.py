@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
-from langgraph.types import Command, Send
+from langgraph.types import Command, RetryPolicy, Send, TimeoutPolicy
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
@@ -22,8 +23,9 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .harness import Scenario, Script, play
-from .langgraph_asked import QUESTION, thread
+from .conformance import GoingRound
+from .harness import Script, play
+from .langgraph_asked import QUESTION, ask, thread
 from .langgraph_teams import graph, node
 from .langgraph_watch import Watched, team
 
@@ -98,17 +100,6 @@ async def ask_ping_pong(graph: Any) -> Any:
     return await graph.ainvoke(QUESTION, {"recursion_limit": 25})
 
 
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told() -> None:
-    asked = team(ping_pong, ask_ping_pong)
-    assert play(asked).raised[0][0] == "GraphRecursionError"
-    watched = Watched("heal")
-    outcome = play(asked, watched)
-    assert "'solved'" in str(outcome.returned) and len(outcome.log) == 10
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    assert "monitor" not in str(outcome.returned)  # the note stays with the node that got it
-    assert watched.leaves_nothing_open()
-
-
 def twice(script: Script) -> Any:
     """The same part is given to two workers."""
 
@@ -131,53 +122,32 @@ def test_rsp_the_same_part_sent_twice_is_found_and_who_gets_the_results_is_told(
     assert watched.leaves_nothing_open()
 
 
-def waiting_pair(watched: Watched) -> Scenario:
+def waiting_pair(script: Script) -> Any:
     """Two that wait for each other's word; LangGraph runs them again after a while."""
-    import asyncio
+    words = {"a": asyncio.Event(), "b": asyncio.Event()}
+    built = graph(script, [], [(START, "a"), (START, "b")])
+    for name, other in ("ab", "ba"):
 
-    from langgraph.types import RetryPolicy, TimeoutPolicy
+        def act(name: str = name, other: str = other) -> Any:
+            async def wait(state: Any) -> Any:
+                async with script.turn(name, told(state)):
+                    if not told(state):
+                        await words[other].wait()
+                    words[name].set()
+                    return {"done": [name]}
 
-    words: dict[str, asyncio.Event] = {}
+            return wait
 
-    def build(script: Script) -> Any:
-        words.update(a=asyncio.Event(), b=asyncio.Event())
-        built = graph(script, [], [(START, "a"), (START, "b")])
-        for name, other in ("ab", "ba"):
-
-            def act(name: str = name, other: str = other) -> Any:
-                async def wait(state: Any) -> Any:
-                    async with script.turn(name, told(state)):
-                        if not told(state):
-                            await words[other].wait()
-                        words[name].set()
-                        return {"done": [name]}
-
-                return wait
-
-            policy = RetryPolicy(initial_interval=0.1, jitter=False, retry_on=Exception)
-            built.add_node(name, act(), retry_policy=policy, timeout=TimeoutPolicy(run_timeout=30))
-        return built.compile()
-
-    async def drive(graph: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.create_task(keep_time())
-        try:
-            return (await graph.ainvoke(QUESTION))["done"]
-        finally:
-            keeper.cancel()
-
-    return Scenario("waiting_pair", build, drive)
+        policy = RetryPolicy(initial_interval=0.1, jitter=False, retry_on=Exception)
+        built.add_node(name, act(), retry_policy=policy, timeout=TimeoutPolicy(run_timeout=30))
+    return built.compile()
 
 
 def test_dl_two_nodes_that_wait_for_each_other_are_told_when_they_are_tried_again() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(waiting_pair(watched), watched)
-    assert outcome.returned == "['?', 'a', 'b']"
+    outcome = play(watched.ticking(team(waiting_pair, ask)), watched)
+    assert "['?', 'a', 'b']" in str(outcome.returned)
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]
     assert 30 < outcome.elapsed < 40
 
@@ -216,3 +186,8 @@ def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
     assert watched.patterns == ["ER"] and watched.healed() == ["reroute"]
     assert watched.leaves_nothing_open()
     watched.must_be_sound()
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [team(ping_pong, ask_ping_pong)]
+    unsolved, solved = "GraphRecursionError", "'solved'"

@@ -317,12 +317,6 @@ def test_what_is_no_compiled_graph_is_refused() -> None:
         dig.wrap(plain())
 
 
-def test_a_version_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "1.4.0")
-    with pytest.raises(SettingsError, match=r"langgraph 1\.4\.0 is installed.*tested with"):
-        dig.wrap(plain().compile())
-
-
 def test_who_demands_that_answers_go_back_needs_a_checkpointer() -> None:
     with pytest.raises(SettingsError, match="cannot bounce"):
         dig.wrap(plain().compile(), mode="heal", require={"bounce"})

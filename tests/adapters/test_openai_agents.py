@@ -9,7 +9,7 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
-from .conformance import Unchanged
+from .conformance import Recorded, Unchanged
 from .openai_agents_asked import SCENARIOS
 from .openai_agents_teams import CANCELLED, Watched
 
@@ -30,3 +30,7 @@ class TestUnchanged(Unchanged):
     test_a_request_may_be_cancelled_at_every_await = CANCELLED[0](
         CANCELLED[1](Unchanged.test_a_request_may_be_cancelled_at_every_await)
     )
+
+
+class TestRecorded(Recorded):
+    watched, scenarios, package = Watched, SCENARIOS, "openai-agents"

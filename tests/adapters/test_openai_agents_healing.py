@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
 
-from agents import Runner, SQLiteSession
+from agents import SQLiteSession
 from agents.run import DEFAULT_MAX_TURNS
 
 import dig
@@ -19,7 +19,8 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .harness import Scenario, Script, play
+from .conformance import GoingRound
+from .harness import Script, play
 from .openai_agents_asked import raises
 from .openai_agents_teams import (
     Reply,
@@ -29,6 +30,7 @@ from .openai_agents_teams import (
     ask,
     calls,
     hands,
+    in_the_background,
     says,
     scenario,
     stream,
@@ -170,30 +172,14 @@ def test_an_agent_that_never_learns_is_asked_again_twice_and_no_more() -> None:
 
 def in_background(script: Script) -> Any:
     """A tool that has an agent work in the background; the answer does not wait for it."""
-    tasks = set()
-
-    @tool()
-    async def work() -> str:
-        await asyncio.sleep(5)
-        return "worked"
-
-    b = agent(script, "b", calls("work"), says("b done"), tools=[work])
-
-    @tool()
-    async def begin(text: str) -> str:
-        tasks.add(asyncio.create_task(Runner.run(b, text)))
-        return "begun"
-
-    @tool()
-    async def wait() -> str:
-        return str([result.final_output for result in await asyncio.gather(*tasks)])
+    begin_and_wait = in_the_background(script)
 
     def reply(call: Any, number: int) -> Any:
         if told(call):
             return (calls("wait") if number == 3 else says("with b"))(call, number)
         return (calls("begin", text="x") if number == 1 else says("without b"))(call, number)
 
-    return agent(script, "a", reply, tools=[begin, wait])
+    return agent(script, "a", reply, tools=begin_and_wait)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -214,16 +200,6 @@ def ping_pong(script: Script) -> Any:
     a, b = agent(script, "a", hand_to("b")), agent(script, "b", hand_to("a"))
     a.handoffs, b.handoffs = [b], [a]
     return a
-
-
-@pytest.mark.parametrize("drive", [ask, stream])
-def test_er_a_handoff_that_goes_round_and_round_ends_when_they_are_told(drive: Any) -> None:
-    asked = scenario(ping_pong, drive)
-    assert play(asked).raised[0][0] == "MaxTurnsExceeded"
-    watched = Watched("heal")
-    assert "'answer': 'solved'" in str(play(asked, watched).returned)
-    assert watched.patterns == ["ER"] and watched.healed() == ["inject"]
-    assert watched.leaves_nothing_open()
 
 
 def twice(script: Script) -> Any:
@@ -283,50 +259,39 @@ def test_a_tool_can_ask_what_its_agent_was_told() -> None:
     assert len(notes) == 1 and "passed on 4 times" in notes[0]
 
 
-def waiting_pair(watched: Watched) -> Scenario:
+def waiting_pair(script: Script) -> Any:
     """Two agents whose tools wait for each other's word; the tools give up after a while."""
+    words = {"b": asyncio.Event(), "c": asyncio.Event()}
 
-    def build(script: Script) -> Any:
-        words = {"b": asyncio.Event(), "c": asyncio.Event()}
+    def one(name: str, other: str) -> Any:
+        @tool(timeout=30.0)
+        async def wait() -> str:
+            await words[other].wait()
+            return "heard"
 
-        def one(name: str, other: str) -> Any:
-            @tool(timeout=30.0)
-            async def wait() -> str:
-                await words[other].wait()
-                return "heard"
+        def reply(call: Any, number: int) -> Any:
+            if not told(call) and number < 4:
+                return calls("wait")(call, number)
+            words[name].set()
+            return says(f"{name} goes first")(call, number)
 
-            def reply(call: Any, number: int) -> Any:
-                if not told(call) and number < 4:
-                    return calls("wait")(call, number)
-                words[name].set()
-                return says(f"{name} goes first")(call, number)
+        return as_tool(agent(script, name, reply, tools=[wait]))
 
-            return as_tool(agent(script, name, reply, tools=[wait]))
-
-        pair = [one("b", "c"), one("c", "b")]
-        asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
-        return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
-
-    async def drive(team: Any) -> Any:
-        async def keep_time() -> None:
-            while True:
-                await asyncio.sleep(1)
-                watched.session.tick()
-
-        keeper = asyncio.create_task(keep_time())
-        try:
-            return await ask(team)
-        finally:
-            keeper.cancel()
-
-    return scenario(build, drive, "waiting_pair")
+    pair = [one("b", "c"), one("c", "b")]
+    asks = [*calls("b", input="x")(None, 1), *calls("c", input="y")(None, 1)]
+    return agent(script, "a", lambda call, n: asks, says("done"), tools=pair)
 
 
 def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
     watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
-    outcome = play(waiting_pair(watched), watched)
+    outcome = play(watched.ticking(scenario(waiting_pair)), watched)
     assert "'answer': 'done'" in str(outcome.returned)
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]
     assert 30 < outcome.elapsed < 40
     assert watched.leaves_nothing_open()
+
+
+class TestGoingRound(GoingRound):
+    watched, going_round = Watched, [scenario(ping_pong, drive) for drive in (ask, stream)]
+    unsolved, solved = "MaxTurnsExceeded", "'answer': 'solved'"

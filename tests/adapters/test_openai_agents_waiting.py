@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 
-from agents import Runner
 
 from .harness import Script, play
 from .openai_agents_asked import approve
@@ -19,6 +17,7 @@ from .openai_agents_teams import (
     as_tool,
     ask,
     calls,
+    in_the_background,
     says,
     scenario,
     stream,
@@ -84,20 +83,7 @@ def test_an_approval_is_no_early_answer_where_a_handoff_was_dropped(drive: Any, 
 
 def in_background(script: Script) -> Any:
     """A tool has an agent work in the background, while another tool needs an approval."""
-    tasks = set()
-
-    @tool()
-    async def work() -> str:
-        await asyncio.sleep(5)
-        return "worked"
-
-    b = agent(script, "b", calls("work"), says("b done"), tools=[work])
-
-    @tool()
-    async def begin(text: str) -> str:
-        tasks.add(asyncio.create_task(Runner.run(b, text)))
-        return "begun"
-
+    begin, _ = in_the_background(script)
     tools = [begin, paying(script)]
     return agent(
         script, "a", calls("begin", text="x"), calls("pay", amount=3), says("done"), tools=tools

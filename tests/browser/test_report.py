@@ -20,6 +20,8 @@ from tests.browser.pages import (
     state,
     width,
 )
+from tests.histories import row, trace
+from tests.traces.runs import store
 
 
 @pytest.fixture
@@ -41,6 +43,19 @@ def test_it_shows_the_whole_run_and_asks_nobody(
     assert (found["live"], found["fitted"], found["at"]) == (None, True, None)
     assert witness.requests == [address]
     expect(page.locator("#chips")).to_contain_text("simulated agents")
+
+
+def test_it_says_which_parts_of_the_monitor_failed(page: Page, tmp_path: Path) -> None:
+    """A line above the findings for each part, with its number: without it, less was found."""
+    failed = {"who": "detector <b>X</b>", "what": "raised KeyError('e1')"}
+    rows = [row(n, "incident", what="failed", detail=failed) for n in (1, 2)]
+    run = store(tmp_path / "broken.dig.jsonl", trace(*rows, row(3, "finish", outcome="stopped")))
+    assert opened(page, report(run, tmp_path / "page.html"))["failed"] == ["detector <b>X</b>"]
+    line = page.locator("#failed li")
+    expect(line).to_be_visible()
+    expect(line).to_have_text(
+        "detector <b>X</b> failed: raised KeyError('e1') (2 times; this is the latest)"
+    )
 
 
 def test_it_works_without_a_network(browser: Browser, address: str) -> None:

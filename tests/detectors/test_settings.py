@@ -15,10 +15,19 @@ from dig.graph.records import Limits
 
 
 def test_the_defaults_are_those_of_a_trace_and_of_a_budget() -> None:
-    """Nothing is said twice in two ways."""
+    """But for the patterns that only a trace of ours is looked through for, if it does not say."""
     defaults = Thresholds()
-    assert (defaults.limits, defaults.budget) == (Limits(), Budget())
+    ours = Limits(
+        stall_factor=5.0, stall_min_s=60.0, late_window_s=10.0, loop_limit=5, livelock_turns=50
+    )
+    assert (defaults.limits, defaults.budget) == (ours, Budget())
     assert defaults.cooldown_s == COOLDOWN_S
+
+
+def test_a_pattern_is_switched_off_by_a_word() -> None:
+    """Where neither the command line nor TOML has a null."""
+    found = Thresholds.load(["loop_limit=none", "late_window_s=none"], None, {})
+    assert (found.limits.loop_limit, found.limits.late_window_s) == (None, None)
 
 
 def test_every_default_is_argued() -> None:
@@ -47,6 +56,7 @@ def test_the_source_that_is_closest_wins(tmp_path: Path) -> None:
         ("reroute_limit=1.5", "valid integer"),
         ("coverage=maybe", "valid boolean"),
         ("mc_window_s", "write it as NAME=VALUE"),
+        ("mc_window_s=none", "valid number"),
     ],
 )
 def test_a_wrong_threshold_is_refused_with_its_place(given: str, message: str) -> None:

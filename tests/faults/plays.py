@@ -36,6 +36,11 @@ def twin(run_seed: int, **more: Any) -> Played:
     return play(replace(STEADY, seed=run_seed, **more))
 
 
+def nulls_of(kind: str) -> dict[str, Any]:
+    """The parameters of a kind each of which can take all effect away, with the value that does."""
+    return {name: p.null for name, p in KINDS[kind].parameters.items() if p.null is not None}
+
+
 def raised(played: Played) -> list[str]:
     """The patterns that were raised, in order."""
     return [record.pattern for record in played.records if isinstance(record, FindingRow)]

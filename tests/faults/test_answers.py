@@ -15,7 +15,6 @@ from dig.faults.benchmark.answers import (
     CausalStep,
     RootCause,
     read_answers,
-    schema,
 )
 from dig.faults.inject.catalogue import KINDS
 
@@ -90,7 +89,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_the_schema_names_all_kinds() -> None:
     """Who reads the schema alone knows every kind, and what all parts mean."""
-    found = schema()
+    found = Answers.model_json_schema()
     kind = found["$defs"]["RootCause"]["properties"]["kind"]
     assert kind["enum"] == [*KINDS]
     parts = [found, *found["$defs"].values()]

@@ -19,7 +19,7 @@ from dig.faults.benchmark.baselines import (
     attributor,
     usual_kinds,
 )
-from dig.faults.benchmark.deviations import SIGNS, Usual, signs
+from dig.faults.benchmark.deviations import SIGNS, UsualSigns, signs
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.inject.catalogue import KINDS
@@ -174,7 +174,7 @@ def test_each_sign_is_seen(records: Sequence[Record], sign: tuple[str, float]) -
 
 def test_what_is_usual_is_no_deviation() -> None:
     """The first sign that exceeds what all but a few usual runs have is one."""
-    usual = Usual.of([[*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]] * 60)
+    usual = UsualSigns.of([[*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]] * 60)
     passes = [*HEAD, *step(1, "a", "reroute"), *step(5, "b", "discard")]
     assert usual.first_unusual([*HEAD, *step(1, "b", "consume", sent(3, "q", "v1", "a"))]) is None
     first = usual.first_unusual(passes)
@@ -186,8 +186,8 @@ def test_a_rare_value_of_usual_runs_is_a_deviation_all_the_same() -> None:
     """One of sixty is less than one in fifty; two are not."""
     plain: list[Record] = [*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]
     waits: list[Record] = [*HEAD, *step(1, "a", "delay")]
-    assert Usual.of([plain] * 59 + [waits]).first_unusual(waits) is not None
-    assert Usual.of([plain] * 58 + [waits] * 2).first_unusual(waits) is None
+    assert UsualSigns.of([plain] * 59 + [waits]).first_unusual(waits) is not None
+    assert UsualSigns.of([plain] * 58 + [waits] * 2).first_unusual(waits) is None
 
 
 # --- one's own ---

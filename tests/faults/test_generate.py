@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from dig.faults.benchmark.generate import Made, attempt
 from dig.faults.benchmark.instances import LABELS, FaultSet
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.catalogue import KINDS
-from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import SILENT, Dropped
@@ -29,6 +28,7 @@ from dig.traces.journal.reader import TRACE
 from dig.traces.verify import verify
 
 from .conftest import SMALL
+from .plays import nulls_of
 
 TINY = replace(SMALL, count=3, configurations=SMALL.configurations[:1], baseline_runs=20)
 
@@ -110,7 +110,7 @@ def test_a_label_is_enough_to_play_both_runs_again(small: FaultSet) -> None:
         faulted, twin = play(label.team_run, label.injected), play(label.team_run)
         assert lines(faulted.records) == (one.folder / TRACE).read_bytes()
         assert lines(twin.records) == (one.labels / "twin.dig.jsonl").read_bytes()
-        assert [one.to_json() for one in faulted.injections] == [*label.injections]
+        assert [asdict(one) for one in faulted.injections] == [*label.injections]
 
 
 def test_every_trace_is_one(small: FaultSet) -> None:
@@ -174,7 +174,7 @@ def test_a_fault_without_effect_makes_no_instance(
     if not BASELINE_OF:
         runs = [play(run) for run in SMALL.baseline(configuration)]
         BASELINE_OF["it"] = Baseline.from_runs(runs)
-    for number, (name, null) in enumerate(KINDS[kind].nulls.items()):
+    for number, (name, null) in enumerate(nulls_of(kind).items()):
         candidate = Candidate(Stratum(configuration, (kind,)), number, 1)
         twin = play(candidate.run)
         (fault,) = candidate.faults(twin.records)
@@ -270,4 +270,4 @@ def test_a_kept_candidate_is_what_it_was_drawn_as() -> None:
     results = [attempt((Candidate(stratum, number, 1), baseline)) for number in range(4)]
     made = [one for one in results if isinstance(one, Made)]
     assert made
-    assert {tuple(Fault.read(f).kind for f in one.faults) for one in made} == {("drop",)}
+    assert {tuple(fault.kind for fault in one.label.injected) for one in made} == {("drop",)}

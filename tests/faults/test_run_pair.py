@@ -26,17 +26,17 @@ from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.reader import read_records
 
-from .plays import LIMITS, STEADY, twin
+from .plays import LIMITS, STEADY, nulls_of, twin
 
 CLUMSY = replace(STEADY, profile=Profile())
-NULLS = [(name, parameter) for name, kind in KINDS.items() for parameter in kind.nulls]
+NULLS = [(name, parameter) for name in KINDS for parameter in nulls_of(name)]
 
 
 @pytest.mark.parametrize(("kind", "parameter"), NULLS)
 @pytest.mark.parametrize("target", ["agent-1", "agent-2"])
 def test_without_effect_a_fault_leaves_no_trace(kind: str, parameter: str, target: str) -> None:
     """Each of the parameters that take all effect away leaves the twin, byte for byte."""
-    nulls = KINDS[kind].nulls
+    nulls = nulls_of(kind)
     fault = Fault(kind=kind, target=target, parameters={parameter: nulls[parameter]})
     played = play(STEADY, [fault])
     assert lines(played.records) == lines(twin(STEADY.seed).records)

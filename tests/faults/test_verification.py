@@ -28,6 +28,7 @@ from dig.tasks.run.arrange import make_run
 from dig.tasks.simulated.profile import Profile
 
 from .accused import accuse
+from .plays import nulls_of
 from .verified import baseline, configured, fault, found, twin, verified
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults-verification.md"
@@ -105,7 +106,7 @@ def test_two_faults_both_have_their_way() -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_fault_without_effect_is_no_instance(kind: str) -> None:
     """Null parameters, each by itself, leave nothing that could be admitted."""
-    for name, null in KINDS[kind].nulls.items():
+    for name, null in nulls_of(kind).items():
         for target in ("agent-1", "agent-3"):
             assert verified(4, fault(kind, target, **{name: null})) == Dropped(SILENT)
 

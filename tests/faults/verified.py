@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def write(folder: Path, instances: Iterable[tuple[int, tuple[Fault, ...], Causal
         label = {
             "configuration": "small",
             "faults": [one.to_json() for one in faults],
-            "injections": [one.to_json() for one in run.injections],
+            "injections": [asdict(one) for one in run.injections],
             "faulted": {"rmse": _rmse(run)},
             "twin": {"rmse": _rmse(usual)},
         }

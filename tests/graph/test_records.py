@@ -37,34 +37,59 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
     max_leaves=8,
 )
+numbers = st.integers(2, 2**70)
 limits = st.builds(
-    Limits, seconds, seconds, seconds, st.floats(0, 1e9), st.integers(0, 2**70), st.booleans()
+    Limits,
+    seconds,
+    seconds,
+    seconds,
+    seconds,
+    st.integers(1, 2**70),
+    st.booleans(),
+    st.none() | seconds,
+    seconds,
+    st.none() | seconds,
+    st.none() | numbers,
+    st.none() | numbers,
+    numbers,
 )
 fates = st.builds(Fate, text, st.sampled_from([f for f in FATES if f != "reroute"])) | st.builds(
     Fate, text, st.just("reroute"), names
+)
+reasons = text.filter(bool)
+usual = st.builds(
+    records.Usual,
+    st.integers(0, 2**70),
+    st.dictionaries(text, st.lists(st.integers(0, 2**70), max_size=3).map(tuple), max_size=3),
 )
 begin = (st.integers(), st.integers(0, 10**15))  # 32 years
 maybe = st.none() | text
 
 STRATEGIES: dict[type, st.SearchStrategy[Record]] = {
     records.Run: st.builds(
-        records.Run, *begin, text, names, values, values, st.booleans(), st.booleans(), limits
+        records.Run, *begin, text, names, values, values, st.booleans(), st.booleans(), limits,
+        st.none() | usual,
     ),
     records.Emit: st.builds(
-        records.Emit, *begin, text, maybe, names, text, st.booleans(), values
+        records.Emit, *begin, text, maybe, names, text, st.booleans(), values,
+        st.none() | reasons,
     ),
     records.Deliver: st.builds(records.Deliver, *begin, text, maybe),
     records.Start: st.builds(records.Start, *begin, text, text, names),
     records.End: st.builds(
-        records.End, *begin, text, st.lists(fates, max_size=3).map(tuple), names, values, values
+        records.End, *begin, text, st.lists(fates, max_size=3).map(tuple), names, values,
+        st.none() | reasons,
     ),
     records.Join: st.builds(records.Join, *begin, text),
     records.Leave: st.builds(records.Leave, *begin, text),
     records.Redirect: st.builds(records.Redirect, *begin, text, names),
     records.Expire: st.builds(records.Expire, *begin, text),
-    records.FindingRow: st.builds(records.FindingRow, *begin, text, maybe, values, values),
+    records.FindingRow: st.builds(
+        records.FindingRow, *begin, text, maybe, values, values, values, values
+    ),
     records.HealRow: st.builds(
-        records.HealRow, *begin, st.integers(), text, maybe, st.none() | names, maybe, maybe
+        records.HealRow, *begin, st.integers(), text, maybe, st.none() | names, maybe, maybe,
+        values,
     ),
     records.IncidentRow: st.builds(records.IncidentRow, *begin, text, values),
     records.Finish: st.builds(
@@ -227,15 +252,31 @@ def test_a_value_of_the_wrong_type_is_refused_and_its_key_is_named(
     ("key", "values"),
     [
         *((f"{name}_window_s", [*NO_NUMBER, 0, -1, 1e-7, 1e16]) for name in ("mc", "oe", "dl")),
-        ("activation_limit_s", [*NO_NUMBER, -1, 1e16]),
-        ("reroute_limit", [*NO_WHOLE, -1]),
+        ("activation_limit_s", [*NO_NUMBER, 0, -1, 1e16]),
+        ("reroute_limit", [*NO_WHOLE, 0, -1]),
+        ("stall_factor", [*(value for value in NO_NUMBER if value is not None), 0, -1, 1e10]),
+        ("stall_min_s", [*NO_NUMBER, 0, -1, 1e16]),
+        ("late_window_s", [*(value for value in NO_NUMBER if value is not None), 0, -1]),
+        ("loop_limit", [*(value for value in NO_WHOLE if value is not None), 1]),
+        ("livelock_turns", [*(value for value in NO_WHOLE if value is not None), 1]),
+        ("livelock_agents", [*NO_WHOLE, 1]),
         ("coverage", NO_FLAG),
     ],
 )
 def test_a_limit_must_make_sense(key: str, values: list[Any]) -> None:
-    """Windows are longer than nothing, counts are whole and not negative."""
+    """Windows are longer than nothing, counts are whole and not too small."""
     for value in values:
         assert refused({**VALID["run"], "limits": {key: value}}).startswith(f"`{key}`")
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [[], 3, {"runs": 20}, {"counts": {}}, {"runs": -1, "counts": {}}, {"runs": 20, "counts": []},
+     {"runs": 20, "counts": {"ET": 3}}, {"runs": 20, "counts": {"ET": [-1]}}],
+)  # fmt: skip
+def test_what_is_usual_must_make_sense(usual: Any) -> None:
+    """A number of runs, and for each pattern a list of numbers of runs."""
+    assert refused({**VALID["run"], "usual": usual}).startswith(("`usual`", "`runs`", "`counts`"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dig import Budget, Create, Fate, Finding, Inject, Limits, Output, Reroute, 
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
-from dig.monitor.messages import Answered, Delivered, Healed, Over, Raised, Wake
+from dig.monitor.messages import Answered, ComponentFailed, Delivered, Healed, Over, Raised, Wake
 from tests.conservation import Allowed, conservation
 from tests.helpers import (
     Heals,
@@ -576,7 +576,9 @@ def test_with_fail_closed_a_failing_part_ends_the_run() -> None:
     stage = Stage("ab", detectors=[broken], fail_closed=True)
     stage.give("a")
     effects = stage.turn("a", out("b"), out("b"))
-    assert effects == [Over("error")]
+    failed, over = effects
+    assert isinstance(failed, ComponentFailed) and failed.component == "detector SEEN"
+    assert over == Over("error")
     assert stage.monitor.is_over
     stage.monitor.finish("error")
     assert stage.told()[-4:] == ["incident failed", "emit e2 by a1 to b", "emit e3 by a1 to b",
@@ -588,7 +590,7 @@ def test_with_fail_closed_a_failing_clock_ends_the_run_by_itself() -> None:
     """A tick that finds it out returns the end, and raises nothing."""
     stage = Stage("a", detectors=[OddClock(5_000_000)], fail_closed=True)
     stage.give("a")
-    assert stage.wait(5.0) == [Over("error")]
+    assert stage.wait(5.0)[1] == Over("error")
 
 
 def test_with_fail_closed_the_end_comes_with_the_next_call_if_this_one_is_refused() -> None:
@@ -598,7 +600,7 @@ def test_with_fail_closed_the_end_comes_with_the_next_call_if_this_one_is_refuse
     stage.clock.now = 5.0
     with pytest.raises(RequestError, match="over"):
         stage.give("a")
-    assert stage.monitor.tick() == [Over("error")]
+    assert stage.monitor.tick()[1] == Over("error")
 
 
 def test_when_the_sink_fails_nothing_happens_any_more() -> None:

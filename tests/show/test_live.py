@@ -110,6 +110,7 @@ def test_a_picture_tells_the_story() -> None:
     assert lines == [
         "demo                                                            submitted, 4.0 s",
         "13 records, 2 events, 0 open, 2 turns (1 failed), 1 finding, 1 healed",
+        "failed: detector X",
         "agent  now             holds  last 8 s, 0.25 s a cell          turns  sent fails",
         "ann    idle                -  ░░━━━━!░━━━━━━━━S                    2     1     1",
         "bob    idle                -  ·················                    0     0     0",

@@ -72,8 +72,8 @@ def test_a_view_of_a_long_session_stays_small() -> None:
         scene = view._scene
         shot = scene.frame(0)
         assert scene._graph.history.rows < 20 and not scene._graph.knows("e200")
-        assert (shot.events, shot.turns, shot.moving) == (200, 100, 0)
-        assert shot.released is not None and shot.released.event == "e200"
+        assert "200 events, 0 open, 100 turns" in shot.counts and shot.moving == 0
+        assert shot.released.startswith("e200 ")
 
 
 def test_an_answer_that_nobody_can_get_any_more_is_not_on_its_way() -> None:

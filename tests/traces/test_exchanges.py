@@ -53,10 +53,12 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     asked = Asked()
-    with exchanges([asked], tmp_path):
-        monkeypatch.setattr(os, "write", full)
-        with pytest.raises(StopRunError, match="No space left on device"):
-            asked.keep({})
+    monkeypatch.setattr(os, "write", full)
+    with (
+        exchanges([asked], tmp_path),
+        pytest.raises(StopRunError, match="No space left on device"),
+    ):
+        asked.keep({})
 
 
 def test_a_run_may_go_on_without_its_exchanges_and_says_so(
@@ -74,9 +76,9 @@ def test_a_run_may_go_on_without_its_exchanges_and_says_so(
         return write(file, data)
 
     asked = Asked()
+    monkeypatch.setattr(os, "write", nearly_full)
     with exchanges([asked], tmp_path, disk_full="continue"):
         assert not are_incomplete(tmp_path)
-        monkeypatch.setattr(os, "write", nearly_full)
         for n in range(4):
             asked.keep({"n": n})
         assert room == -1, "once the disk was full, nothing more is tried"
@@ -93,8 +95,10 @@ def test_a_broken_disk_ends_the_run_whatever_a_full_one_does(
         raise OSError(5, "Input/output error")
 
     asked = Asked()
-    with exchanges([asked], tmp_path, disk_full="continue"):
-        monkeypatch.setattr(os, "write", broken)
-        with pytest.raises(StopRunError, match="Input/output error"):
-            asked.keep({})
+    monkeypatch.setattr(os, "write", broken)
+    with (
+        exchanges([asked], tmp_path, disk_full="continue"),
+        pytest.raises(StopRunError, match="Input/output error"),
+    ):
+        asked.keep({})
     assert not are_incomplete(tmp_path)

@@ -28,23 +28,16 @@ def as_parts(notes: Sequence[str]) -> list[str]:
     return [NOTE.format(note) for note in notes]
 
 
-def showing(read: Read) -> Callable[[Any, Any], NotesMiddleware]:
-    """Makes middleware that shows the notes that come from now on."""
-    known = len(read())
+class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
+    """Shows a model the notes that come while its turn goes on; reports that a person is asked."""
 
-    def make(event: Any, context: Any) -> NotesMiddleware:
-        return NotesMiddleware(event, context, read, known)
-
-    return make
-
-
-class NotesMiddleware(BaseMiddleware):  # type: ignore[misc]
-    """Puts notes before the model's eyes, where they have come in."""
-
-    def __init__(self, event: Any, context: Any, read: Read, known: int) -> None:
-        """Begin with `known` notes shown already."""
+    def __init__(
+        self, event: Any, context: Any, *, read: Read, waits: Callable[[], None], known: int
+    ) -> None:
+        """Begin with `known` notes shown already; `waits` is called when a person is asked."""
         super().__init__(event, context)
         self._read = read
+        self._waits = waits
         self._known = known
         self._shown: list[tuple[int, Any]] = []  # after how many events, the note
 
@@ -53,33 +46,13 @@ class NotesMiddleware(BaseMiddleware):  # type: ignore[misc]
         for note in as_parts(self._read()[self._known :]):
             self._shown.append((len(events), ModelRequest([TextInput(note)])))
             self._known += 1
-        if not self._shown:
-            return await call_next(events, context)
         told = list(events)
         for place, note in reversed(self._shown):
             told.insert(place, note)
-        return await call_next(told, context)
-
-
-def waiting(waits: Callable[[], None]) -> Callable[[Any, Any], WaitingMiddleware]:
-    """Makes middleware that calls `waits` when the turn asks a person (`hitl_hook`)."""
-
-    def make(event: Any, context: Any) -> WaitingMiddleware:
-        return WaitingMiddleware(event, context, waits)
-
-    return make
-
-
-class WaitingMiddleware(BaseMiddleware):  # type: ignore[misc]
-    """Reports that a turn waits for a person."""
-
-    def __init__(self, event: Any, context: Any, waits: Callable[[], None]) -> None:
-        """Begin with nothing asked."""
-        super().__init__(event, context)
-        self._waits = waits
+        return await call_next(told if self._shown else events, context)
 
     async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:
-        """A person is asked."""
+        """A person is asked (`hitl_hook`)."""
         self._waits()
         return await call_next(event, context)
 
@@ -112,9 +85,8 @@ class HubPatches:
         self._hub = hub
         self._team = team
         self._session = team.session
-        self._sent: dict[
-            int, OutgoingEnvelope
-        ] = {}  # by the id of an envelope that is being posted
+        # By the id of an envelope that is being posted.
+        self._sent: dict[int, OutgoingEnvelope] = {}
         self._step = team.step
         self._patches = Patches()
         self._clients: dict[str, Any] = {}  # name -> AgentClient
@@ -126,13 +98,12 @@ class HubPatches:
             for client in owned._clients.values():
                 self._know(client)
 
-    def restore(self) -> Any:
-        """Take them away again; returns the hub."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._patches.restore()
         _patches.pop(id(self._hub), None)
         if not _patches:
             AgentClient.receive = _receive
-        return self._hub
 
     def _know(self, client: Any) -> None:
         """An agent of this hub is seen for the first time."""
@@ -255,11 +226,16 @@ class HubPatches:
         """Call the model, show it the notes of its turn, and see whether that asks a person."""
         if turn is None or self._team.has_failed:
             return await original(*said, **how)
-        middleware = [*how.pop("middleware", ()), waiting(partial(self._waits, turn))]
-        if self._team.only_observes:
-            return await original(*said, middleware=middleware, **how)
-        middleware.append(showing(lambda: turn.notes))
-        return await original(*said, *as_parts(turn.notes), middleware=middleware, **how)
+        notes = self._notes(turn)
+        middleware = partial(
+            TurnMiddleware, read=partial(self._notes, turn), waits=partial(self._waits, turn),
+            known=len(notes),
+        )  # fmt: skip
+        how["middleware"] = [*how.pop("middleware", ()), middleware]
+        return await original(*said, *as_parts(notes), **how)
+
+    def _notes(self, turn: Turn) -> tuple[str, ...]:
+        return () if self._team.only_observes else turn.notes
 
     def _waits(self, turn: Turn) -> None:
         self._step(turn.waits, default=None)

@@ -6,7 +6,7 @@ Each method is made in one step of the session, so whatever fails in here stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_turn
@@ -14,30 +14,31 @@ from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_t
 from .routes import EnvelopeRoute, forecast, has_floor, is_here
 
 
+@dataclass(eq=False)
 class AgentRun:
     """A turn of an agent, from the message that it was given to the end of its handler.
 
     Attributes:
         client: Its `AgentClient`.
         envelope: What it was given; ``None``, if it was asked directly.
-        event: The event of that; empty, if it was asked directly, or looks at it again.
         turn: The turn.
+        event: The event of what it was given; empty, if it was asked directly, or looks at that
+            again.
         error: What its handler has reported.
         comes_again: Whether its answer came back, and it has to look at the message once more.
         said: What it has said to the outside while its turn goes on.
     """
 
-    def __init__(self, client: Any, envelope: Any, turn: Turn) -> None:
-        """Begin."""
-        self.client = client
-        self.envelope = envelope
-        self.event = ""
-        self.turn = turn
-        self.error: BaseException | None = None
-        self.comes_again = False
-        self.said: Any = None
+    client: Any
+    envelope: Any
+    turn: Turn
+    event: str = ""
+    error: BaseException | None = None
+    comes_again: bool = False
+    said: Any = None
 
 
+@dataclass(eq=False)
 class OutgoingEnvelope:
     """A message on its way into the hub.
 
@@ -49,15 +50,11 @@ class OutgoingEnvelope:
         answer: The event of it, if it is an answer and was submitted.
     """
 
-    def __init__(
-        self, envelope: Any, route: EnvelopeRoute, work: AgentRun | None, is_last: bool
-    ) -> None:
-        """Begin."""
-        self.envelope = envelope
-        self.route = route
-        self.work = work
-        self.is_last = is_last
-        self.answer = ""
+    envelope: Any
+    route: EnvelopeRoute
+    work: AgentRun | None
+    is_last: bool
+    answer: str = ""
 
     @property
     def payload(self) -> Any:
@@ -126,33 +123,30 @@ class HubTeam(AdapterState):
         if route.is_answer:
             return
         to = tuple(self._instance(id, envelope.channel_id) for id in route.agents)
+        waits = bool(work and envelope.channel_id in work.client._handler_suppressed_channels)
         if work is None:
             event = self.session.request(sending.payload, to)
-        elif not route.agents and self._is_delegated(work, envelope):
+        elif not route.agents and waits:
             return work.turn.wait_for()
         elif sending.is_last:
             event = self._end(work, sending, to)
         else:
-            event = self._send(work, sending, to)
+            event = work.turn.send_once(sending.payload, to, awaits=waits)
         for id in route.agents:
             self._events[envelope.envelope_id, id] = event
-        if work is not None and self._is_delegated(work, envelope):
+        if work is not None and waits:
             self._awaiting[envelope.channel_id] = work.turn
-
-    def _send(self, work: AgentRun, sending: OutgoingEnvelope, to: tuple[str, ...]) -> str:
-        """A turn says something and goes on; the same to a further agent is the same event."""
-        waits = self._is_delegated(work, sending.envelope)
-        return work.turn.send_once(sending.payload, to, awaits=waits)
 
     def _end(self, work: AgentRun, sending: OutgoingEnvelope, to: tuple[str, ...]) -> str:
         """A turn ends with what it says, or hands on what it was given."""
-        is_silent = partial(self._only_hands_over, sending.envelope)
         given = (work.event,) if to and self._is_from_agent(work) else ()
+
+        def is_silent() -> bool:
+            said = sending.envelope.event_data
+            return self.session.guard.call(self.handoff, said, default=False)
+
         handed = work.turn.hand_over(to, sending.payload, silent=is_silent, given=given)
         return handed.events[-1] if handed.events else ""
-
-    def _only_hands_over(self, envelope: Any) -> bool:
-        return self.session.guard.call(self.handoff, envelope.event_data, default=False)
 
     # --- a message is received ---
 
@@ -257,9 +251,6 @@ class HubTeam(AdapterState):
         return (
             work.turn.holds(work.event) and graph.history.by(graph.event(work.event).n) is not None
         )
-
-    def _is_delegated(self, work: AgentRun, envelope: Any) -> bool:
-        return envelope.channel_id in work.client._handler_suppressed_channels
 
     def _is_silence(self, work: AgentRun) -> bool:
         """Whether an agent that says nothing ends something; else the others wait for it."""

@@ -50,12 +50,7 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
         except Exception as error:  # an agent of the user's own kind may refuse
             patches.restore()
             raise SettingsError(f"an agent of this team cannot be watched: {error!r}") from error
-
-        def restore() -> Any:
-            patches.restore()
-            return team
-
-        return Attached(team, restore)
+        return Attached(team, patches.restore)
 
     names = tuple(agent.name for agent in found if is_agent(agent))
     return WrapPlan("a team of AG2 classic", names, attach, CAN)

@@ -134,9 +134,8 @@ class ChatScripts(AdapterState):
                 result = yield CALL
         except BaseException as error:
             chat.close(error)
-            chat.hand()
-            return RAISE
-        return RAISE if (yield from self._closed(chat)) is RAISE else result
+            result = RAISE
+        return (yield from self._closed(chat, result))
 
     def speaking(self, agent: Any, messages: Any, sender: Any) -> Script:
         """A turn of an agent: the next one in a chat, or one that it is asked for directly."""
@@ -146,11 +145,7 @@ class ChatScripts(AdapterState):
         chat = self._new(is_direct=True)
         with self._at(ChatContext(chat)):
             reply = yield from self._turn(chat, agent, messages, sender)
-        if reply is RAISE:
-            chat.close()
-            chat.hand()
-            return RAISE
-        return RAISE if (yield from self._closed(chat)) is RAISE else reply
+        return (yield from self._closed(chat, reply))
 
     def selecting(self) -> Script:
         """A group chat selects the next speaker; if there is none, it is over."""
@@ -217,16 +212,16 @@ class ChatScripts(AdapterState):
         chat.say(reply, agent.name)
         return reply
 
-    def _closed(self, chat: Chat) -> Script:
+    def _closed(self, chat: Chat, result: Any) -> Script:
+        """A chat is over; gives what it gives back."""
         chat.close()
         try:
-            yield from chat.held([chat.answer])
+            yield from chat.held([chat.answer] if result is not RAISE else [])
         except BaseException as error:
             chat.fail(error)
-            chat.hand()
-            return RAISE
+            result = RAISE
         chat.hand()
-        return None
+        return result
 
     def _words(self, chat: Chat, agent: Any) -> Script:
         """What an agent says when it has the floor."""

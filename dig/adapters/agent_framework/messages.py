@@ -138,6 +138,7 @@ class OutgoingMessage:
     """A message that an executor has sent.
 
     Attributes:
+        work: The handler that has sent it.
         message: The framework's message.
         payload: What it says.
         type: The type of its events.
@@ -145,6 +146,7 @@ class OutgoingMessage:
         event: The event that stands for it where it is decided later; empty: there is none.
     """
 
+    work: HandlerRun = field(repr=False)
     message: Any
     payload: Any
     type: str

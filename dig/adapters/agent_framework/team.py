@@ -195,7 +195,7 @@ class WorkflowTeam(AdapterState):
         self._works: dict[Turn, HandlerRun] = {}
         # By executor, what its edges have to decide about; the messages of that, by their ids.
         self._undecided: dict[str, HandlerRun] = {}
-        self._outgoing: dict[int, tuple[HandlerRun, OutgoingMessage]] = {}
+        self._outgoing: dict[int, OutgoingMessage] = {}
         self._settling: HandlerRun | None = None  # the turn of this one ends just now
         self._routed: dict[tuple[int, Edges, str], tuple[Any, str]] = {}  # ... -> message, event
         self._joining: dict[Edges, list[str]] = {}  # what a join has of its sources
@@ -230,9 +230,9 @@ class WorkflowTeam(AdapterState):
     def pass_by(self, edges: Edges, message: WorkflowMessage) -> None:
         """A group of edges is done with a message; it may have given it to no executor."""
         self._selected.pop(edges, None)
-        work, outgoing = self._outgoing.get(id(message), (None, None))
-        if work is not None and outgoing is not None and outgoing.takers.get(edges, ()) is None:
-            self._decide(work, outgoing, edges, ())
+        outgoing = self._outgoing.get(id(message))
+        if outgoing is not None and outgoing.takers.get(edges, ()) is None:
+            self._decide(outgoing, edges, ())
 
     def arrive(
         self, edges: Edges, executor: str, message: WorkflowMessage
@@ -277,22 +277,22 @@ class WorkflowTeam(AdapterState):
 
     def _event(self, edges: Edges, executor: str, message: WorkflowMessage) -> str:
         """The event of a message that edges give to an executor; empty: no executor has sent it."""
-        work, outgoing = self._outgoing.get(id(message), (None, None))
-        if work is not None and outgoing is not None:
+        outgoing = self._outgoing.get(id(message))
+        if outgoing is not None:
             selected = self._selected.get(edges, [executor])
-            self._decide(work, outgoing, edges, chosen(edges, message, selected))
+            self._decide(outgoing, edges, chosen(edges, message, selected))
         routed = self._routed.pop((id(message), edges, executor), None)
         if routed is not None:
             return routed[1]
-        event = outgoing.event if outgoing is not None else ""
-        if event and outgoing is not None:  # it was decided after its turn was over
-            self.session.redirect(event, (executor,), outgoing.payload)
-        return event
+        if outgoing is None:
+            return ""
+        if outgoing.event:  # it was decided after its turn was over
+            self.session.redirect(outgoing.event, (executor,), outgoing.payload)
+        return outgoing.event
 
-    def _decide(
-        self, work: HandlerRun, outgoing: OutgoingMessage, edges: Edges, takers: Takers
-    ) -> None:
+    def _decide(self, outgoing: OutgoingMessage, edges: Edges, takers: Takers) -> None:
         """A group of edges has decided about a message."""
+        work = outgoing.work
         if outgoing.takers.get(edges, ()) is None:
             outgoing.takers[edges] = takers
         is_clear = takers or all(one.is_decided for one in work.outgoing)
@@ -439,13 +439,12 @@ class WorkflowTeam(AdapterState):
 
     def _send_out(self, work: HandlerRun) -> None:
         """What a turn has sent stands before its edges, which decide now or in the next step."""
-        work.outgoing = [self._make_outgoing(message) for message in work.sent]
+        work.outgoing = [self._make_outgoing(work, message) for message in work.sent]
         if all(outgoing.is_decided for outgoing in work.outgoing):
             self.settle(work)
             return
         self._undecided[work.executor] = work
-        for outgoing in work.outgoing:
-            self._outgoing[id(outgoing.message)] = (work, outgoing)
+        self._outgoing.update({id(outgoing.message): outgoing for outgoing in work.outgoing})
 
     def fail(self, work: HandlerRun, error: BaseException) -> None:
         """A handler has raised, or was cancelled."""
@@ -456,7 +455,7 @@ class WorkflowTeam(AdapterState):
         """No edge will decide any more, since the run has failed."""
         for work in self._undecided.values():
             work.turn.fail(error, self.end)
-        for _, outgoing in self._outgoing.values():
+        for outgoing in self._outgoing.values():
             if outgoing.event and not outgoing.routes:
                 self.session.redirect(outgoing.event, self.end)
         self._undecided.clear()
@@ -506,10 +505,10 @@ class WorkflowTeam(AdapterState):
             self._settling = None
         return work.turn.outputs[before:]
 
-    def _make_outgoing(self, message: WorkflowMessage) -> OutgoingMessage:
+    def _make_outgoing(self, work: HandlerRun, message: WorkflowMessage) -> OutgoingMessage:
         takers = {one: foreseen(one, message) for one in self._edges.get(message.source_id, ())}
         kind = "notice" if is_notice(message.data) else "message"
-        return OutgoingMessage(message, shown(message.data), kind, takers)
+        return OutgoingMessage(work, message, shown(message.data), kind, takers)
 
     def _say_last_words(self, work: HandlerRun) -> None:
         """What no executor is given is part of the answer."""

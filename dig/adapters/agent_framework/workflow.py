@@ -34,7 +34,6 @@ class WorkflowPatches:
 
     def __init__(self, workflow: Workflow, team: WorkflowTeam, annotate: Annotate | None) -> None:
         """Put them in place."""
-        self._workflow = workflow
         self._team = team
         self._session = team.session
         self._annotate = annotate
@@ -59,11 +58,10 @@ class WorkflowPatches:
                 for name in ("_run_agent", "_run_agent_streaming"):
                     patch(executor, name, self.run_agent, executor)
 
-    def restore(self) -> Workflow:
-        """Take them away again; returns the workflow."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._step(self._team.forget_joins, default=None)
         self._patches.restore()
-        return self._workflow
 
     # --- a run ---
 

@@ -115,13 +115,11 @@ class GroupChatState(AdapterState):
         self._handoffs = {
             one.name: getattr(one, "_handoffs", None) or {} for one in team._participants
         }
-        self._task: tuple[Any] | None = (
-            None  # what came from outside, until its recipients are known
-        )
+        # What came from outside, until its recipients are known.
+        self._task: tuple[Any] | None = None
         self._next: list[str] = []  # the next speakers, until all of them are known
-        self._deliveries: dict[
-            str, list[str]
-        ] = {}  # participant -> what it is given with its next turn
+        # By participant: what it is given with its next turn.
+        self._deliveries: dict[str, list[str]] = {}
         self._turns: dict[str, Turn] = {}  # by participant: speaking, or until the next is known
         self._said: dict[str, Any] = {}  # by participant: its response, in the order of these
         self._shown: dict[Turn, int] = {}  # how many notes a turn was shown

@@ -150,11 +150,10 @@ class GroupPatches:
         for agent_id, agent in team._runtime._instantiated_agents.items():
             self._know(agent_id, agent)
 
-    def restore(self) -> Any:
-        """Take them away again; returns the team."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._patches.restore()
         self._chat.step(self._chat.close, default=None)
-        return self._team
 
     # --- finding them ---
 

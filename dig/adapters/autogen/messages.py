@@ -5,6 +5,7 @@ What is sent to an agent that answers is a `Call`; both are taken up by `run`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from dig.adapters.base import AdapterState, RunAgent, SentMessages, Turn, as_payload, inside
@@ -33,67 +34,64 @@ class PublishedMessage:
             sender.receive(turn.end(None, (sender.instance,), "notice"))
 
 
+@dataclass(eq=False)
 class PublishedDelivery:
     """A published message, in front of one agent.
 
     Attributes:
+        state: The state of the adapter.
+        published: The message.
+        instance: The instance of its agent that was reserved for it.
+        sent: What the turn that works on it was called with.
+        at_work: What is being worked on.
         answer: What its agent has said to the outside while it worked on it.
     """
 
-    def __init__(
-        self,
-        state: AdapterState,
-        published: PublishedMessage,
-        instance: str,
-        sent: SentMessages,
-        at_work: AtWork,
-    ) -> None:
-        """It waits for an agent, of which an instance was reserved for it."""
-        self.answer: Any = None
-        self._state = state
-        self._published = published
-        self._instance = instance
-        self._sent = sent
-        self._at_work = at_work
+    state: AdapterState
+    published: PublishedMessage
+    instance: str
+    sent: SentMessages
+    at_work: AtWork
+    answer: Any = None
 
     @property
     def event(self) -> str:
         """The event of the message."""
-        return self._published.event
+        return self.published.event
 
     async def run(self, agent: RunAgent) -> Any:
         """Have the agent work on it."""
-        turn = self._state.step(self._begin, default=None)
+        turn = self.state.step(self._begin, default=None)
         if turn is None:
-            return await agent(self._instance, ())
+            return await agent(self.instance, ())
         try:
             with inside(turn):
-                result = await agent(self._instance, turn.notes)
+                result = await agent(self.instance, turn.notes)
         except BaseException as error:
-            self._state.step(turn.fail, error, default="")
+            self.state.step(turn.fail, error, default="")
             raise
         else:
-            self._state.step(self._end, turn, default=None)
+            self.state.step(self._end, turn, default=None)
         finally:
-            self._at_work.pop(turn, None)
+            self.at_work.pop(turn, None)
         return result
 
     def ignore(self) -> None:
         """The agent has no handler for it."""
         turn = self._begin()
-        del self._at_work[turn]
+        del self.at_work[turn]
         turn.discard(self.event)
         turn.end()
 
     def _begin(self) -> Turn:
-        turn = self._state.session.begin(self._instance, (self.event,))
-        turn.sent = self._sent
-        self._at_work[turn] = self
+        turn = self.state.session.begin(self.instance, (self.event,))
+        turn.sent = self.sent
+        self.at_work[turn] = self
         return turn
 
     def _end(self, turn: Turn) -> None:
         if self.answer is None:
-            self._published.done(turn)
+            self.published.done(turn)
         else:  # it was published already, so it cannot come back
             turn.was_bounced(turn.submit(self.answer, bounces=False))
 
@@ -108,19 +106,12 @@ def told(message: Any) -> Any:
     return {"type": type(message).__name__, **payload} if isinstance(payload, dict) else payload
 
 
-def returning(result: Any) -> RunAgent:
-    """An agent that has returned already."""
+def ended(result: Any = None, error: BaseException | None = None) -> RunAgent:
+    """An agent that has returned or raised already."""
 
     async def run(agent: str, notes: tuple[str, ...]) -> Any:
+        if error is not None:
+            raise error
         return result
-
-    return run
-
-
-def raising(error: BaseException) -> RunAgent:
-    """An agent that has raised already."""
-
-    async def run(agent: str, notes: tuple[str, ...]) -> Any:
-        raise error
 
     return run

@@ -31,7 +31,7 @@ from dig.adapters.base import (
 )
 from dig.errors import SettingsError
 
-from .messages import AtWork, PublishedDelivery, PublishedMessage, raising, returning, told
+from .messages import AtWork, PublishedDelivery, PublishedMessage, ended, told
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
@@ -99,10 +99,9 @@ class RuntimePatches:
         for agent in runtime._instantiated_agents.values():
             self._know(agent)
 
-    def restore(self) -> Any:
-        """Take them away again; returns the runtime."""
+    def restore(self) -> None:
+        """Take them away again."""
         self._patches.restore()
-        return self._runtime
 
     # --- what is sent ---
 
@@ -227,7 +226,7 @@ class RuntimePatches:
 
     async def _handle(self, original: Original, agent: Any, message: Any, ctx: Any) -> Any:
         key = (ctx.message_id, agent.id)
-        return await self._take(key, message, partial(_handled, original, agent, ctx))
+        return await self._take(key, message, partial(original, agent, ctx=ctx))
 
     async def _take(self, key: Key, message: Any, handle: Original) -> Any:
         delivery = self._deliveries.pop(key, None)
@@ -252,14 +251,14 @@ class RuntimePatches:
         if isinstance(delivery, PublishedDelivery):
             self._state.step(delivery.ignore, default=None)
         elif delivery is not None:
-            await delivery.run(returning(result))
+            await delivery.run(ended(result))
 
     async def _fail(self, key: Key, error: BaseException) -> None:
         delivery = self._deliveries.pop(key, None)
         if delivery is not None:
             self._state.step(self._session.release, delivery.event, default=None)
             with suppress(type(error)):
-                await delivery.run(raising(error))
+                await delivery.run(ended(error=error))
 
     async def _stop(self, original: Original) -> None:
         """The runtime is stopped: what is in its queue is lost."""
@@ -273,7 +272,3 @@ class RuntimePatches:
 def name_of(agent: AgentId) -> str:
     """What an agent is called here: its type, and its key where that says anything."""
     return str(agent.type if agent.key == "default" else f"{agent.type}/{agent.key}")
-
-
-async def _handled(original: Original, agent: Any, ctx: Any, message: Any) -> Any:
-    return await original(agent, message, ctx)

@@ -82,15 +82,12 @@ class Fitting:
         self, graph: InteractionGraph, wish: Act
     ) -> tuple[Intervention | None, str | None]:
         """What is possible of an intervention, and why not all of it."""
-        if isinstance(wish, Inject):
-            if "annotate" in self._can:
-                return wish, None
-            return None, "agents here are shown no notes"
-        if isinstance(wish, Create):
-            if "tell" in self._can:
-                return wish, None
-            return None, "agents here are shown no system events"
-        return self._fit_reroute(graph, wish)
+        if isinstance(wish, Reroute):
+            return self._fit_reroute(graph, wish)
+        is_note = isinstance(wish, Inject)
+        if ("annotate" if is_note else "tell") in self._can:
+            return wish, None
+        return None, f"agents here are shown no {'notes' if is_note else 'system events'}"
 
     def _fit_reroute(
         self, graph: InteractionGraph, wish: Reroute

@@ -10,10 +10,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dig.errors import DecisionError, PayloadError, RequestError
+from dig.graph.records import FAILED
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 
@@ -22,6 +24,22 @@ logger = logging.getLogger("dig.wrap")
 NONE: list[Effect] = []
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_Method = Callable[Concatenate[Any, _P], _T]
+
+
+def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
+    """Have a method of what has a `guard` be one step, or part of one (see `Guard.run`)."""
+
+    def decorated(method: _Method[_P, _T]) -> _Method[_P, _T]:
+        @wraps(method)
+        def stepping(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+            step = partial(method, **kwargs) if kwargs else method
+            return cast(_T, self.guard.run(step, self, *args, default=default))
+
+        return stepping
+
+    return decorated
 
 
 class ReentrancyLock:
@@ -178,7 +196,7 @@ class Guard:
             name = getattr(fn, "__qualname__", type(fn).__name__)
             self.counts["faults"] += 1
             logger.warning("dig: %s raised; the team goes on", name, exc_info=error)
-            self.incident("failed", {"who": name, "what": f"raised {error!r}"})
+            self.incident(FAILED, {"who": name, "what": f"raised {error!r}"})
             return default
 
     def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
@@ -214,7 +232,7 @@ class Guard:
             if self.is_on and not self.monitor.is_over:
                 self.ask(self.monitor.tick)
             detail = {"who": "wrapper", "what": f"raised {error!r}"}
-            self.ask(self.monitor.incident, "failed", detail)
+            self.ask(self.monitor.incident, FAILED, detail)
             if not self.is_on:
                 self.ask(self.monitor.finish, "error")
         except Exception as further:

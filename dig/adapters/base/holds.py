@@ -41,24 +41,6 @@ class LoopCaller:
             self._soon(fn)
 
 
-class ThreadSafeEvent:
-    """An event that the task which made it waits for; any thread may set it."""
-
-    def __init__(self) -> None:
-        """Belong to the calling task."""
-        self._event = anyio.Event()
-        self._loop = LoopCaller()
-        self._loop.bind_to_current_loop()
-
-    def set(self) -> None:
-        """Wake the task, once."""
-        self._loop.call(self._event.set)
-
-    async def wait(self) -> None:
-        """Wait until it is set."""
-        await self._event.wait()
-
-
 class BackgroundTask:
     """A task that its maker need not wait for, cancelled or not.
 
@@ -89,6 +71,10 @@ class BackgroundTask:
             await self._work()
 
 
+Wake = Callable[[], None]
+"""Wakes a task that waits, from any thread."""
+
+
 class HoldWaiter:
     """The events of a session that are held, and the tasks that wait for them."""
 
@@ -97,7 +83,7 @@ class HoldWaiter:
         self._guard = guard
         self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
         self._deciding: dict[str, list[BackgroundTask]] = {}  # event -> its gates, at work
-        self._waiting: dict[ThreadSafeEvent, str] = {}  # what wakes a task -> the event it awaits
+        self._waiting: dict[Wake, str] = {}  # what wakes a task -> the event it awaits
 
     def ask(self, asked: Asked) -> None:
         """A gate keeps an event: the first task that waits for the event will run the gate.
@@ -152,7 +138,7 @@ class HoldWaiter:
             if event not in self._waiting.values():
                 self.release(event)
 
-    def to_wake(self) -> list[ThreadSafeEvent]:
+    def to_wake(self) -> list[Wake]:
         """What wakes the tasks whose event is not held any more; inside a step."""
         is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
         return [wakes for wakes, event in waiting if not (is_on and self.is_held(event))]
@@ -164,14 +150,16 @@ class HoldWaiter:
         return self._asked.pop(event, ())
 
     async def _wait(self, event: str) -> None:
-        guard = self._guard
+        guard, loop = self._guard, LoopCaller()
+        loop.bind_to_current_loop()
         while guard.run(self.is_held, event, default=False):
-            wakes = ThreadSafeEvent()
+            woken = anyio.Event()
+            wakes = partial(loop.call, woken.set)
             self._waiting[wakes] = event
             due = guard.next_deadline()
             try:
                 with anyio.move_on_after(None if due is None else max(0.0, due - guard.now())):
-                    await wakes.wait()
+                    await woken.wait()
             finally:
                 self._waiting.pop(wakes, None)
             guard.tick()

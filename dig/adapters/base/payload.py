@@ -66,14 +66,8 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The arguments of a call: the only one itself, else an object with both kinds."""
     if len(args) == 1 and not kwargs:
         return as_payload(args[0])
-    if not args and not kwargs:
-        return None
-    call: dict[str, Any] = {}
-    if args:
-        call["args"] = as_payload(args)
-    if kwargs:
-        call["kwargs"] = as_payload(dict(kwargs))
-    return call
+    call = {"args": args, "kwargs": dict(kwargs)}
+    return {kind: as_payload(given) for kind, given in call.items() if given} or None
 
 
 class _Telling:

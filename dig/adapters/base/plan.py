@@ -26,11 +26,11 @@ class Attached:
 
     Attributes:
         team: What the user goes on with: the team itself, changed, or a copy of it.
-        restore: Gives the original team its own behaviour back, and returns it.
+        restore: Gives the original team its own behaviour back.
     """
 
     team: Any
-    restore: Callable[[], Any]
+    restore: Callable[[], object]
 
 
 @dataclass(frozen=True)

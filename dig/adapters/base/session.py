@@ -24,11 +24,11 @@ from dig.monitor.messages import Asked, Effect, Healed, Output, Raised
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
-from dig.runtime.result import RunResult
+from dig.runtime.result import ComponentFailure, RunResult
 
 from .capabilities import CAPABILITIES, BounceLimit, Fitting, Veto, demand, known
 from .guard import NONE, Guard
-from .holds import HoldWaiter, ThreadSafeEvent
+from .holds import HoldWaiter, Wake
 from .payload import as_small_payload
 from .turn import Turn, inside, recipients
 from .watchdog import Watchdog
@@ -49,6 +49,8 @@ class Statistics:
         hanging: How often a step was found not to return for seconds: a detector, for instance.
         long_turns: Activations that took longer than the activation limit.
         stopped: Why monitoring stopped, if it did.
+        component_failures: The parts that were handed in and failed: detectors, healers, gates and
+            functions of yours.
     """
 
     requests: int
@@ -59,6 +61,7 @@ class Statistics:
     hanging: int
     long_turns: int
     stopped: str | None
+    component_failures: tuple[ComponentFailure, ...] = ()
 
 
 class AgentInstances:
@@ -200,8 +203,8 @@ class Session:
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
-        self._watchdog = Watchdog(guard) if keeps_time else None
-        guard.on_stop = self._stop_watchdog
+        self._watchdog = Watchdog(guard, is_used=keeps_time)
+        guard.on_stop = self._watchdog.stop
 
     @property
     def stopped(self) -> str | None:
@@ -326,13 +329,14 @@ class Session:
 
     def statistics(self) -> Statistics:
         """What was seen and missed up to now."""
-        watchdog, counts = self._watchdog, self.guard.counts
+        counts = self.guard.counts
         return Statistics(
             **{name: counts[name] for name in ("requests", "turns", "faults", "missed")},
             open_turns=len(self._turns),
-            hanging=watchdog.hanging if watchdog else 0,
-            long_turns=watchdog.long_turns if watchdog else 0,
+            hanging=self._watchdog.hanging,
+            long_turns=self._watchdog.long_turns,
             stopped=self.stopped,
+            component_failures=tuple(self._tally.component_failures.values()),
         )
 
     def result(self) -> RunResult:
@@ -373,12 +377,11 @@ class Session:
         self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
 
     def _follow_up(
-        self, found: list[Finding], created: list[tuple[str, str]], wakes: list[ThreadSafeEvent]
+        self, found: list[Finding], created: list[tuple[str, str]], wakes: list[Wake]
     ) -> None:
-        for event in wakes:
-            self.guard.call(event.set, default=None)  # its loop may be closed by now
-        if self._watchdog is not None:
-            self._watchdog.wake()
+        for wake in wakes:
+            self.guard.call(wake, default=None)  # its loop may be closed by now
+        self._watchdog.wake()
         if self._on_note is not None:
             for instance, note in created:
                 agent = self.instances.agent_of(instance)
@@ -386,10 +389,6 @@ class Session:
         if self._on_finding is not None:
             for finding in found:
                 self.guard.call(self._on_finding, finding, default=None)
-
-    def _stop_watchdog(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.stop()
 
     # --- inside a step ---
 
@@ -404,23 +403,19 @@ class Session:
     def _request(self, output: Output) -> str:
         self.guard.ask(self.monitor.inject, output)
         self.guard.counts["requests"] += 1
-        self._keep_time()
+        self._watchdog.start()
         return self.monitor.graph.latest_source
 
     def _begin(self, turn: Turn) -> None:
         self.guard.counts["turns"] += 1
         turn.instance = self.instances.take(turn.instance)
         self._turns[turn] = None
-        self._keep_time()
+        self._watchdog.start()
         turn.begin()
 
     def _stop_waiting(self, event: str, error: Exception) -> None:
         self.holds.release(event)  # what stayed held would keep back whatever comes after it
         raise error
-
-    def _keep_time(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.start()
 
     def _refuse(self, wish: Reroute) -> str | None:
         graph = self.monitor.graph

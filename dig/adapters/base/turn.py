@@ -19,7 +19,7 @@ from dig.errors import DecisionError, PayloadError
 from dig.graph.records import SYSTEM, Fate
 from dig.monitor.messages import Output, Pending, Started
 
-from .guard import Guard
+from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload
 
@@ -187,9 +187,14 @@ class Turn:
         """Hand an event on to other agents, when the activation ends (fate `reroute`)."""
         self.decide(Fate(event, "reroute", recipients(to)))
 
+    @in_step(None)
     def decide(self, fate: Fate) -> None:
         """Give an event a fate other than `consume`, which is that of all it was given."""
-        self.guard.run(self._decide, fate, default=None)
+        self._act()
+        seen = self.guard.monitor.graph.activations[self._activation or ""].inputs
+        if fate.event not in {event.id for event in seen}:
+            raise DecisionError(f"event {fate.event!r} is not in front of {self.instance!r}")
+        self._inputs[fate.event] = fate
 
     def holds(self, event: str) -> bool:
         """Whether an event is in front of the activation in progress, and will be consumed."""
@@ -223,14 +228,22 @@ class Turn:
         """The activation ends here with what it has queued, and answers will be received."""
         self.guard.run(self._send, [], answers, default=NOTHING)
 
+    @in_step(None)
     def receive(self, event: str = "") -> None:
         """An answer that the turn awaits is there: it is consumed by the next activation.
 
         Args:
             event: Its id; empty: the awaited answer will never come.
         """
-        self.guard.run(self._receive, event, default=None)
+        if not self.is_open:
+            return
+        if event:
+            self._mine = {*(self._mine or ()), event}
+        self._awaited -= 1
+        if self._awaited <= 0:
+            self._act()
 
+    @in_step("")
     def send_once(
         self, payload: Any, to: str | Iterable[str], agent: str = "", *,
         awaits: bool = True, repeats: str = "",
@@ -250,13 +263,30 @@ class Turn:
         Returns:
             The event's id; empty, if the monitor has stopped.
         """
-        to = recipients(to)
-        given = (payload, to, agent or "".join(to[:1]), int(awaits), repeats)
-        return self.guard.run(self._send_once, *given, default="")
+        to, answers = recipients(to), int(awaits)
+        agent = agent or "".join(to[:1])
+        sent = self.sent = self.sent or SentMessages()
+        again = repeats or (sent.find_repeat(payload, agent) if len(to) == 1 else "")
+        if again:
+            self._send([], answers)
+            self.guard.ask(self.guard.monitor.redirect, again, to, payload)
+            return again
+        event, received = sent.received
+        if event and received == payload and self.holds(event):
+            self.pass_on(event, to)
+            self._send([], answers)
+        else:
+            event = self._send([Output(payload, to)], answers)[0]
+        if to:
+            sent.add(event, payload, agent)
+        return event
 
+    @in_step(None)
     def waits(self) -> None:
         """Say in the trace (incident `waits`) that this activation waits for a person."""
-        self.guard.run(self._waits, default=None)
+        self._act()
+        if self._activation is not None:
+            self.guard.incident("waits", {"activation": self._activation})
 
     # --- how it ends ---
 
@@ -281,11 +311,14 @@ class Turn:
         """
         return self.end(payload, to, "notice" if payload is None else "message")
 
+    @in_step(None)
     def forward(self, to: str | Iterable[str], events: Iterable[str] | None = None) -> None:
         """Pass events on, by default all that the turn was given, and end."""
-        chosen = [event.id for event in self.events] if events is None else [*events]
-        self.guard.run(self._forward, recipients(to), chosen, default=None)
+        for event in [event.id for event in self.events] if events is None else events:
+            self.pass_on(event, to)
+        self._end([], None, None)
 
+    @in_step(HandedOver())
     def hand_over(
         self, to: str | Iterable[str], payload: Any, type: str = "message", *,
         silent: bool | Callable[[], bool] = False, dropped: Iterable[Any] = (),
@@ -307,11 +340,18 @@ class Turn:
             split: Whether each of the next agents gets an event of its own.
         """
         to = recipients(to)
+        before, events = len(self.outputs) + len(self._queue), self._to_pass_on(given)
+        if callable(silent):
+            silent = bool(events) and self.guard.call(silent, default=False)
+        if events and silent:
+            self.forward(to, events)
+            return HandedOver(events, is_passed_on=True)
         said = [Output(payload, one, type) for one in (zip(to) if split else (to,))]
-        lost = [Output(one, (), "handoff") for one in dropped]
-        step = (to, said, lost, silent, given)
-        return self.guard.run(self._hand_over, *step, default=HandedOver())
+        self._end([*said, *(Output(one, (), "handoff") for one in dropped)], None, None)
+        made = self.outputs[before:]
+        return HandedOver(made[: len(said)], made[len(said) :])
 
+    @in_step("")
     def submit(
         self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True
     ) -> str:
@@ -328,11 +368,29 @@ class Turn:
         Returns:
             The final event's id.
         """
-        return self.guard.run(self._submit, answer, error, usage, bounces, default="")
+        if not self.is_open:
+            return ""
+        if self._queue:
+            self._send([], 0)
+        self._act()
+        self.bounces = bounces and error is None
+        final = Output(answer, (), "solution", final=True)
+        self.submitted = self._close([final], usage, error)[0]
+        self.outputs += (self.submitted,)
+        return self.submitted
 
+    @in_step(False)
     def was_bounced(self, answer: str) -> bool:
         """Whether an answer was bounced: then the turn goes on with it, else it is over."""
-        return self.guard.run(self._was_bounced, answer, default=False)
+        graph = self.guard.monitor.graph
+        if not self.is_open:
+            return False
+        if answer and answer in graph.agents[self.instance].buffer:
+            self._mine = {*(self._mine or ()), answer}
+            self._act()
+            return True
+        self._over()
+        return False
 
     def fail(
         self, error: BaseException, to: str | Iterable[str] = (), *,
@@ -350,15 +408,15 @@ class Turn:
             The id of the notice or the answer; empty, if there is none.
         """
         text = describe(error)
-        run = self.guard.run
         if submits:
-            answer = run(self._submit, {"error": text}, text, None, default="")
-            run(self._was_bounced, answer, default=False)
+            answer = self.submit({"error": text}, error=text)
+            self.was_bounced(answer)
             return answer
         to = recipients(to)
         last = [Output({"error": text}, to, "notice")] if to else []
-        return run(self._end, last, None, text, retried, default="")
+        return self.guard.run(self._end, last, None, text, retried, default="")
 
+    @in_step("")
     def abandon(
         self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = ""
     ) -> str:
@@ -373,7 +431,13 @@ class Turn:
         Returns:
             The id of the notice or the answer; empty, if there is none.
         """
-        return self.guard.run(self._abandon, error, to, answer, default="")
+        self._holds.release(answer)
+        if to is not None:
+            return self.fail(error, to) or answer
+        if not (answer and self.guard.monitor.graph.is_accepted(answer)):
+            answer = self.fail(error, submits=True) or answer
+        self.was_bounced(answer)
+        return answer
 
     # --- inside a step ---
 
@@ -413,14 +477,7 @@ class Turn:
             new = graph.agents[self.instance].buffer.keys() - {event.id for event in begun.inputs}
             if any(graph.event(event).by == SYSTEM for event in new):
                 self._send([], 1)
-                self._receive("")
-
-    def _decide(self, fate: Fate) -> None:
-        self._act()
-        seen = self.guard.monitor.graph.activations[self._activation or ""].inputs
-        if fate.event not in {event.id for event in seen}:
-            raise DecisionError(f"event {fate.event!r} is not in front of {self.instance!r}")
-        self._inputs[fate.event] = fate
+                self.receive()
 
     def _close(
         self, outputs: list[Output], usage: Any = None, error: str | None = None
@@ -459,39 +516,6 @@ class Turn:
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
 
-    def _send_once(
-        self, payload: Any, to: tuple[str, ...], agent: str, answers: int, repeats: str
-    ) -> str:
-        sent = self.sent = self.sent or SentMessages()
-        again = repeats or (sent.find_repeat(payload, agent) if len(to) == 1 else "")
-        if again:
-            self._send([], answers)
-            self.guard.ask(self.guard.monitor.redirect, again, to, payload)
-            return again
-        event, received = sent.received
-        if event and received == payload and self.holds(event):
-            self.pass_on(event, to)
-            self._send([], answers)
-        else:
-            event = self._send([Output(payload, to)], answers)[0]
-        if to:
-            sent.add(event, payload, agent)
-        return event
-
-    def _receive(self, event: str) -> None:
-        if not self.is_open:
-            return
-        if event:
-            self._mine = {*(self._mine or ()), event}
-        self._awaited -= 1
-        if self._awaited <= 0:
-            self._act()
-
-    def _waits(self) -> None:
-        self._act()
-        if self._activation is not None:
-            self.guard.incident("waits", {"activation": self._activation})
-
     def _end(self, last: list[Output], usage: Any, error: str | None, retried: bool = False) -> str:
         if not self.is_open:
             return ""
@@ -505,25 +529,6 @@ class Turn:
         self.outputs += names
         return names[-1] if last else ""
 
-    def _forward(self, to: tuple[str, ...], events: Iterable[str]) -> None:
-        for event in events:
-            self._decide(Fate(event, "reroute", to))
-        self._end([], None, None)
-
-    def _hand_over(
-        self, to: tuple[str, ...], said: list[Output], lost: list[Output],
-        silent: bool | Callable[[], bool], given: Iterable[str] | None,
-    ) -> HandedOver:  # fmt: skip
-        before, events = len(self.outputs) + len(self._queue), self._to_pass_on(given)
-        if callable(silent):
-            silent = bool(events) and self.guard.call(silent, default=False)
-        if events and silent:
-            self._forward(to, events)
-            return HandedOver(events, is_passed_on=True)
-        self._end([*said, *lost], None, None)
-        made = self.outputs[before:]
-        return HandedOver(made[: len(said)], made[len(said) :])
-
     def _to_pass_on(self, given: Iterable[str] | None) -> tuple[str, ...]:
         """The events that can be passed on: none, if one was consumed already, or is an answer."""
         if given is not None:
@@ -532,38 +537,6 @@ class Turn:
         if any(event.final or not self.holds(event.id) for event in mine):
             return ()
         return tuple(event.id for event in self.events if self.holds(event.id))
-
-    def _abandon(self, error: BaseException, to: str | Iterable[str] | None, answer: str) -> str:
-        self._holds.release(answer)
-        if to is not None:
-            return self.fail(error, to) or answer
-        if not (answer and self.guard.monitor.graph.is_accepted(answer)):
-            answer = self.fail(error, submits=True) or answer
-        self.was_bounced(answer)
-        return answer
-
-    def _submit(self, answer: Any, error: str | None, usage: Any, bounces: bool = True) -> str:
-        if not self.is_open:
-            return ""
-        if self._queue:
-            self._send([], 0)
-        self._act()
-        self.bounces = bounces and error is None
-        final = Output(answer, (), "solution", final=True)
-        self.submitted = self._close([final], usage, error)[0]
-        self.outputs += (self.submitted,)
-        return self.submitted
-
-    def _was_bounced(self, answer: str) -> bool:
-        graph = self.guard.monitor.graph
-        if not self.is_open:
-            return False
-        if answer and answer in graph.agents[self.instance].buffer:
-            self._mine = {*(self._mine or ()), answer}
-            self._act()
-            return True
-        self._over()
-        return False
 
     def _over(self) -> None:
         self.is_open = False

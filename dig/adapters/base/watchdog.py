@@ -29,14 +29,14 @@ class Watchdog:
         long_turns: How many activations were reported to take too long.
     """
 
-    def __init__(self, guard: Guard, hangs_s: float = HANGS_S) -> None:
+    def __init__(self, guard: Guard, *, is_used: bool) -> None:
         """Begin without a thread; the session starts it with its first turn or request."""
         self._guard = guard
-        self._hangs_s = hangs_s
+        self._hangs_s = HANGS_S
         self._moved = Event()
         self._due: float | None = None
         self._thread: Thread | None = None
-        self._is_stopped = False
+        self._is_stopped = not is_used
         self._reported = 0
         self._late: set[str] = set()  # activations that were reported
         self.hanging = 0
@@ -50,7 +50,7 @@ class Watchdog:
 
     def wake(self) -> None:
         """Wake the thread, if something is due before it would wake by itself."""
-        due = self._guard.next_deadline()
+        due = None if self._is_stopped else self._guard.next_deadline()
         if due is not None and (self._due is None or due < self._due):
             self._moved.set()
 

@@ -57,12 +57,7 @@ def plan(
     def attach(session: Session) -> Attached:
         shared.session = session
         twin = graph.monitored(team, shared)
-
-        def restore() -> Any:
-            graph.restore(twin)
-            return team
-
-        return Attached(twin, restore)
+        return Attached(twin, partial(graph.restore, twin))
 
     can = {"annotate", "tell", "reroute", "hold"} | ({"bounce"} if _can_go_on(team) else set())
     agents = ("__start__", *nodes, "__end__")

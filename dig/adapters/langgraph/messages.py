@@ -8,9 +8,9 @@ from typing import Any
 
 from langgraph.graph import END
 
-from dig.adapters.base import Session
+from dig.adapters.base import Session, Turn
 
-from .routes import BRANCH, Annotate, NodeRoute, is_handoff
+from .routes import BRANCH, Annotate, NodeRoute, Write, is_handoff
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
@@ -77,6 +77,35 @@ class NodeDelivery:
 
 
 @dataclass(eq=False)
+class NodeWork:
+    """One execution of a node, as its request knows it.
+
+    Attributes:
+        node: The node.
+        task: LangGraph's id of the task, the same for each attempt.
+        is_sent: Whether a `Send` has started it.
+        given: What it is given.
+        config: The config that it is given; its writes pass this object.
+        writes: What it has written.
+        routes: Those of its writes that start nodes.
+        delivery: What it was started by, once that is known.
+        turn: Its turn, once that has begun.
+        error: What it raised, if it may be run again.
+    """
+
+    node: str
+    task: str
+    is_sent: bool
+    given: Any
+    config: Any
+    writes: list[Write] = field(default_factory=list)
+    routes: list[NodeRoute] = field(default_factory=list)
+    delivery: NodeDelivery | None = None
+    turn: Turn | None = None
+    error: BaseException | None = None
+
+
+@dataclass(eq=False)
 class OutgoingUpdate:
     """What a finished node sends: events, and the routes that they go.
 
@@ -135,9 +164,7 @@ class PendingDeliveries:
     def address(self, route: NodeRoute) -> NodeDelivery:
         """The delivery of the turn that a route starts; what is sent to the same node is joined."""
         if route.node != END and route.node not in self._team.nodes:
-            return NodeDelivery(
-                route.node, route.node
-            )  # no node: the event is lost, and that will show
+            return NodeDelivery(route.node, route.node)  # the event is lost, and that will show
         delivery = None if route.is_send else self.find(route.node, None, False)
         if delivery is None:
             instance = self._session.reserve_instance(route.node)

@@ -2,92 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
-from dig.adapters.base import Turn, inside
+from dig.adapters.base import inside
 
-from .messages import GraphTeam, NodeDelivery, release_now
-from .routes import NodeRoute, Write, command_with, route, without_notes, writes_of
+from .messages import NodeWork, release_now
+from .routes import Write, command_with, route, without_notes, writes_of
+from .run import GraphRequest
 
 _END = object()
 
-_T = TypeVar("_T")
 
+class NodeRun(NodeWork):
+    """One execution of a node; a context manager around it."""
 
-class NodeObserver(Protocol):
-    """What a node's executions are reported to: one request to the graph.
-
-    Attributes:
-        team: The wrapped graph.
-    """
-
-    team: GraphTeam
-
-    def step(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
-        """Call a function in one step of the session."""
-        ...
-
-    def expect(self, work: NodeRun) -> None:
-        """LangGraph runs a node."""
-        ...
-
-    def begin(self, work: NodeRun) -> None:
-        """What the node was started by is not held any more."""
-        ...
-
-    def finish(self, work: NodeRun) -> list[NodeRoute]:
-        """The node has returned; gives the routes that LangGraph shall take."""
-        ...
-
-    def fail(self, work: NodeRun, error: BaseException) -> None:
-        """The node has raised."""
-        ...
-
-    def pause(self, work: NodeRun, asked: list[Any]) -> None:
-        """The node asks a person, and will be run again with the answer."""
-        ...
-
-
-class NodeRun:
-    """One execution of a node; a context manager around it.
-
-    Attributes:
-        node: The node.
-        task: LangGraph's id of the task, the same for each attempt.
-        is_sent: Whether a `Send` has started it.
-        given: What it is given.
-        config: The config that it is given; its writes pass this object.
-        writes: What it has written.
-        routes: Those of its writes that start nodes.
-        delivery: What it was started by, once that is known.
-        turn: Its turn, once that has begun.
-        error: What it raised, if it may be run again.
-    """
-
-    def __init__(self, run: NodeObserver, node: str, given: Any, config: Any) -> None:
+    def __init__(self, run: GraphRequest, node: str, given: Any, config: Any) -> None:
         """Prepare."""
+        conf = config[CONF]
+        is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
+        config = {**config, CONF: {**conf, CONFIG_KEY_SEND: self._write}}
+        super().__init__(node, str(conf.get(CONFIG_KEY_TASK_ID)), is_sent, given, config)
         self._run = run
-        self._session = run.team.session
+        self._session = run.session
         self._heals = self._session.mode == "heal"
-        self._send = config[CONF][CONFIG_KEY_SEND]
+        self._send = conf[CONFIG_KEY_SEND]
         self._has_notes = False
-        self.node = node
-        self.task = str(config[CONF].get(CONFIG_KEY_TASK_ID))
-        self.is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
-        self.given = given
-        self.config = {**config, CONF: {**config[CONF], CONFIG_KEY_SEND: self._write}}
-        self.writes: list[Write] = []
-        self.routes: list[NodeRoute] = []
-        self.delivery: NodeDelivery | None = None
-        self.turn: Turn | None = None
-        self.error: BaseException | None = None
 
     def __enter__(self) -> NodeRun:
         """LangGraph runs the node."""
@@ -172,7 +118,7 @@ class NodeRun:
 class PatchedNode:
     """Stands where a node with its writers stood, and runs it as it was."""
 
-    def __init__(self, run: NodeObserver, node: str, inner: Any) -> None:
+    def __init__(self, run: GraphRequest, node: str, inner: Any) -> None:
         """Make one for one run."""
         self._run = run
         self._node = node

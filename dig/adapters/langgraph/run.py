@@ -6,7 +6,8 @@ and starts the entry nodes, the second gets what the last nodes wrote and submit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
@@ -24,8 +25,7 @@ from langgraph.types import Command
 from dig.adapters.base import AdapterState, Turn
 from dig.detectors.interventions import Reroute
 
-from .messages import GraphTeam, NodeDelivery, OutgoingUpdate, PendingDeliveries
-from .node import NodeRun
+from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, shown, update
 
 
@@ -147,7 +147,7 @@ class GraphRequest(AdapterState):
         super().__init__(team.session)
         self.team = team
         self.pending = PendingDeliveries(team)
-        self.works: dict[NodeRun, None] = {}
+        self.works: dict[NodeWork, None] = {}
         self.is_asked = False
         self.is_paused = False
         self.stops = stops
@@ -161,7 +161,7 @@ class GraphRequest(AdapterState):
 
     # --- a node begins ---
 
-    def expect(self, work: NodeRun) -> None:
+    def expect(self, work: NodeWork) -> None:
         """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
         self.stops.runs(work.config)
         again = next((one for one in self.works if one.task == work.task), None)
@@ -174,25 +174,25 @@ class GraphRequest(AdapterState):
         if not any(map(self.session.is_held, work.delivery.events if work.delivery else ())):
             self.begin(work)
 
-    def begin(self, work: NodeRun) -> None:
+    def begin(self, work: NodeWork) -> None:
         """The node's turn begins, with what has been released by now."""
         if work.delivery is not None and work.turn is None:
             work.turn = self.session.begin(work.delivery.instance, work.delivery.events)
 
-    def _delivery_of(self, work: NodeRun) -> NodeDelivery:
+    def _delivery_of(self, work: NodeWork) -> NodeDelivery:
         found = self.pending.find(work.node, work.given, work.is_sent)
         if found is not None:
             return self.pending.take(found)
         return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
 
-    def _from_outside(self, work: NodeRun) -> NodeDelivery:
+    def _from_outside(self, work: NodeWork) -> NodeDelivery:
         """Nobody in the team has started this node, so what came from outside has."""
         delivery = self.pending.new(work.node)
         delivery.events.append(self.session.request(shown(self._asked), (delivery.instance,)))
         self.is_asked = True
         return delivery
 
-    def _from_failed(self, work: NodeRun) -> NodeDelivery | None:
+    def _from_failed(self, work: NodeWork) -> NodeDelivery | None:
         """A node that failed has started this one, which takes care of the error."""
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
@@ -218,7 +218,7 @@ class GraphRequest(AdapterState):
 
     # --- a node ends ---
 
-    def finish(self, work: NodeRun) -> list[NodeRoute]:
+    def finish(self, work: NodeWork) -> list[NodeRoute]:
         """A node has returned; gives the routes that LangGraph shall go now."""
         del self.works[work]
         turn, written = work.turn, update(work.writes)
@@ -231,14 +231,16 @@ class GraphRequest(AdapterState):
             updates = self._updates(work, written)
             for outgoing in updates:
                 turn.emit(outgoing.payload, outgoing.instances, outgoing.type)
-            for outgoing, event in zip(updates, self._end(turn), strict=True):
+            with self._leaving(turn):
+                turn.end()
+            for outgoing, event in zip(updates, turn.outputs, strict=True):
                 outgoing.events = [event]
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
         as_written = {id(route): place for place, route in enumerate(work.routes)}
         going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
         return [route for route in going if route.node != END]
 
-    def fail(self, work: NodeRun, error: BaseException) -> None:
+    def fail(self, work: NodeWork, error: BaseException) -> None:
         """A node has raised, and may be run again; what it was given is not lost."""
         work.error = error
         turn, delivery = work.turn, work.delivery
@@ -250,7 +252,7 @@ class GraphRequest(AdapterState):
             turn.fail(error, retried=True)
             work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
-    def give_up(self, work: NodeRun, error: BaseException, delivery: NodeDelivery) -> None:
+    def give_up(self, work: NodeWork, error: BaseException, delivery: NodeDelivery) -> None:
         """A node has failed for good; the node of the delivery is told."""
         self.works.pop(work, None)
         if work.delivery is not None:
@@ -259,7 +261,7 @@ class GraphRequest(AdapterState):
         if work.turn is not None:
             delivery.events.append(work.turn.fail(error, (delivery.instance,)))
 
-    def pause(self, work: NodeRun, asked: list[Any]) -> None:
+    def pause(self, work: NodeWork, asked: list[Any]) -> None:
         """A node asks a person, and will be run again with the answer."""
         self.works.pop(work, None)
         self.is_paused = True
@@ -271,7 +273,7 @@ class GraphRequest(AdapterState):
         """The delivery of the agent that submits."""
         return self.pending.address(NodeRoute(END, END, None))
 
-    def _is_handoff(self, work: NodeRun, turn: Turn, written: Mapping[str, Any]) -> bool:
+    def _is_handoff(self, work: NodeWork, turn: Turn, written: Mapping[str, Any]) -> bool:
         """Whether a node decided which node is next, and nothing else."""
         static = self.team.nodes.get(work.node, frozenset())
         targets = {route.node for route in work.routes}
@@ -289,12 +291,11 @@ class GraphRequest(AdapterState):
         events = [event.id for event in turn.events]
         before = set().union(*map(self.pending.holders, events)) - {turn.instance}
         outgoing = OutgoingUpdate(routes, events=events, before=frozenset(before))
-        for event in events:
-            turn.pass_on(event, outgoing.instances)
-        self._end(turn)
+        with self._leaving(turn):
+            turn.forward(outgoing.instances)
         return outgoing
 
-    def _updates(self, work: NodeRun, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
+    def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
         """What a node sends; the same thing sent twice to one node is one event."""
         updates: list[OutgoingUpdate] = []
         for route in work.routes:
@@ -314,15 +315,15 @@ class GraphRequest(AdapterState):
             updates.append(OutgoingUpdate(end, None, "notice"))
         return updates
 
-    def _end(self, turn: Turn) -> tuple[str, ...]:
-        """End a turn, during which its events may be sent elsewhere; gives those it generated."""
+    @contextmanager
+    def _leaving(self, turn: Turn) -> Iterator[None]:
+        """A turn ends in the block, while its events may be sent elsewhere."""
         leaving = {str(turn.activation), *(event.id for event in turn.events)}
         self.team.ending |= leaving
         try:
-            turn.end()
+            yield
         finally:
             self.team.ending -= leaving
-        return turn.outputs
 
     # --- the end of the request ---
 
@@ -342,10 +343,8 @@ class GraphRequest(AdapterState):
         """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
         if not self.is_asked:
             return
-        late = [
-            delivery for delivery in self.pending if delivery.node != END and not delivery.waits
-        ]
-        if late or self.stops.is_at_breakpoint:
+        is_late = any(not delivery.waits for delivery in self._deliveries_of_nodes())
+        if is_late or self.stops.is_at_breakpoint:
             self.is_paused = True
         if self.is_paused:
             self._hand_to_end(self.pending)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dig.adapters.base import Attached, Session, WrapPlan, importing
@@ -44,11 +45,6 @@ def plan(
     def attach(session: Session) -> Attached:
         wrapped = AgentTeam(session, team, tuple(found), annotate or as_messages)
         runner.install(wrapped)
-
-        def restore() -> Any:
-            runner.remove(wrapped)
-            return team
-
-        return Attached(team, restore)
+        return Attached(team, partial(runner.remove, wrapped))
 
     return WrapPlan("a team of OpenAI agents", tuple(agent.name for agent in found), attach, CAN)

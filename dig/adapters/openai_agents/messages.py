@@ -71,27 +71,18 @@ class HandoffMessage:
         return [_told(to, given, self.said) for to, given in self.ignored]
 
 
-@dataclass
-class LastResponse:
-    """The latest response of each run's model, until it is known what becomes of it."""
-
-    response: ModelResponse | None = None
-    agent: Agent[Any] | None = field(default=None, repr=False)
-
-    def handing(self, to: str) -> HandoffMessage:
-        """What was said with a handoff."""
-        if self.response is None or self.agent is None:
-            return HandoffMessage()
-        names = handoffs(self.agent)
-        calls = [
-            (names[item.name], item.arguments)
-            for item in self.response.output
-            if item.type == "function_call" and item.name in names
-        ]
-        words = (ItemHelpers.extract_last_text(item) for item in self.response.output)
-        said = "\n".join(text for text in words if text)
-        given = calls[0][1] if calls else ""
-        return HandoffMessage(said, given, tuple(calls[1:]))
+def handing_over(agent: Agent[Any], response: ModelResponse) -> HandoffMessage:
+    """What an agent said, by its model's response, when it handed over."""
+    names = handoffs(agent)
+    calls = [
+        (names[item.name], item.arguments)
+        for item in response.output
+        if item.type == "function_call" and item.name in names
+    ]
+    words = (ItemHelpers.extract_last_text(item) for item in response.output)
+    said = "\n".join(text for text in words if text)
+    given = calls[0][1] if calls else ""
+    return HandoffMessage(said, given, tuple(calls[1:]))
 
 
 def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
@@ -116,9 +107,5 @@ def tool_name(agent: str) -> str:
 
 
 def _told(to: str, given: str, said: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"handoff": to}
-    if said:
-        told["said"] = said
-    if given not in NOTHING:
-        told["with"] = given
-    return told
+    more = {"said": said, "with": "" if given in NOTHING else given}
+    return {"handoff": to, **{name: text for name, text in more.items() if text}}

@@ -19,7 +19,7 @@ from dig.adapters.base import (
     current,
 )
 
-from .messages import AgentTeam, LastResponse
+from .messages import AgentTeam, HandoffMessage, handing_over
 
 
 def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
@@ -118,7 +118,8 @@ class MonitoredRun(AdapterState):
         self._asker = caller.turn if caller is not None else None
         self._may_bounce = not (is_streamed or is_kept)
         self._answer = ""
-        self._heard = LastResponse()
+        # By the agent that has the turn: its model's latest response.
+        self._heard: tuple[Agent[Any], ModelResponse] | None = None
         self._asked = PendingQuestions()
         self._lost: list[str] = []  # handoffs that the SDK has dropped
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
@@ -158,7 +159,7 @@ class MonitoredRun(AdapterState):
 
     def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
         """A model has spoken."""
-        self._heard = LastResponse(response, agent)
+        self._heard = agent, response
 
     def hand_over(self, to: str) -> None:
         """An agent hands over to another, which `begun` has begin."""
@@ -220,8 +221,8 @@ class MonitoredRun(AdapterState):
 
     def _hand_over(self, to: str) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
-        turn, talk = self._turn(), self._heard.handing(to)
-        self._heard, self._asked = LastResponse(), PendingQuestions()
+        turn, talk = self._turn(), handing_over(*self._heard) if self._heard else HandoffMessage()
+        self._heard, self._asked = None, PendingQuestions()
         instance = self.session.reserve_instance(to)
         handed = turn.hand_over(
             instance, as_payload(talk.payload(to)), "handoff",

@@ -117,15 +117,11 @@ class NotesFilter:
         self._run = run
         self._inner: Any = inner._inner if isinstance(inner, NotesFilter) else inner
 
-    def __call__(self, data: CallModelData[Any]) -> Any:
+    async def __call__(self, data: CallModelData[Any]) -> Any:
         """What a model shall be given."""
         given = data.model_data if self._inner is None else self._inner(data)
-        return self._later(given) if isawaitable(given) else self._annotated(given)
-
-    async def _later(self, given: Any) -> Any:
-        return self._annotated(await given)
-
-    def _annotated(self, given: Any) -> Any:
+        if isawaitable(given):
+            given = await given
         if not isinstance(given, ModelInputData):
             return given  # the SDK says what is wrong with it
         items = self._run.annotated(given.input)

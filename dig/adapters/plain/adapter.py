@@ -25,7 +25,7 @@ from dig.adapters.base import (
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
-from .callables import CallablePlace, Function, places_of
+from .callables import CallablePlace, Function, places_of, replace_all
 
 Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 """Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
@@ -108,24 +108,9 @@ class PlainTeam:
         """Put the session between them."""
         self._session = session
         self.notes.state = AdapterState(session)
-        replaced: list[tuple[CallablePlace, Function]] = []
+        return Attached(team, replace_all(self._places, partial(self.monitored, session)))
 
-        def restore() -> Any:
-            for place, monitored in replaced:
-                place.restore(monitored)
-            return team
-
-        try:
-            for place in self._places:
-                monitored = self.monitored(place, session)
-                place.put(monitored)
-                replaced.append((place, monitored))
-        except Exception as error:  # a container of the user's own may refuse
-            restore()
-            raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
-        return Attached(team, restore)
-
-    def monitored(self, place: CallablePlace, session: Session) -> Function:
+    def monitored(self, session: Session, place: CallablePlace) -> Function:
         """An async callable that does what another does, and tells the session of it."""
         own, works = self._work(place), self._works
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, MutableSequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import getattr_static, iscoroutinefunction
 from typing import Any
@@ -21,17 +21,61 @@ class CallablePlace:
     Attributes:
         agent: The agent.
         function: The callable.
-        put: Puts another in its place.
-        restore: Puts it back, wherever that other is still there: the user may have changed the
-            team meanwhile.
+        container: A dict or list of the team, or the attributes of one of its objects.
+        key: Where it is in that.
         method: Which of several of its agent it is; empty, if it is the only one.
+        is_inherited: Whether an object has it from its class.
     """
 
     agent: str
     function: Function
-    put: Callable[[Any], None]
-    restore: Callable[[Any], object]
+    container: Any
+    key: Any
     method: str = ""
+    is_inherited: bool = False
+
+    def restore(self, other: Function) -> None:
+        """Put it back wherever another still is: the user may have changed the team meanwhile."""
+        is_mapping = isinstance(self.container, MutableMapping)
+        there = self.container.items() if is_mapping else enumerate(self.container)
+        for key in [key for key, item in there if item is other]:
+            if self.is_inherited and key == self.key:
+                del self.container[key]
+            else:
+                self.container[key] = self.function
+
+
+def replace_all(
+    places: Iterable[CallablePlace], make: Callable[[CallablePlace], Function]
+) -> Callable[[], None]:
+    """Put another callable in the place of each, or of none.
+
+    Args:
+        places: Where they are.
+        make: Makes what is put there.
+
+    Returns:
+        Restores those that were there; twice does no harm.
+
+    Raises:
+        SettingsError: An agent cannot be replaced.
+    """
+    replaced: list[tuple[CallablePlace, Function]] = []
+
+    def restore() -> None:
+        while replaced:
+            place, other = replaced.pop()
+            place.restore(other)
+
+    try:
+        for place in places:
+            other = make(place)
+            place.container[place.key] = other
+            replaced.append((place, other))
+    except Exception as error:  # a container of the user's own may refuse
+        restore()
+        raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
+    return restore
 
 
 def places_of(team: Any) -> Iterable[CallablePlace]:
@@ -46,7 +90,7 @@ def places_of(team: Any) -> Iterable[CallablePlace]:
         yield from _of_items(team, {number: _name(item) for number, item in enumerate(team)})
     else:
         for place in _of_object(team, type(team).__name__):
-            yield CallablePlace(place.method, place.function, place.put, place.restore)
+            yield replace(place, agent=place.method, method="")
 
 
 def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[CallablePlace]:
@@ -60,9 +104,7 @@ def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[CallablePlace]:
 def _of_item(team: Any, key: Any, name: str) -> Iterable[CallablePlace]:
     item = team[key]
     if is_async(item):
-        yield CallablePlace(
-            name, item, partial(team.__setitem__, key), partial(_exchange, team, item)
-        )
+        yield CallablePlace(name, item, team, key)
         return
     places = list(_of_object(item, name))
     if not places:
@@ -82,26 +124,8 @@ def _of_object(item: Any, agent: str) -> Iterable[CallablePlace]:
             raise SettingsError(
                 f"the methods of a {kind} cannot be replaced; wrap a dict of them, by name"
             )
-        put = partial(vars(item).__setitem__, method)
-        restore = partial(_take_off, vars(item), method, vars(item).get(method))
-        yield CallablePlace(agent, getattr(item, method), put, restore, method)
-
-
-def _exchange(team: Any, item: Any, other: Any) -> None:
-    """Put an item of a dict or list where another is."""
-    places = team.items() if isinstance(team, MutableMapping) else enumerate(team)
-    for key in [key for key, there in places if there is other]:
-        team[key] = item
-
-
-def _take_off(attributes: dict[str, Any], name: str, own: Any, other: Any) -> None:
-    """Give an object its own attribute back, or none, where it has another."""
-    if attributes.get(name) is not other:
-        return
-    if own is None:
-        del attributes[name]
-    else:
-        attributes[name] = own
+        function, own = getattr(item, method), vars(item)
+        yield CallablePlace(agent, function, own, method, method, is_inherited=method not in own)
 
 
 def is_async(item: Any) -> bool:

@@ -53,14 +53,9 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
         evidence = {"conflicts": [other.id for other in islice(first, MOST_EVIDENCE + 1)]}
         subject = {"event": event.id, "agent": agent}
         severity: Severity = "notice"
-        if any(_are_apart(sources, event.sources) for _, sources in strange):
+        if any(graph.are_apart(sources, event.sources) for _, sources in strange):
             severity = "warning"
         yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", severity)
-
-
-def _are_apart(some: RangeSet, others: RangeSet) -> bool:
-    """Whether two events belong to different problems."""
-    return bool(some) and bool(others) and some.isdisjoint(others)
 
 
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:

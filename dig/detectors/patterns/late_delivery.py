@@ -24,6 +24,7 @@ class LateDelivery(Detector):
     """Raises LATE for an event that has been on its way for `late_window_s` without a break."""
 
     pattern = "LATE"
+    recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
     kinds = (*CHANGING, IncidentRow)
 
     def __init__(self) -> None:
@@ -109,7 +110,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 class HealLateDelivery(Healer):
     """Sends the event on its way again."""
 
-    recorded_as = "dig.detectors.healing.HealLateDelivery"
+    recorded_as = "dig.detectors.patterns.late_delivery.HealLateDelivery"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Redirect the event to the recipients that it has not reached."""

@@ -54,6 +54,7 @@ class Livelock(Detector):
     """Follows for every event the chain of activations that led to it."""
 
     pattern = "LIVELOCK"
+    recorded_as = "dig.detectors.patterns.livelock.Livelock"
     kinds = CLOSING
 
     def __init__(self) -> None:
@@ -128,7 +129,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 class HealLivelock(Healer):
     """Puts a note beside the outputs of the latest turn that the agents go round."""
 
-    recorded_as = "dig.detectors.healing.HealLivelock"
+    recorded_as = "dig.detectors.patterns.livelock.HealLivelock"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the agents and the number of turns."""

@@ -47,6 +47,7 @@ class RepeatedMessage(Detector):
     """Counts the equal messages of an agent; the hash of a payload stands for the payload."""
 
     pattern = "LOOP"
+    recorded_as = "dig.detectors.patterns.repeated_message.RepeatedMessage"
     kinds = CLOSING
 
     def __init__(self) -> None:
@@ -146,7 +147,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 class HealRepeatedMessage(Healer):
     """Puts a note beside the message that it was said before."""
 
-    recorded_as = "dig.detectors.healing.HealRepeatedMessage"
+    recorded_as = "dig.detectors.patterns.repeated_message.HealRepeatedMessage"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject how often this was said."""

@@ -59,6 +59,7 @@ class StalledActivation(Detector):
     """Raises STALL for an activation that lasts much longer than nine of ten turns before it."""
 
     pattern = "STALL"
+    recorded_as = "dig.detectors.patterns.stalled_activation.StalledActivation"
     kinds = (Start, End, Leave, IncidentRow)
 
     def __init__(self) -> None:
@@ -198,7 +199,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 class HealStalledActivation(Healer):
     """Tells the agents that are free what a stalled agent holds."""
 
-    recorded_as = "dig.detectors.healing.HealStalledActivation"
+    recorded_as = "dig.detectors.patterns.stalled_activation.HealStalledActivation"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create a system event for the other agents."""

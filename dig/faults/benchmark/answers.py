@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -22,9 +22,6 @@ from dig._util.text import one_line
 from dig.faults.inject.catalogue import KINDS
 
 from .reading import read_model
-
-FORMAT: Final = "digmon-answers"
-VERSION: Final = 1
 
 
 def _known(kind: str) -> str:
@@ -85,9 +82,9 @@ class Answer(_Part):
 class Answers(_Part):
     """Answers about a set. A run that is not among them counts as answered by nothing."""
 
-    format: Literal["digmon-answers"] = FORMAT
+    format: Literal["digmon-answers"] = "digmon-answers"
     """Says what the file is."""
-    version: Literal[1] = VERSION
+    version: Literal[1] = 1
     """Of this schema."""
     by: str = ""
     """Who answers."""
@@ -97,11 +94,6 @@ class Answers(_Part):
     def text(self) -> str:
         """The file."""
         return json.dumps(self.model_dump(), ensure_ascii=True, indent=1) + "\n"
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of a file of answers."""
-    return Answers.model_json_schema()
 
 
 def read_answers(path: Path) -> Answers:

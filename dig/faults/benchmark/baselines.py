@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Protocol
 
 from dig._util.text import one_line
 from dig.diagnosis.causes import OUTCOME
@@ -22,17 +21,12 @@ from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
 from dig.tasks.user_objects import load
 
 from .answers import Answer, Answers, CausalStep, RootCause
-from .deviations import SIGNS, Usual
+from .deviations import SIGNS, UsualSigns
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run
 
-
-class Attributor(Protocol):
-    """Names the causes of a run's failure."""
-
-    def __call__(self, run: Sequence[Record], /) -> Answer:
-        """An answer, by the records of the trace; empty, if nothing went wrong."""
-        ...
+Attributor = Callable[[Sequence[Record]], Answer]
+"""Names the causes of a run's failure, by the records of its trace; none, if nothing went wrong."""
 
 
 def random_agent(known: FaultSet) -> Attributor:
@@ -62,16 +56,12 @@ def most_findings(known: FaultSet) -> Attributor:
     kind_of = usual_kinds(known)
 
     def attribute(run: Sequence[Record]) -> Answer:
-        named: Counter[str] = Counter()
-        first: dict[str, int] = {}
-        for finding, agents in blamed(run):
-            for agent in agents:
-                named[agent] += 1
-                first.setdefault(agent, finding.t)
+        named = [(agent, finding.t) for finding, agents in blamed(run) for agent in agents]
         if not named:
             return Answer()
-        agent = max(named, key=lambda name: named[name])
-        return _blame(run, agent, kind_of(run), first[agent])
+        times = Counter(agent for agent, _ in named)
+        agent, t = max(named, key=lambda one: times[one[0]])
+        return _blame(run, agent, kind_of(run), t)
 
     return attribute
 
@@ -95,7 +85,7 @@ def earliest_deviation(known: FaultSet) -> Attributor:
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
         run = read_run(path)
         runs.setdefault(_sort(run), []).append(run)
-    usual = {sort: Usual.of(some) for sort, some in runs.items()}
+    usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
 
     def attribute(run: Sequence[Record]) -> Answer:
         like = usual.get(_sort(run))

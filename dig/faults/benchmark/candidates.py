@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dig.faults.inject.catalogue import KINDS, Kind
 from dig.faults.inject.fault import Fault
@@ -217,6 +217,7 @@ class Candidate:
         faults: list[Fault] = []
         targets = chance.sample(sorted(starts), len(self.stratum.kinds))
         for kind, target in zip(self.stratum.kinds, targets, strict=True):
+            subtle = SUBTLE if faults else {}
             begins = max(0.0, chance.choice(starts[target]) - LEAD_S * chance.random())
             ends = begins + end_s * chance.uniform(*LASTS) if chance.random() < 0.5 else None
             faults.append(
@@ -225,10 +226,10 @@ class Candidate:
                     target=target,
                     start_s=round(begins, 3),
                     end_s=None if ends is None else round(ends, 3),
-                    parameters=_parameters(KINDS[kind], chance),
+                    parameters={**_parameters(KINDS[kind], chance), **subtle},
                 )
             )
-        return (faults[0], *(_subtle(fault) for fault in faults[1:]))
+        return tuple(faults)
 
     def _chance(self, purpose: str) -> random.Random:
         # What a string seeds is the same on all machines.
@@ -242,7 +243,3 @@ def _parameters(kind: Kind, chance: random.Random) -> dict[str, str]:
         for name, parameter in kind.parameters.items()
         if parameter.choices
     }
-
-
-def _subtle(fault: Fault) -> Fault:
-    return replace(fault, parameters={**fault.parameters, **SUBTLE})

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from importlib.metadata import version
 
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table
 
 from .candidates import Recipe
 from .generate import Harvest
-from .instances import Index
+from .instances import Index, by_kind
 
 
 def datasheet(index: Index, found: Harvest, recipe: Recipe) -> str:
@@ -61,18 +60,16 @@ fault to there. Half of the instances of each kind are held out, by the seed.
 
 
 def _contents(found: Harvest) -> Table:
-    of = [(one.candidate.stratum.configuration.name, one.kind) for one in found.made]
-    names = sorted({name for name, _ in of})
-    counts = Counter(of)
-    kinds = _ordered(kind for _, kind in of)
+    counts = {
+        kind: Counter(one.label.configuration for one in some)
+        for kind, some in by_kind(found.made, lambda one: one.kind).items()
+    }
+    names = sorted({name for some in counts.values() for name in some})
     return Table(
         "contents",
         "What is in it",
         ["fault", *names, "all"],
-        [
-            [kind, *(counts[name, kind] for name in names), sum(k == kind for _, k in of)]
-            for kind in kinds
-        ],
+        [[kind, *(some[name] for name in names), some.total()] for kind, some in counts.items()],
     )
 
 
@@ -85,11 +82,6 @@ def _left_out(found: Harvest) -> Table:
         ["fault", "kept", *reasons],
         [
             [kind, kept[kind], *(found.dropped.get(kind, Counter())[why] for why in reasons)]
-            for kind in _ordered([*kept, *found.dropped])
+            for kind in by_kind([*kept, *found.dropped], str)
         ],
     )
-
-
-def _ordered(kinds: Iterable[str]) -> list[str]:
-    """Kinds once each: single ones first, then hybrids."""
-    return sorted(set(kinds), key=lambda kind: (" + " in kind, kind))

@@ -72,7 +72,7 @@ def signs(records: Iterable[Record]) -> Iterator[Sign]:
 
 
 @dataclass(frozen=True)
-class Usual:
+class UsualSigns:
     """The usual values of the signs in runs without a fault.
 
     Attributes:
@@ -82,7 +82,7 @@ class Usual:
     most: Mapping[str, float]
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[Record]]) -> Usual:
+    def of(cls, runs: Sequence[Sequence[Record]]) -> UsualSigns:
         """The usual values in some runs; there is at least one run."""
         peaks: dict[str, list[float]] = {what: [] for what in SIGNS}
         for run in runs:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import SettingsError
-from dig.faults.inject.injections import Injection
 from dig.faults.inject.run_pair import lines, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import Dropped, verify
 from dig.tasks.experiment.workers import Workers
 
 from .candidates import Candidate, Configuration, Recipe, Stratum
-from .instances import RunEnding, Split
+from .instances import Label, RunEnding, Split
 
 DRAWS = 16
 """How many times faults are drawn until all of them take effect: many fit few agents only."""
@@ -39,27 +37,19 @@ class Made:
 
     Attributes:
         candidate: The candidate.
-        run: All settings of its run.
-        faults: The faults, as plain JSON.
-        injections: The acts of the faults, as plain JSON.
+        label: Its label, which has no instance's name yet.
         graph: The verified consequences.
         trace: The trace's bytes.
         twin: The trace's bytes without the faults.
         records: How many records the trace has.
-        faulted: How the run ended.
-        unharmed: How it ends without the faults.
     """
 
     candidate: Candidate
-    run: dict[str, Any]
-    faults: tuple[dict[str, Any], ...]
-    injections: tuple[dict[str, Any], ...]
+    label: Label
     graph: CausalGraph
     trace: bytes
     twin: bytes
     records: int
-    faulted: RunEnding
-    unharmed: RunEnding
 
     @property
     def kind(self) -> str:
@@ -154,18 +144,17 @@ def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
     graph = verify(faulted, twin, baseline)
     if isinstance(graph, Dropped):
         return graph
-    return Made(
-        candidate=candidate,
+    label = Label(
+        instance="",
+        configuration=candidate.stratum.configuration.name,
         run=run.about(),
         faults=tuple(fault.to_json() for fault in faulted.faults),
-        injections=tuple(map(Injection.to_json, faulted.injections)),
-        graph=graph,
-        trace=lines(faulted.records),
-        twin=lines(twin.records),
-        records=len(faulted.records),
+        injections=tuple(map(asdict, faulted.injections)),
         faulted=RunEnding.of(faulted),
-        unharmed=RunEnding.of(twin),
+        twin=RunEnding.of(twin),
     )
+    trace, without = lines(faulted.records), lines(twin.records)
+    return Made(candidate, label, graph, trace, without, len(faulted.records))
 
 
 def splits(made: Sequence[Made], seed: int) -> list[tuple[Split, Made]]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -42,9 +42,6 @@ from dig.traces.journal.reader import TRACE
 
 from .reading import check_sum, read_model, read_run, read_text
 
-FORMAT: Final = "digmon-fault-set"
-VERSION: Final = 1
-
 INDEX = "set.json"
 DROPPED = "dropped.json"
 CARD = "CARD.md"
@@ -55,6 +52,8 @@ TWIN = "twin.dig.jsonl"
 LABEL = "label.json"
 GRAPH = "causal_graph.json"
 FILES = (TRACE, TWIN, LABEL, GRAPH)
+
+T = TypeVar("T")
 
 Split = Literal["public", "held-out"]
 InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -83,7 +82,7 @@ class RunEnding(_Part):
         return cls(
             outcome=result.outcome,
             valid=result.outcome == "submitted" and (score is None or score.valid),
-            rmse=score.rmse if score else None,
+            rmse=played.rmse,
             seconds=result.seconds,
             raised=result.raised(),
         )
@@ -110,7 +109,7 @@ def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
     found = _INJECTION.validate_python(row)
     if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
         raise ValueError("no record has such a number, or such a time")
-    return found.to_json()
+    return asdict(found)
 
 
 _FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
@@ -121,7 +120,7 @@ class Label(_Part):
     """The faults of a run, and its end with and without them.
 
     Attributes:
-        instance: The instance.
+        instance: The instance; empty until it has a name.
         configuration: The name of its configuration.
         run: All settings of the run, without the faults.
         faults: The faults; the prominent one first.
@@ -166,6 +165,14 @@ class Label(_Part):
         return " + ".join(fault["kind"] for fault in self.faults)
 
 
+def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T]]:
+    """Items by the kinds of their faults: single kinds first, then hybrids."""
+    found: dict[str, list[T]] = {}
+    for one in items:
+        found.setdefault(kind_of(one), []).append(one)
+    return dict(sorted(found.items(), key=lambda item: (" + " in item[0], item[0])))
+
+
 def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
     if {*sums} != {*FILES}:
         raise ValueError(f"there is one for each of {', '.join(FILES)}")
@@ -195,8 +202,8 @@ def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 class Index(_Part):
     """The index of a set."""
 
-    format: Literal["digmon-fault-set"] = FORMAT
-    version: Literal[1] = VERSION
+    format: Literal["digmon-fault-set"] = "digmon-fault-set"
+    version: Literal[1] = 1
     seed: int
     instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
 

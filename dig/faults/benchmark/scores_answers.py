@@ -24,7 +24,7 @@ from dig.tasks.experiment.intervals import Mean, as_json, mark
 from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
-from .instances import Entry, FaultSet, Instance
+from .instances import Entry, FaultSet, Instance, by_kind
 
 T = TypeVar("T")
 _Cause = tuple[str, str]  # a component and the kind of its fault
@@ -196,11 +196,8 @@ class Scores:
         """All runs, and those of each part, task, size of team and kind of fault."""
         yield "all", list(self.scored)
         for stratum_of in _STRATA:
-            strata: dict[str, list[ScoredRun]] = {}
-            for one in self.scored:
-                strata.setdefault(stratum_of(one), []).append(one)
-            for stratum in sorted(strata, key=lambda text: (" + " in text, text)):
-                yield stratum.strip(), strata[stratum]
+            for stratum, some in by_kind(self.scored, stratum_of).items():
+                yield stratum.strip(), some
 
     def table(self) -> Table:
         """A row a stratum, a column a metric."""
@@ -273,9 +270,7 @@ def score(answers: Answers, known: FaultSet, shuffle: int | None = None) -> Scor
 def _shuffled(labelled: Sequence[Instance], seed: int) -> list[Instance]:
     """The same instances, exchanged within each configuration."""
     chance = random.Random(f"shuffle/{seed}")
-    of: dict[str, list[Instance]] = {}
-    for one in labelled:
-        of.setdefault(one.entry.configuration, []).append(one)
+    of = by_kind(labelled, lambda one: one.entry.configuration)
     for some in of.values():
         chance.shuffle(some)
     return [of[one.entry.configuration].pop() for one in labelled]

@@ -12,7 +12,7 @@ from dig.graph.records import FindingRow, Record
 from dig.tasks.experiment.intervals import as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
-from .instances import FaultSet, Instance, Label
+from .instances import FaultSet, Instance, Label, by_kind
 
 NO_FAULT = "no fault"
 GIVEN = {"one": "where one agent is given the problem", "all": "where all are given the problem"}
@@ -143,11 +143,9 @@ class DetectorScores:
         }
 
     def _by_kind(self) -> list[tuple[str, list[Seen]]]:
-        order = {kind: place for place, kind in enumerate([NO_FAULT, *KINDS])}
-        kinds = sorted(
-            {one.kind for one in self.seen}, key=lambda kind: (order.get(kind, 99), kind)
-        )
-        return [(kind, [one for one in self.seen if one.kind == kind]) for kind in kinds]
+        found = by_kind(self.seen, lambda one: one.kind)
+        order = dict.fromkeys((NO_FAULT, *KINDS, *found))  # hybrids last
+        return [(kind, found[kind]) for kind in order if kind in found]
 
     def _shares(self, kind: str, some: Sequence[Seen]) -> Iterable[str]:
         for name in self.patterns:
@@ -180,13 +178,9 @@ def _both(instance: Instance, label: Label) -> Iterable[Seen]:
     rows = [KINDS[fault["kind"]] for fault in label.faults]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
-    yield Seen(label.kind, should, may, _delays(instance.records(), _first(label)))
+    first = min((injection["t"], injection["ts"]) for injection in label.injections)
+    yield Seen(label.kind, should, may, _delays(instance.records(), first))
     yield Seen(NO_FAULT, frozenset(), frozenset(), _delays(instance.twin(), (0, 0.0)))
-
-
-def _first(label: Label) -> tuple[int, float]:
-    """Record and moment of the first injection."""
-    return min((injection["t"], injection["ts"]) for injection in label.injections)
 
 
 def _delays(run: Iterable[Record], since: tuple[int, float]) -> dict[str, tuple[int, float]]:

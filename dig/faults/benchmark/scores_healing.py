@@ -11,12 +11,7 @@ from dig.tasks.experiment.intervals import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 
-from .instances import FaultSet, Label, RunEnding
-
-COLUMNS = (
-    "valid, unhealed", "valid, healed", "valid, gained", "saved", "made worse", "RMSE, gained",
-    "s, more", "valid, lost for good", "RMSE, left",
-)  # fmt: skip
+from .instances import FaultSet, Label, RunEnding, by_kind
 
 
 @dataclass(frozen=True)
@@ -47,8 +42,8 @@ class HealingScores:
         return Table(
             "healing",
             "The same runs with the same faults, unhealed and healed",
-            ["fault", "runs", *COLUMNS],
-            [[kind, len(some), *_cells(kind, some)] for kind, some in self._by_kind()],
+            ["fault", "runs", *_cells("all", self.pairs)],
+            [[kind, len(some), *_cells(kind, some).values()] for kind, some in self._by_kind()],
             [
                 "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
                 "both answers are valid (negative is better). Saved: only the healed one is valid. "
@@ -63,15 +58,13 @@ class HealingScores:
         return {
             kind: {
                 column: as_json(cell.ours) if isinstance(cell, Value) else cell
-                for column, cell in zip(COLUMNS, _cells(kind, some), strict=True)
+                for column, cell in _cells(kind, some).items()
             }
             for kind, some in self._by_kind()
         }
 
-    def _by_kind(self) -> list[tuple[str, list[Pair]]]:
-        kinds = sorted({one.kind for one in self.pairs}, key=lambda kind: (" + " in kind, kind))
-        of = [(kind, [one for one in self.pairs if one.kind == kind]) for kind in kinds]
-        return [*of, ("all", list(self.pairs))]
+    def _by_kind(self) -> list[tuple[str, Sequence[Pair]]]:
+        return [*by_kind(self.pairs, lambda one: one.kind).items(), ("all", self.pairs)]
 
 
 def score_healing(
@@ -105,7 +98,7 @@ def heal(label: Label) -> Pair:
     )
 
 
-def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
+def _cells(kind: str, some: Sequence[Pair]) -> dict[str, Value | int]:
     def value(what: str, values: Sequence[float]) -> Value:
         return Value(mean(values, f"{what} of {kind}"))
 
@@ -113,17 +106,19 @@ def _cells(kind: str, some: Sequence[Pair]) -> list[Value | int]:
         one for one in some
         if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
     ]  # fmt: skip
-    return [
-        Value(share([one.plain.valid for one in some])),
-        Value(share([one.healed.valid for one in some])),
-        value("gained", [one.healed.valid - one.plain.valid for one in some]),
-        sum(one.healed.valid and not one.plain.valid for one in some),
-        sum(_is_worse(one) for one in some),
-        value("rmse", _differences([(one.healed, one.plain) for one in some])),
-        value("seconds", [one.healed.seconds - one.plain.seconds for one in answered]),
-        value("lost", [one.unharmed.valid - one.healed.valid for one in some]),
-        value("left", _differences([(one.healed, one.unharmed) for one in some])),
-    ]
+    lost = [one.unharmed.valid - one.healed.valid for one in some]
+    more_s = [one.healed.seconds - one.plain.seconds for one in answered]
+    return {
+        "valid, unhealed": Value(share([one.plain.valid for one in some])),
+        "valid, healed": Value(share([one.healed.valid for one in some])),
+        "valid, gained": value("gained", [one.healed.valid - one.plain.valid for one in some]),
+        "saved": sum(one.healed.valid and not one.plain.valid for one in some),
+        "made worse": sum(_is_worse(one) for one in some),
+        "RMSE, gained": value("rmse", _differences([(one.healed, one.plain) for one in some])),
+        "s, more": value("seconds", more_s),
+        "valid, lost for good": value("lost", lost),
+        "RMSE, left": value("left", _differences([(one.healed, one.unharmed) for one in some])),
+    }
 
 
 def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:

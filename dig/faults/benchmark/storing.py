@@ -33,7 +33,6 @@ from .instances import (
     TWIN,
     Entry,
     Index,
-    Label,
     RunEnding,
     Split,
 )  # fmt: skip
@@ -98,15 +97,7 @@ def _filling(out: Path) -> Iterator[Path]:
 
 def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
     configuration = made.candidate.stratum.configuration
-    label = Label(
-        instance=name,
-        configuration=configuration.name,
-        run=made.run,
-        faults=made.faults,
-        injections=made.injections,
-        faulted=made.faulted,
-        twin=made.unharmed,
-    )
+    label = made.label.model_copy(update={"instance": name})
     files = {
         TRACE: made.trace,
         TWIN: made.twin,

@@ -42,11 +42,6 @@ class Kind:
         own = self.injector.parameters
         return {**own, **{name: p for name, p in COMMON.items() if name not in own}}
 
-    @property
-    def nulls(self) -> dict[str, Any]:
-        """The parameters each of which can take all effect away, with the value that does."""
-        return {name: p.null for name, p in self.parameters.items() if p.null is not None}
-
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
         return {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dig._util.text import one_line
+from dig._util.text import names, one_line
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
@@ -62,6 +62,18 @@ class Fault:
         }
         object.__setattr__(self, "parameters", chosen)
 
+    def check_target(self, team: Collection[str]) -> None:
+        """Refuse a team that lacks the target.
+
+        Raises:
+            SettingsError: The target is not in the team.
+        """
+        if self.target not in team:
+            target = one_line(repr(self.target), 60)
+            raise SettingsError(
+                f"{self.kind} has the target {target}, who is not in the team: {names([*team])}"
+            )
+
     def is_on(self, time_s: float) -> bool:
         """Whether it acts at a time, in seconds since the run began."""
         return self.start_s <= time_s and (self.end_s is None or time_s < self.end_s)
@@ -73,13 +85,7 @@ class Fault:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, with all parameters."""
-        return {
-            "kind": self.kind,
-            "target": self.target,
-            "start_s": self.start_s,
-            "end_s": self.end_s,
-            "parameters": dict(self.parameters),
-        }
+        return asdict(self)
 
     @classmethod
     def read(cls, row: Mapping[str, Any]) -> Fault:

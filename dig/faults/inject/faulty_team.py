@@ -5,26 +5,24 @@ Only the targets are wrapped; all other agents, and all detectors, are unchanged
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import anyio
 
-from dig._util.text import names, one_line
-from dig.errors import SettingsError
 from dig.graph.records import Record
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime.bus import Bus
 from dig.runtime.simulator import Happening
+from dig.tasks.run.execute import Disturbance
 from dig.tasks.run.methods import Arrangement
 
 from .fault import Fault
 from .faulty_agent import Acting, FaultContext, FaultyAgent, FaultyPolicy
 from .injections import Places
-from .injector import NO_TURN, Change, Touch
+from .injector import NO_TURN, Change, Moment, Touch
 from .payloads import UNKNOWN, Payloads, payloads_of
 
 
@@ -36,13 +34,13 @@ class Outside:
         at_s: When, in seconds since the run began.
         agent: The target.
         change: `leave` or `join`.
-        tell: Called when it has happened.
+        moment: Takes the act.
     """
 
     at_s: float
     agent: str
     change: Change
-    tell: Callable[[], None]
+    moment: Moment
 
     def is_possible(self, monitor: Monitor) -> bool:
         """Whether it can still happen: an agent that has left cannot leave."""
@@ -58,9 +56,14 @@ class Outside:
         self.tell()
         return effects
 
+    def tell(self) -> None:
+        """Note that it has happened; to join is the end of a fault, not an act."""
+        if self.change == "leave":
+            self.moment.tell("left the team")
 
-class Injected:
-    """A team with faults around it, for one run; a `dig.tasks.run.execute.Disturbance`.
+
+class Injected(Disturbance):
+    """A team with faults around it, for one run.
 
     Attributes:
         team: The agents by name, as they were or with faults around them.
@@ -85,18 +88,15 @@ class Injected:
             SettingsError: A target is not in the team.
         """
         for fault in faults:
-            if fault.target not in team:
-                target = one_line(repr(fault.target), 60)
-                raise SettingsError(
-                    f"{fault.kind} has the target {target}, who is not in the team: "
-                    f"{names([*team])}"
-                )
+            fault.check_target(team)
         self.faults = tuple(faults)
         self.touches: list[Touch] = []
         self._run = FaultContext(seed, payloads, speed, self.touches.append)
         self._places = Places()
         self._acting = [Acting(i, fault, self._run) for i, fault in enumerate(faults)]
-        self.team = {name: self._around(name, agent) for name, agent in team.items()}
+        self.team: dict[str, Any] = {
+            name: self._around(name, agent) for name, agent in team.items()
+        }
 
     @classmethod
     def into(cls, arranged: Arrangement, faults: Sequence[Fault]) -> Injected:
@@ -138,7 +138,7 @@ class Injected:
 
     def outcome(self) -> dict[str, Any]:
         """The acts of the faults, for the result of the run."""
-        return {"injections": [one.to_json() for one in self._places.of(self.touches)]}
+        return {"injections": [asdict(one) for one in self._places.of(self.touches)]}
 
     def _around(self, name: str, agent: Any) -> Any:
         acting = [one for one in self._acting if one.fault.target == name]
@@ -152,11 +152,5 @@ class Injected:
         for acting in self._acting:
             fault, moment = acting.fault, acting.moment(NO_TURN)
             for at_s, change in acting.injector.script(moment, fault.start_s, fault.end_s):
-                left = partial(moment.tell, "left the team")
-                tell = left if change == "leave" else _nothing
-                script.append(Outside(at_s, fault.target, change, tell))
+                script.append(Outside(at_s, fault.target, change, moment))
         return sorted(script, key=lambda one: one.at_s)
-
-
-def _nothing() -> None:
-    """A join tells nothing: it is the end of a fault, not an act."""

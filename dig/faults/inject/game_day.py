@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-from dig._util.text import names
-from dig.adapters.plain.callables import CallablePlace, Function, places_of
+from dig.adapters.plain.callables import CallablePlace, Function, places_of, replace_all
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
@@ -48,9 +47,25 @@ class GameDay:
     """
 
     def __init__(
-        self, team: Any, faults: Sequence[Fault], seed: int, clock: Callable[[], float]
-    ) -> None:
-        """Put them round it; see `around`."""
+        self, team: Any, faults: Sequence[Fault], *, seed: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """Put faults round a team of async callables, before or after it is wrapped.
+
+        Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
+        consequences; put round it afterwards, they stand between the agents and the monitor.
+
+        Args:
+            team: A dict or list of async callables or of objects with async methods, or one such
+                object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph
+                are such a dict, before they are added to it.
+            faults: The faults; their windows are in seconds since now.
+            seed: The seed of the faults' random numbers.
+            clock: Tells the time in seconds.
+
+        Raises:
+            SettingsError: A target is not in the team, or a kind cannot be put around callables.
+        """
         self.acts: list[Act] = []
         self._clock, self._began = clock, clock()
         run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
@@ -60,15 +75,7 @@ class GameDay:
         places = list(places_of(team))
         self._places = {(place.agent, place.method): place for place in places}
         self._check(faults)
-        self._replaced: list[tuple[CallablePlace, Function]] = []
-        try:
-            for place in places:
-                faulty = self._around(place)
-                place.put(faulty)
-                self._replaced.append((place, faulty))
-        except Exception as error:  # a container of the user's own may refuse
-            self.end()
-            raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
+        self._restore = replace_all(places, self._around)
 
     def __enter__(self) -> GameDay:
         return self
@@ -78,9 +85,7 @@ class GameDay:
 
     def end(self) -> None:
         """Take the faults away; the team is as it was before."""
-        for place, faulty in self._replaced:
-            place.restore(faulty)
-        self._replaced = []
+        self._restore()
 
     @property
     def now(self) -> float:
@@ -99,11 +104,7 @@ class GameDay:
                 raise SettingsError(
                     f"{fault.kind} cannot be put round async callables: {fault.row.not_around}"
                 )
-            if fault.target not in agents:
-                raise SettingsError(
-                    f"{fault.kind} has the target {fault.target!r:.60}, who is not in the team: "
-                    f"{names(agents)}"
-                )
+            fault.check_target(agents)
 
     # --- one call ---
 
@@ -157,30 +158,5 @@ class GameDay:
         ]  # fmt: skip
 
 
-def around(
-    team: Any,
-    faults: Sequence[Fault],
-    *,
-    seed: int = 0,
-    clock: Callable[[], float] = time.monotonic,
-) -> GameDay:
-    """Put faults round a team of async callables, before or after it is wrapped.
-
-    Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
-    consequences; put round it afterwards, they stand between the agents and the monitor.
-
-    Args:
-        team: A dict or list of async callables or of objects with async methods, or one such
-            object, as for `dig.wrap`; it is changed in place. The nodes of a LangGraph graph are
-            such a dict, before they are added to it.
-        faults: The faults; their windows are in seconds since now.
-        seed: The seed of the faults' random numbers.
-        clock: Tells the time in seconds.
-
-    Returns:
-        The faults around the team; `end` takes them away, and so does the end of a `with`.
-
-    Raises:
-        SettingsError: A target is not in the team, or a kind cannot be put around callables.
-    """
-    return GameDay(team, faults, seed, clock)
+around = GameDay
+"""Puts faults round a team; `end` takes them away, and so does the end of a `with`."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from dig.graph.records import Emit, End, Leave, Record, Start
 
@@ -35,10 +34,6 @@ class Injection:
     activation: str | None
     what: str
     event: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
 
 
 class Places:

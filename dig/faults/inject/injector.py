@@ -8,7 +8,7 @@ their own, so that a fault changes no other draw of the run.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -29,7 +29,7 @@ Change = Literal["leave", "join"]
 """A change of an agent's membership in the team."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of a kind of fault.
 
@@ -45,6 +45,7 @@ class Parameter:
 
     meaning: str
     default: float | int | str | None
+    _: KW_ONLY
     null: float | int | None = None
     least: float = 0
     most: float = float("inf")
@@ -59,10 +60,8 @@ class Parameter:
 Parameters = Mapping[str, Parameter]
 """The parameters of a kind, by name."""
 
-PROBABILITY = Parameter(
-    meaning="Probability that it acts, each time it could.", default=1.0, null=0, most=1
-)
-AT_MOST = Parameter(meaning="How many times it acts at most.", default=None, null=0)
+PROBABILITY = Parameter("Probability that it acts, each time it could.", 1.0, null=0, most=1)
+AT_MOST = Parameter("How many times it acts at most.", None, null=0)
 ONCE = replace(AT_MOST, default=1)
 COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
 """The parameters of every kind."""
@@ -226,10 +225,18 @@ class Injector:
 
     async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, calls another one."""
-        return await go(call)
+        return await (self.asks_instead(call, go, moment) if self.happens(moment) else go(call))
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target, an async callable, is called."""
+        return await (self.answers_instead(call, go, moment) if self.happens(moment) else go(call))
+
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """The call of the target, when the fault acts on it."""
+        return await go(call)
+
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """The answer of the target, when the fault acts on it."""
         return await go(call)
 
 
@@ -266,6 +273,21 @@ class OnMessage(Injector):
             acts = acts and self.happens(moment, "message", i)
             outputs += self.sent(view, message, moment, i) if acts else [message]
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
+
+    def changed(
+        self, message: NewEvent, moment: Moment, what: str, **update: Any
+    ) -> list[NewEvent]:
+        """A message with other attributes, whose change is noted as an act of the fault.
+
+        Args:
+            message: The message that the target sends.
+            moment: The activation, which takes the act.
+            what: A description of the act.
+            update: The attributes that are other ones.
+        """
+        other = message.model_copy(update=update)
+        moment.tell(what, output=other)
+        return [other]
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The messages that are sent instead of one.

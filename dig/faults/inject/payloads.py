@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -86,7 +87,8 @@ class _Counted:
             "covers": self.covers,
             "part": self.part,
         }
-        return Payloads(MappingProxyType(transforms), self.joined, self.heaped)
+        joined, heaped = partial(self.joined, disjoint), partial(self.joined, list)
+        return Payloads(MappingProxyType(transforms), joined, heaped)
 
     def counts(self, payload: Any) -> Any:
         partial = Partial.read(payload, self.reading)
@@ -109,15 +111,9 @@ class _Counted:
             return {**payload, "part": [max(first, start - job.length), start]}
         return {**payload, "part": [last - job.length, last]}
 
-    def joined(self, solutions: Sequence[Any], agent: str) -> Any:
-        return self._one(solutions, agent, disjoint)
-
-    def heaped(self, solutions: Sequence[Any], agent: str) -> Any:
-        return self._one(solutions, agent, lambda partials: partials)
-
-    def _one(
-        self, solutions: Sequence[Any], agent: str,
-        chosen: Callable[[Sequence[Partial]], Sequence[Partial]],
+    def joined(
+        self, chosen: Callable[[Sequence[Partial]], list[Partial]], solutions: Sequence[Any],
+        agent: str,
     ) -> Any:  # fmt: skip
         read = [Partial.read(payload, self.reading) for payload in solutions]
         partials = [partial for partial in read if partial is not None]

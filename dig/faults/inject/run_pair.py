@@ -40,6 +40,11 @@ class Played:
     score: Score | None
     injections: tuple[Injection, ...]
 
+    @property
+    def rmse(self) -> float | None:
+        """The error of its answer, if that is known."""
+        return self.score.rmse if self.score else None
+
 
 def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     """Play a run in virtual time.

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dig.errors import RecordError, SettingsError
@@ -42,7 +43,8 @@ class Baseline:
             raise SettingsError("a run of a baseline has no fault")
         if len(played) < FEWEST:
             raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
-        return cls.of(len(played), (row for one in played for row in _rows(one)))
+        rows = (measured(RecordedRun(one.records), one.rmse) for one in played)
+        return cls.of(len(played), chain.from_iterable(rows))
 
     @classmethod
     def of(cls, runs: int, rows: Iterable[Measured]) -> Baseline:
@@ -83,10 +85,6 @@ class Baseline:
             return cls(int(body["runs"]), values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RecordError(f"this is no baseline: {error}") from None
-
-
-def _rows(played: Played) -> Iterable[Measured]:
-    return measured(RecordedRun(played.records), played.score.rmse if played.score else None)
 
 
 def _counted(values: Iterable[float]) -> list[list[float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dig.tasks.simulated.parts import Range, merged, missing
+from dig.tasks.simulated.parts import Range, merged, missing, range_of
 from dig.traces.run import RecordedEvent, RecordedRun
 
 Ranges = tuple[Range, ...]
@@ -17,9 +17,8 @@ def about(kind: str, payload: Any) -> Ranges:
     if not isinstance(payload, Mapping):
         return ()
     given = payload.get("covers") if kind == "solution" else [payload.get("part")]
-    if not isinstance(given, list) or not all(map(_is_range, given)):
-        return ()
-    return merged((start, stop) for start, stop in given)
+    ranges = [range_of(value) for value in given] if isinstance(given, list) else []
+    return () if None in ranges else merged(filter(None, ranges))
 
 
 def data_of(event: RecordedEvent) -> Ranges:
@@ -49,12 +48,6 @@ def solutions_kept(run: RecordedRun, agent: str) -> list[RecordedEvent]:
         and report_to(event) == agent
         and any(to == agent for to, _ in event.arrivals)
     ]
-
-
-def _is_range(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
-        return False
-    return bool(0 <= value[0] < value[1])
 
 
 def common(one: Ranges, other: Ranges) -> int:

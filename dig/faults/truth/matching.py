@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -20,19 +19,20 @@ _Key = tuple[Hashable, ...]
 
 
 class Matching:
-    """Counterparts in the twin.
+    """A faulted run and its twin, with the counterparts in the twin.
 
     Attributes:
+        faulted: The faulted run; twin: its twin.
         first: The first record that differs; the length of the shorter run, if none does.
     """
 
     def __init__(self, faulted: RecordedRun, twin: RecordedRun) -> None:
         """Match all that can be matched, from the beginning on."""
         self.first = first_difference(faulted, twin)
-        self._faulted, self._twin = faulted, twin
+        self.faulted, self.twin = faulted, twin
         self._events: dict[str, str] = {}
         self._activations: dict[str, str] = {}
-        self._numbered = _Numbered(twin, _exact), _Numbered(twin, _loose)
+        self._numbered = _numbered(twin, _exact), _numbered(twin, _loose)
         self._seen: Counter[_Key] = Counter()
         self._by_inputs: dict[_Key, str] = {}
         for other in twin.activations.values():
@@ -43,9 +43,11 @@ class Matching:
         ]
         for one in sorted(both, key=lambda one: one.t):
             if isinstance(one, RecordedEvent):
-                self._keep(self._events, one.id, self._of_event(one))
+                found, same = self._events, self._of_event(one)
             else:
-                self._keep(self._activations, one.id, self._of_activation(one))
+                found, same = self._activations, self._of_activation(one)
+            if same is not None:
+                found[one.id] = same
 
     def event(self, name: str) -> str | None:
         """The event of the twin that corresponds to one of the faulted run."""
@@ -54,10 +56,6 @@ class Matching:
     def activation(self, name: str) -> str | None:
         """The activation of the twin that corresponds to one of the faulted run."""
         return self._activations.get(name)
-
-    def _keep(self, found: dict[str, str], name: str, same: str | None) -> None:
-        if same is not None:
-            found[name] = same
 
     def _of_activation(self, activation: RecordedActivation) -> str | None:
         if activation.t < self.first:
@@ -71,7 +69,7 @@ class Matching:
         if event.t < self.first:
             return event.id
         by_what = (
-            numbered.get(key, self._seen[key])
+            numbered.get((key, self._seen[key]))
             for numbered, key in zip(self._numbered, keys, strict=True)
         )
         return self._by_place(event) or next(filter(None, by_what), None)
@@ -80,10 +78,10 @@ class Matching:
         same = self._activations.get(event.by or "")
         if same is None:
             return None
-        mine = self._faulted.activations[event.by or ""].outputs
-        others = self._twin.activations[same].outputs
+        mine = self.faulted.activations[event.by or ""].outputs
+        others = self.twin.activations[same].outputs
         other = others[mine.index(event.id)] if len(mine) == len(others) else None
-        return other if other and self._twin.events[other].type == event.type else None
+        return other if other and self.twin.events[other].type == event.type else None
 
 
 def first_difference(faulted: RecordedRun, twin: RecordedRun) -> int:
@@ -101,30 +99,14 @@ def _loose(event: RecordedEvent) -> _Key:
     return event.type, event.final, data_of(event)
 
 
-class _Numbered:
+def _numbered(
+    run: RecordedRun, key: Callable[[RecordedEvent], _Key]
+) -> dict[tuple[_Key, int], str]:
     """The events of a run, by a key and by which of those with that key they are."""
-
-    def __init__(self, run: RecordedRun, key: Callable[[RecordedEvent], _Key]) -> None:
-        seen: Counter[_Key] = Counter()
-        self._found: dict[tuple[_Key, int], str] = {}
-        for event in run.events.values():
-            its = key(event)
-            seen[its] += 1
-            self._found[its, seen[its]] = event.id
-
-    def get(self, key: _Key, number: int) -> str | None:
-        return self._found.get((key, number))
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """A faulted run and its twin.
-
-    Attributes:
-        faulted: The faulted run; twin: its twin.
-        matching: Their counterparts.
-    """
-
-    faulted: RecordedRun
-    twin: RecordedRun
-    matching: Matching
+    seen: Counter[_Key] = Counter()
+    found: dict[tuple[_Key, int], str] = {}
+    for event in run.events.values():
+        its = key(event)
+        seen[its] += 1
+        found[its, seen[its]] = event.id
+    return found

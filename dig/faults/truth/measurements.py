@@ -73,22 +73,28 @@ def _measured(
     run: RecordedRun, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
 ) -> Iterator[Measured]:
     for event in run.events.values():
-        for state, kind, value in _of_event(run, event, truth):
-            yield Measured("event", event.id, state, f"event {state}{kind}", value)
+        yield from _about("event", event.id, _of_event(run, event, truth))
     for activation in run.activations.values():
-        yield from _of_activation(run, activation)
-    yield from _of_agents(run)
+        yield from _about("activation", activation.id, _of_activation(run, activation))
+    for agent in run.agents:
+        yield from _about("agent", agent, _of_agent(run, agent))
     for piece in pieces([*cuts, *own_cuts(run)]):
-        yield from _of_part(run, piece)
-    yield from _of_outcome(run, rmse)
+        yield from _about("part", part_name(piece), _of_part(run, piece))
+    yield from _about("outcome", "", _of_outcome(run, rmse))
     for pattern, count in raised(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
 
 
-# --- events ---
-
 Number = tuple[str, str, float]
 """A state, what further tells apart what may be compared, and the number."""
+
+
+def _about(kind: str, name: str, numbers: Iterable[Number]) -> Iterator[Measured]:
+    for state, further, value in numbers:
+        yield Measured(kind, name, state, f"{kind} {state}{further}", value)
+
+
+# --- events ---
 
 
 def _of_event(run: RecordedRun, event: RecordedEvent, truth: Mapping[int, str]) -> Iterator[Number]:
@@ -192,28 +198,24 @@ def elements(run: RecordedRun) -> dict[int, str]:
 # --- activations ---
 
 
-def _of_activation(run: RecordedRun, activation: RecordedActivation) -> Iterator[Measured]:
-    def number(state: str, value: float, kind: str = "") -> Measured:
-        measure = f"activation {state} {kind}".strip()
-        return Measured("activation", activation.id, state, measure, value)
-
+def _of_activation(run: RecordedRun, activation: RecordedActivation) -> Iterator[Number]:
     end = activation.end
-    yield number("slow", ((end.us if end else run.last.us) - activation.us) / 1e6)
+    yield "slow", "", ((end.us if end else run.last.us) - activation.us) / 1e6
     if end is None:
         return
-    yield number("failed", end.error is not None)
+    yield "failed", "", end.error is not None
     work = [one for one in map(run.events.__getitem__, activation.inputs) if one.is_work]
     taken = activation.with_fate("consume")
     passed, dropped = activation.with_fate("reroute"), activation.with_fate("discard")
     if work and end.error is None:
         did_nothing = not (taken or passed or dropped or end.outputs)
-        yield number("idle", did_nothing, _before_it(run, work))
-    yield number("rerouting", len(passed))
-    yield number("discarding", len(dropped))
-    yield number("losing", _losing(run, taken, end))
+        yield "idle", f" {_before_it(run, work)}", did_nothing
+    yield "rerouting", "", len(passed)
+    yield "discarding", "", len(dropped)
+    yield "losing", "", _losing(run, taken, end)
     outputs = [run.events[one] for one in end.outputs]
     final = [lacking(data_of(one), whole_task(run)) for one in outputs if one.final]
-    yield number("hasty", max(final, default=0.0))
+    yield "hasty", "", max(final, default=0.0)
 
 
 def _before_it(run: RecordedRun, work: list[RecordedEvent]) -> str:
@@ -234,39 +236,33 @@ def _losing(run: RecordedRun, taken: list[str], end: End) -> float:
 # --- agents ---
 
 
-def _of_agents(run: RecordedRun) -> Iterator[Measured]:
-    for agent in run.agents:
-        yield Measured("agent", agent, "gone", "agent gone", agent in run.leaves)
-        held = merged(r for event in solutions_kept(run, agent) for r in data_of(event))
-        is_starved = not run.answer and bool(held) and bool(without(whole_task(run), held))
-        yield Measured("agent", agent, "starved", "agent starved", is_starved)
+def _of_agent(run: RecordedRun, agent: str) -> Iterator[Number]:
+    yield "gone", "", agent in run.leaves
+    held = merged(r for event in solutions_kept(run, agent) for r in data_of(event))
+    yield "starved", "", not run.answer and bool(held) and bool(without(whole_task(run), held))
 
 
 # --- parts ---
 
 
-def _of_part(run: RecordedRun, piece: Range) -> Iterator[Measured]:
-    name = part_name(piece)
-    yield Measured("part", name, "missing", "part missing", is_missing(run, piece))
+def _of_part(run: RecordedRun, piece: Range) -> Iterator[Number]:
+    yield "missing", "", is_missing(run, piece)
     solved = solved_us(run, piece)
     if solved is not None:
-        yield Measured("part", name, "late", "part late", solved / 1e6)
+        yield "late", "", solved / 1e6
 
 
 # --- the outcome ---
 
 
-def _of_outcome(run: RecordedRun, rmse: float | None) -> Iterator[Measured]:
-    def number(state: str, value: float) -> Measured:
-        return Measured("outcome", "", state, f"outcome {state}", value)
-
+def _of_outcome(run: RecordedRun, rmse: float | None) -> Iterator[Number]:
     ended = run.finish.outcome if run.finish else None
     answer = run.answer
-    yield number("timeout", ended == "timeout")
-    yield number("missing", answer is None and ended != "timeout")
-    yield number("incomplete", lacking(data_of(answer), whole_task(run)) if answer else 0.0)
+    yield "timeout", "", ended == "timeout"
+    yield "missing", "", answer is None and ended != "timeout"
+    yield "incomplete", "", lacking(data_of(answer), whole_task(run)) if answer else 0.0
     if answer is not None and rmse is not None:
-        yield number("wrong", rmse)
+        yield "wrong", "", rmse
 
 
 CONSEQUENCES = ("ET", "MC", "OE", "DL")

@@ -11,25 +11,25 @@ from types import MappingProxyType
 
 from dig.traces.run import RecordedEvent, RecordedRun
 
-from .matching import Runs
+from .matching import Matching
 from .subtasks import gone_t, piece_of, solutions, solved_us
 
 
-def _as_generated(runs: Runs, name: str, same: str | None) -> int:
+def _as_generated(runs: Matching, name: str, same: str | None) -> int:
     return runs.faulted.events[name].t
 
 
-def _when_lost(runs: Runs, name: str, same: str | None) -> int:
+def _when_lost(runs: Matching, name: str, same: str | None) -> int:
     t = runs.faulted.orphaned_t(name)
     return runs.faulted.events[name].t if t is None else t
 
 
-def _when_due(runs: Runs, name: str, same: str | None) -> int:
+def _when_due(runs: Matching, name: str, same: str | None) -> int:
     """When the twin's counterpart was generated."""
     return runs.faulted.at(runs.twin.events[same].us) if same else 0
 
 
-def _when_left(runs: Runs, name: str, same: str | None) -> int:
+def _when_left(runs: Matching, name: str, same: str | None) -> int:
     """When its counterpart was consumed after so many seconds, but not before it is there.
 
     Without one: the end of the first activation that left it where it was.
@@ -51,25 +51,25 @@ def _consumed_after(run: RecordedRun, event: RecordedEvent) -> int | None:
     return end.us - run.times[event.arrivals[0][1]] if end and event.arrivals else None
 
 
-def _when_passed_on(runs: Runs, name: str, same: str | None) -> int:
+def _when_passed_on(runs: Matching, name: str, same: str | None) -> int:
     """The first time more than its counterpart was."""
     reroutes = runs.faulted.events[name].reroutes
     usual = len(runs.twin.events[same].reroutes) if same else 0
     return reroutes[min(usual, len(reroutes) - 1)]
 
 
-def _at_the_end(runs: Runs, name: str, same: str | None) -> int:
+def _at_the_end(runs: Matching, name: str, same: str | None) -> int:
     end = runs.faulted.activations[name].end
     return end.t if end else runs.faulted.last.t
 
 
-def _when_made(runs: Runs, name: str, same: str | None) -> int:
+def _when_made(runs: Matching, name: str, same: str | None) -> int:
     """When the last of what it generated was there."""
     outputs = runs.faulted.activations[name].outputs
     return max([_at_the_end(runs, name, same), *(runs.faulted.events[one].t for one in outputs)])
 
 
-def _when_overrun(runs: Runs, name: str, same: str | None) -> int:
+def _when_overrun(runs: Matching, name: str, same: str | None) -> int:
     """When its counterpart had ended after so many seconds; without one, its start."""
     activation = runs.faulted.activations[name]
     other = runs.twin.activations[same] if same else None
@@ -78,18 +78,14 @@ def _when_overrun(runs: Runs, name: str, same: str | None) -> int:
     return max(activation.t, runs.faulted.at(activation.us + other.end.us - other.us))
 
 
-def _when_gone(runs: Runs, name: str, same: str | None) -> int:
-    return runs.faulted.leaves[name]
-
-
-def _when_starved(runs: Runs, name: str, same: str | None) -> int:
+def _when_starved(runs: Matching, name: str, same: str | None) -> int:
     """When it was last active, or its counterpart began for the last time, whichever is later."""
     mine = [one.end.t for one in runs.faulted.activations.values() if one.agent == name and one.end]
     others = [one.us for one in runs.twin.activations.values() if one.agent == name]
     return max([*mine[-1:], *(runs.faulted.at(us) for us in others[-1:])], default=0)
 
 
-def _when_missed(runs: Runs, name: str, same: str | None) -> int:
+def _when_missed(runs: Matching, name: str, same: str | None) -> int:
     """When the twin had it solved, or its last solution was gone, but not after the answer.
 
     If a solution is there in the end, then with the answer, which does not have it.
@@ -102,57 +98,39 @@ def _when_missed(runs: Runs, name: str, same: str | None) -> int:
     return since if answer is None else min(since, answer.t)
 
 
-def _when_part_due(runs: Runs, name: str, same: str | None) -> int:
+def _when_part_due(runs: Matching, name: str, same: str | None) -> int:
     solved = solved_us(runs.twin, piece_of(name))
     return runs.faulted.last.t if solved is None else runs.faulted.at(solved)
 
 
-def _when_answered(runs: Runs, name: str, same: str | None) -> int:
+def _when_answered(runs: Matching, name: str, same: str | None) -> int:
     answer = runs.faulted.answer
     return answer.t if answer else runs.faulted.last.t
 
 
-def _when_over(runs: Runs, name: str, same: str | None) -> int:
-    return runs.faulted.last.t
-
-
-def _when_found(runs: Runs, name: str, same: str | None) -> int:
-    return int(name)
-
-
-Onset = Callable[[Runs, str, str | None], int]
+Onset = Callable[[Matching, str, str | None], int]
 """The record at which a thing of the faulted run is first seen in a state; told its counterpart."""
 
+_ROWS: tuple[tuple[str, str, Onset], ...] = (
+    # type, its states, when they are first seen
+    ("event", "lost", _when_lost),
+    ("event", "unread overdue", _when_left),
+    ("event", "late", _when_due),
+    ("event", "rerouted", _when_passed_on),
+    ("event", "delayed altered miscounted misdirected shared duplicated premature", _as_generated),
+    ("activation", "slow", _when_overrun),
+    ("activation", "failed idle rerouting discarding", _at_the_end),
+    ("activation", "losing hasty", _when_made),
+    ("agent", "gone", lambda runs, name, same: runs.faulted.leaves[name]),
+    ("agent", "starved", _when_starved),
+    ("part", "missing", _when_missed),
+    ("part", "late", _when_part_due),
+    ("outcome", "timeout missing", lambda runs, name, same: runs.faulted.last.t),
+    ("outcome", "incomplete wrong", _when_answered),
+    ("finding", "raised", lambda runs, name, same: int(name)),
+)
+
 ONSETS: Mapping[tuple[str, str], Onset] = MappingProxyType(
-    {
-        ("event", "lost"): _when_lost,
-        ("event", "unread"): _when_left,
-        ("event", "overdue"): _when_left,
-        ("event", "delayed"): _as_generated,
-        ("event", "late"): _when_due,
-        ("event", "altered"): _as_generated,
-        ("event", "miscounted"): _as_generated,
-        ("event", "misdirected"): _as_generated,
-        ("event", "shared"): _as_generated,
-        ("event", "duplicated"): _as_generated,
-        ("event", "premature"): _as_generated,
-        ("event", "rerouted"): _when_passed_on,
-        ("activation", "slow"): _when_overrun,
-        ("activation", "failed"): _at_the_end,
-        ("activation", "idle"): _at_the_end,
-        ("activation", "losing"): _when_made,
-        ("activation", "rerouting"): _at_the_end,
-        ("activation", "discarding"): _at_the_end,
-        ("activation", "hasty"): _when_made,
-        ("agent", "gone"): _when_gone,
-        ("agent", "starved"): _when_starved,
-        ("part", "missing"): _when_missed,
-        ("part", "late"): _when_part_due,
-        ("outcome", "timeout"): _when_over,
-        ("outcome", "missing"): _when_over,
-        ("outcome", "incomplete"): _when_answered,
-        ("outcome", "wrong"): _when_answered,
-        ("finding", "raised"): _when_found,
-    }
+    {(of, state): when for of, states, when in _ROWS for state in states.split()}
 )
 """The states of each type, and when each is first seen."""

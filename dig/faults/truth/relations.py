@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from dig.diagnosis.causes import Node
 from dig.faults.inject.injections import Injection
@@ -38,19 +37,18 @@ class Setting:
         assert isinstance(row, FindingRow)
         return row
 
-    def changed(self, agent: str) -> set[str]:
-        """The activations in which a fault of an agent acted."""
-        return {one.activation for one in self.injections if one.agent == agent and one.activation}
-
 
 Relation = Callable[[Setting, Node, Node], bool]
+"""Whether a relation holds between two nodes; its function has the name of the relation."""
 
 
-def _acted_in(at: Setting, source: Node, target: Node) -> bool:
-    return target.name in at.changed(source.name)
+def acted_in(at: Setting, source: Node, target: Node) -> bool:
+    """A fault of the agent acted in the activation."""
+    acts = [(one.agent, one.activation) for one in at.injections]
+    return (source.name, target.name) in acts
 
 
-def _acted_on_output(at: Setting, source: Node, target: Node) -> bool:
+def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
     """The event is the one that was changed; where a decision was, any that came of it."""
     event = at.event(target)
     acts = [one for one in at.injections if one.agent == source.name]
@@ -62,12 +60,12 @@ def _acted_on_output(at: Setting, source: Node, target: Node) -> bool:
     return False
 
 
-def _is(at: Setting, source: Node, target: Node) -> bool:
+def is_(at: Setting, source: Node, target: Node) -> bool:
     """They are one thing in two states; no state brings itself about."""
     return source.name == target.name and source.state != target.state
 
 
-def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
+def was_to_have(at: Setting, source: Node, target: Node) -> bool:
     """It lay before an agent when that left, was on its way to it, or was sent to it later."""
     event, left = at.event(target), at.run.leaves[source.name]
     lay_there = any(to == source.name and t < left for to, t in event.arrivals)
@@ -78,14 +76,14 @@ def _was_to_have(at: Setting, source: Node, target: Node) -> bool:
     )
 
 
-def _was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
+def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
     """The one consumed something that was to be reported to the other."""
     activations = [one for one in at.run.activations.values() if one.agent == target.name]
     consumed = [at.run.events[e] for one in activations for e in one.with_fate("consume")]
     return any(report_to(event) == source.name for event in consumed)
 
 
-def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
+def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
     """It was with the agent during the activation, which did not consume it."""
     activation, event = at.run.activations[source.name], at.event(target)
     if activation.id in event.consumed_by or target.component != activation.agent:
@@ -95,26 +93,29 @@ def _kept_waiting(at: Setting, source: Node, target: Node) -> bool:
     return came or event.id in activation.inputs
 
 
-def _generated(at: Setting, source: Node, target: Node) -> bool:
+def generated(at: Setting, source: Node, target: Node) -> bool:
+    """The activation generated the event."""
     return at.event(target).by == source.name
 
 
-def _passed_on(at: Setting, source: Node, target: Node) -> bool:
+def passed_on(at: Setting, source: Node, target: Node) -> bool:
+    """The activation rerouted the event."""
     return target.name in at.run.activations[source.name].with_fate("reroute")
 
 
-def _threw_away(at: Setting, source: Node, target: Node) -> bool:
+def threw_away(at: Setting, source: Node, target: Node) -> bool:
+    """The activation discarded the event."""
     return target.name in at.run.activations[source.name].with_fate("discard")
 
 
-def _was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
+def was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
     """The activation dropped the event, which had been in its state before."""
     # A state that the event entered after the activation dropped it cannot have caused the drop.
-    dropped = _passed_on(at, target, source) or _threw_away(at, target, source)
+    dropped = passed_on(at, target, source) or threw_away(at, target, source)
     return dropped and source.onset_t < target.onset_t
 
 
-def _consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
+def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     """It consumed work on the part, and nothing that it made is about that."""
     activation = at.run.activations[source.name]
     events = at.run.events
@@ -130,7 +131,7 @@ def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     return common(held, ranges) < length(ranges)
 
 
-def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """It consumed something of which the agent was to be told, and that the agent lacks."""
     used = at.run.activations[source.name].with_fate("consume")
     events = [at.run.events[one] for one in used]
@@ -138,7 +139,7 @@ def _lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> boo
     return any(_lacks(at, target.name, data_of(event)) for event in wanted)
 
 
-def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
+def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """The agent was to be told of it, and lacks it, since nobody consumed it."""
     event = at.event(source)
     return (
@@ -148,48 +149,56 @@ def _was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     )
 
 
-def _led_to(at: Setting, source: Node, target: Node) -> bool:
+def led_to(at: Setting, source: Node, target: Node) -> bool:
     """There is a causal path from the one to the other."""
     return source.name != target.name and source.name in at.run.ancestors(target.name)
 
 
-def _is_about(at: Setting, source: Node, target: Node) -> bool:
+def is_about(at: Setting, source: Node, target: Node) -> bool:
+    """The event is about elements of the part."""
     return common(data_of(at.event(source)), (piece_of(target.name),)) > 0
 
 
-def _is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
-    return not at.event(source).consumed_by and _is_about(at, source, target)
+def is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
+    """The event is about elements of the part, and no activation consumed it."""
+    return not at.event(source).consumed_by and is_about(at, source, target)
 
 
-def _leaves_out(at: Setting, source: Node, target: Node) -> bool:
+def leaves_out(at: Setting, source: Node, target: Node) -> bool:
+    """The event is not about all of the part."""
     event, piece = at.event(source), (piece_of(target.name),)
     return common(data_of(event), piece) < length(piece)
 
 
-def _is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
+def is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
     """No solution that the agent keeps is about the part."""
     held = solutions_kept(at.run, target.name)
     return not any(common(data_of(event), (piece_of(source.name),)) for event in held)
 
 
-def _is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
+def is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
+    """This holds always."""
     return True
 
 
-def _was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
+def was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
+    """The event lies unread in the end."""
     return at.run.is_unread(at.event(source))
 
 
-def _is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
+def is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
+    """There is an answer, and the event is behind it."""
     answer = at.run.answer
     return answer is not None and source.name in at.run.ancestors(answer.id)
 
 
-def _was_going_on(at: Setting, source: Node, target: Node) -> bool:
+def was_going_on_in_the_end(at: Setting, source: Node, target: Node) -> bool:
+    """The activation has not ended."""
     return at.run.activations[source.name].end is None
 
 
-def _is_subject_of_oe(at: Setting, source: Node, target: Node) -> bool:
+def is_the_subject_of_oe(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is an OE about the event."""
     row = at.finding(target)
     return row.pattern == "OE" and row.subject.get("event") == source.name
 
@@ -201,67 +210,37 @@ def _named_by_et(at: Setting, node: Node) -> list[str]:
     return [*row.evidence.get("unresolved", ()), *row.evidence.get("uncovered", ())]
 
 
-def _is_named_by_et(at: Setting, source: Node, target: Node) -> bool:
+def is_named_by_et(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is an ET that names the event as open work."""
     return source.name in _named_by_et(at, target)
 
 
-def _is_behind_subject_of_et(at: Setting, source: Node, target: Node) -> bool:
+def is_behind_the_subject_of_et(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is an ET about an answer that the event is behind."""
     row = at.finding(target)
     subject = row.subject.get("event") if row.pattern == "ET" else None
     return subject is not None and source.name in at.run.ancestors(subject)
 
 
-def _is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
+def is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
+    """The event is about some elements that an event named by the ET is about, too."""
     mine = data_of(at.event(source))
     return any(common(mine, data_of(at.run.events[one])) for one in _named_by_et(at, target))
 
 
-def _is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:
+def is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is a DL that names the event as waiting."""
     row = at.finding(target)
     waiting = row.evidence.get("waiting", {}) if row.pattern == "DL" else {}
     return any(source.name in events for events in waiting.values())
 
 
-def _waits_in_dl(at: Setting, source: Node, target: Node) -> bool:
+def waits_in_dl(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is a DL that names the agent as waiting."""
     row = at.finding(target)
     return row.pattern == "DL" and source.name in row.evidence.get("waiting", {})
 
 
-def _is_missed_by_mc(at: Setting, source: Node, target: Node) -> bool:
+def is_missed_by_mc(at: Setting, source: Node, target: Node) -> bool:
+    """The finding is an MC."""
     return at.finding(target).pattern == "MC"
-
-
-RELATIONS: Mapping[str, Relation] = MappingProxyType(
-    {
-        "acted in": _acted_in,
-        "acted on what it generated": _acted_on_output,
-        "is": _is,
-        "was to have": _was_to_have,
-        "was to be told by": _was_to_be_told_by,
-        "kept waiting": _kept_waiting,
-        "generated": _generated,
-        "passed on": _passed_on,
-        "threw away": _threw_away,
-        "was let go by": _was_dropped_by,
-        "consumed the last of": _consumed_the_last_of,
-        "led to": _led_to,
-        "lost what was to be told to": _lost_what_was_to_be_told_to,
-        "was to be told to": _was_to_be_told_to,
-        "is about": _is_about,
-        "is the undone work on": _is_the_undone_work_on,
-        "leaves out": _leaves_out,
-        "is lacked by": _is_lacked_by,
-        "is of the same run": _is_of_the_same_run,
-        "was there in the end": _was_there_in_the_end,
-        "is behind the answer": _is_behind_the_answer,
-        "was going on in the end": _was_going_on,
-        "is the subject of OE": _is_subject_of_oe,
-        "is named by ET": _is_named_by_et,
-        "is behind the subject of ET": _is_behind_subject_of_et,
-        "is about what ET names": _is_about_what_et_names,
-        "is named by DL": _is_named_by_dl,
-        "waits in DL": _waits_in_dl,
-        "is missed by MC": _is_missed_by_mc,
-    }
-)
-"""The relations, by the names that rules have for them."""

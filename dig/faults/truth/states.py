@@ -16,7 +16,7 @@ from dig.traces.run import RecordedEvent, RecordedRun
 
 from .baseline import Baseline
 from .data_ranges import report_to
-from .matching import Matching, Runs
+from .matching import Matching
 from .measurements import DIGITS, Measured, elements, measured
 from .onsets import ONSETS
 from .subtasks import own_cuts, part_name, piece_of
@@ -32,12 +32,12 @@ NEEDS_TWIN = frozenset({"late"})
 
 
 def deviations(
-    runs: Runs, baseline: Baseline, rmse: float | None, rmse_of_twin: float | None
+    runs: Matching, baseline: Baseline, rmse: float | None, rmse_of_twin: float | None
 ) -> list[Node]:
     """All things in states that they are not in without the fault, in order of onset.
 
     Args:
-        runs: The faulted run and its twin.
+        runs: The faulted run and its twin, matched.
         baseline: Fault-free runs of the same configuration.
         rmse: The error of the faulted run's answer, if it is known.
         rmse_of_twin: The same of the twin.
@@ -50,7 +50,7 @@ def deviations(
     }
     nodes: list[Node] = []
     for row in measured(runs.faulted, rmse, cuts, truth):
-        same = _counterpart(runs.matching, row)
+        same = _counterpart(runs, row)
         twin = None if same is None else usual.get((row.type, same, row.state))
         if twin is None and row.state in NEEDS_TWIN:
             continue
@@ -74,7 +74,7 @@ def _counterpart(matching: Matching, row: Measured) -> str | None:
 
 
 def _nodes(
-    runs: Runs, row: Measured, same: str | None, twin: float | None, rarity: float
+    runs: Matching, row: Measured, same: str | None, twin: float | None, rarity: float
 ) -> Iterator[Node]:
     """The node of what was measured; for a pattern, one for each finding."""
     for name in _new_findings(runs, row.name) if row.type == "finding" else [row.name]:
@@ -93,14 +93,13 @@ def _nodes(
         )
 
 
-def _new_findings(runs: Runs, pattern: str) -> list[str]:
+def _new_findings(runs: Matching, pattern: str) -> list[str]:
     """The findings of a pattern that the twin has no counterpart of."""
     usual = [dict(one.subject) for one in runs.twin.findings if one.pattern == pattern]
     return [
         str(one.t)
         for one in runs.faulted.findings
-        if one.pattern == pattern
-        and (not usual or _in_twin(runs.matching, one.subject) not in usual)
+        if one.pattern == pattern and (not usual or _in_twin(runs, one.subject) not in usual)
     ]
 
 

@@ -20,9 +20,9 @@ from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
 from .data_ranges import data_of, whole_task
-from .matching import Matching, Runs
+from .matching import Matching
 from .measurements import raised
-from .relations import RELATIONS, Setting
+from .relations import Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
 
@@ -53,15 +53,14 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     """
     if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
-    runs = _runs(faulted, twin)
-    if runs.matching.first == len(faulted.records) == len(twin.records):
+    runs = Matching(RecordedRun(faulted.records), RecordedRun(twin.records))
+    if runs.first == len(faulted.records) == len(twin.records):
         return Dropped(SILENT)
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
         return Dropped(BASELINE_ANOMALOUS)
     if _is_anomalous(runs.twin, twin, baseline):
         return Dropped(TWIN_ANOMALOUS)
-    rmse, rmse_of_twin = (one.score.rmse if one.score else None for one in (faulted, twin))
-    found = deviations(runs, baseline, rmse, rmse_of_twin)
+    found = deviations(runs, baseline, faulted.rmse, twin.rmse)
     alarms = {node.id for node in found if node.type in ALARMS}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
@@ -70,17 +69,11 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
 
 
-def _runs(faulted: Played, twin: Played) -> Runs:
-    one, other = RecordedRun(faulted.records), RecordedRun(twin.records)
-    return Runs(one, other, Matching(one, other))
-
-
 def _is_anomalous(run: RecordedRun, twin: Played, baseline: Baseline) -> bool:
     """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
     if run.answer is None or data_of(run.answer) != whole_task(run):
         return True
-    rmse = twin.score.rmse if twin.score else None
-    if rmse is not None and baseline.rarity("outcome wrong", rmse) <= UNUSUAL:
+    if twin.rmse is not None and baseline.rarity("outcome wrong", twin.rmse) <= UNUSUAL:
         return True
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
@@ -139,5 +132,5 @@ def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
             if source.onset_t > target.onset_t:
                 continue
             for rule in rules:
-                if rule.ends(target) and RELATIONS[rule.relation](setting, source, target):
+                if rule.ends(target) and rule.relation(setting, source, target):
                     yield Edge(source.id, target.id, rule.id)

@@ -119,10 +119,8 @@ class WireDecision(BaseModel):
                 payload = decoded(output.payload)
             except ValueError as error:
                 raise ValueError(f"outputs.{i}.payload: {error}") from None
-            outputs.append(
-                NewEvent(payload=payload, to=output.to, type=output.type, final=output.final)
-            )
-        fates = [EventFate(event=one.event, fate=one.fate, to=one.to) for one in self.fates]
+            outputs.append(NewEvent(**output.model_dump() | {"payload": payload}))
+        fates = [EventFate(**fate.model_dump()) for fate in self.fates]
         return Decision(fates=fates, outputs=outputs)
 
 

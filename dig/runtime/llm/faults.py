@@ -39,7 +39,13 @@ class ModelFault:
 
 
 def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
-    """What an error of the client means."""
+    """What an error of the client means.
+
+    Args:
+        error: The error that the client raised.
+        settings: The settings of the model, for the server's address and the limits of patience.
+        key: The key that was sent, which is masked in the server's message.
+    """
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         what = f"{settings.where} did not answer within {settings.timeout_s:g} s"
         return ModelFault(what, is_silence=True)

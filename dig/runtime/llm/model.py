@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from os import environ
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import openai
@@ -167,7 +166,7 @@ def _add(usage: Usage, key: str, amount: float) -> None:
     usage[key] = usage.get(key, 0) + amount
 
 
-class Model:
+class Model(AbstractAsyncContextManager["Model"]):
     """A language model behind an OpenAI-compatible server, shared by a team.
 
     All requests share one limit of concurrency, one budget, and one pause when the server asks
@@ -214,14 +213,7 @@ class Model:
         self._has_answered = False
         self._end: str | None = None
 
-    async def __aenter__(self) -> Self:
-        """Ready for questions."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    async def __aexit__(self, *error: object) -> None:
         """Close the connections."""
         await self.close()
 

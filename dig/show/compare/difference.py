@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,28 +92,19 @@ class Comparison:
         is_same = same_behaviour(a, b, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
         part = _strictly if strict else _causally
         steps = (None, None) if is_same else part(a, b)
-        places = tuple(
-            None if step is None else _place(one, step)
-            for one, step in zip((a, b), steps, strict=True)
-        )
-        return cls(
-            is_same, strict, is_same and a.steps != b.steps, (places[0], places[1]),
-            (counts(a), counts(b)),
-        )  # fmt: skip
+        places = _place(a, steps[0]), _place(b, steps[1])
+        is_reordered = is_same and a.steps != b.steps
+        return cls(is_same, strict, is_reordered, places, (counts(a), counts(b)))
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as `digmon diff --json` has it."""
-        keys = ("a", "b")
+        places = [place and asdict(place) for place in self.places]
         return {
             "same": self.is_same,
             "notion": "strict" if self.strict else "causal",
             "reordered": self.is_reordered,
-            "divergence": None
-            if self.is_same
-            else {
-                key: place and place.__dict__ for key, place in zip(keys, self.places, strict=True)
-            },
-            "counts": dict(zip(keys, self.counts, strict=True)),
+            "divergence": None if self.is_same else dict(zip("ab", places, strict=True)),
+            "counts": dict(zip("ab", self.counts, strict=True)),
         }
 
 
@@ -172,9 +163,10 @@ def _surplus(one: Behaviour, mine: list[Any], others: list[Any]) -> int | None:
 # --- in words ---
 
 
-def _place(behaviour: Behaviour, number: int) -> Divergence:
-    told_names = behaviour.names
-    record = told_names.records[number] if told_names else None
+def _place(behaviour: Behaviour, number: int | None) -> Divergence | None:
+    if number is None:
+        return None
+    record = behaviour.names.records[number] if behaviour.names else None
     return Divergence(number, record, _what(behaviour, number))
 
 

@@ -85,7 +85,13 @@ def read(path: Path) -> Behaviour:
     reader = _Reader()
     for number, line in enumerate(text, 1):
         try:
-            reader.take(line)
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise RecordError("it is no JSON object")
+            if number > 1:
+                reader.take(row)
+            elif row != {"behaviour": VERSION}:
+                raise RecordError(f'the first line must be {{"behaviour": {VERSION}}}')
         except (RecordError, ValueError, RecursionError) as error:
             raise TraceError(path, number, f"is no step of a behaviour: {error}") from None
     if not text:
@@ -103,25 +109,16 @@ def is_golden(path: Path) -> bool:
 
 
 class _Reader:
-    """Takes one line after the other, and checks that each refers only to earlier ones."""
+    """Takes one step after the other, and checks that each refers only to earlier ones."""
 
     def __init__(self) -> None:
         self.steps: list[BehaviourStep] = []
-        self._is_open = False
         self._events = 0
         self._agents = 0
         self._seen: list[tuple[int, ...]] = []
         self._ended: set[int] = set()
 
-    def take(self, line: str) -> None:
-        row = json.loads(line)
-        if not isinstance(row, dict):
-            raise RecordError("it is no JSON object")
-        if not self._is_open:
-            if row != {"behaviour": VERSION}:
-                raise RecordError(f'the first line must be {{"behaviour": {VERSION}}}')
-            self._is_open = True
-            return
+    def take(self, row: dict[str, Any]) -> None:
         takers: dict[str, Callable[[dict[str, Any]], BehaviourStep]] = {
             "event": self._event, "activation": self._activation, "end": self._end,
         }  # fmt: skip

@@ -124,16 +124,12 @@ def _unequal(one: Mapping[str, float], other: Mapping[str, float]) -> list[Line]
 
 def _run_lines(one: RunSummary, other: RunSummary) -> list[Line]:
     values = {
-        "outcome": [_status(run) for run in (one, other)],
+        "outcome": [run.status for run in (one, other)],
         "score": [_score(run) for run in (one, other)],
         "seconds": [f"{run.seconds:,.1f}" for run in (one, other)],
         "records": [f"{run.records:,}" for run in (one, other)],
     }
     return [(label, x, y) for label, (x, y) in values.items() if x != y]
-
-
-def _status(run: RunSummary) -> str:
-    return run.outcome or run.state
 
 
 def _score(run: RunSummary) -> str:

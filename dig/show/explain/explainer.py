@@ -15,10 +15,12 @@ from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
-from dig.traces.run import RecordedRun
+from dig.traces.run import RecordedRun, recorded_rows
 
 Explained = dict[str, Any]
 """The explanation of one thing, as plain data."""
+
+KEYS = ("pattern", "stage", "subject", "evidence")
 
 
 class Explainer:
@@ -28,6 +30,7 @@ class Explainer:
         path: The trace or run directory.
         run: The run, with the findings of the standard detectors.
         graph: The graph at the end of the trace.
+        raised: The recorded findings or, if there are none, those of the standard detectors.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,17 +44,21 @@ class Explainer:
         self.graph = self.run.graph
 
     def findings(self) -> Iterator[Explained]:
-        """The recorded findings or, if there are none, those of the standard detectors."""
-        for finding in self.run.findings or self.run.found:
-            yield said(finding, finding.t)
+        """The findings of the standard detectors, and what other detectors recorded in the trace.
+
+        A finding goes by the record that raised it, as in `digmon check`; one of another detector
+        by its own row.
+        """
+        rows, others = recorded_rows(self.run.found, self.run.findings)
+        found = [said(one, one.t, row) for one, row in zip(self.run.found, rows, strict=True)]
+        yield from sorted([*found, *(said(row, row.t, row) for row in others)], key=_record)
 
     def why(self, one: Explained) -> Explanation:
         """The explanation of a finding, by the standard detector that raises it, if one does."""
-        keys = ("pattern", "stage", "subject", "evidence")
         for finding in self.run.found:
-            if all(getattr(finding, key) == one[key] for key in keys):
+            if all(getattr(finding, key) == one[key] for key in KEYS):
                 return explain(self.graph, finding)
-        body = {key: one[key] for key in keys}
+        body = {key: one[key] for key in KEYS}
         return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
 
     def about(self, name: str) -> list[Explained]:
@@ -59,12 +66,36 @@ class Explainer:
         return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
 
 
-def said(finding: Finding | FindingRow, record: int) -> Explained:
-    """A finding as data; `record` is the number that it goes by."""
+def are_alike(a: Finding | FindingRow, b: Finding | FindingRow) -> bool:
+    """Whether two findings say the same, at any time."""
+    return all(getattr(a, key) == getattr(b, key) for key in KEYS)
+
+
+def as_finding(one: Finding | FindingRow) -> Finding:
+    """A recorded finding as if it had just been found."""
+    return Finding(t=one.t, us=one.us, **{key: getattr(one, key) for key in KEYS})
+
+
+def _record(one: Explained) -> int:
+    record: int = one["record"]
+    return record
+
+
+def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> Explained:
+    """A finding as data.
+
+    Args:
+        finding: The finding.
+        record: The record that it goes by.
+        row: The row of the trace that it was recorded as; ``None``: it was not.
+    """
     return {
         "record": record,
+        "row": row.t if row else None,
         "ts": finding.ts,
         "pattern": finding.pattern,
+        "severity": finding.severity,
+        "silenced": row.silenced if row else finding.silenced,
         "stage": finding.stage,
         "subject": finding.subject,
         "evidence": finding.evidence,
@@ -80,25 +111,16 @@ def path_to(h: History, event: str) -> list[str]:
 
     One that begins with an activation begins there: that activation used nothing.
     """
-    n = h.event(event)
-    if n is None:
-        return []
-    came: dict[int, int] = {n: n}  # event -> the event that it was used for
-    queue = deque([n])
-    while queue:
+    e = h.event_number(event)
+    came = {e: e}  # event -> the event that it was used for
+    queue = deque([e])
+    while h.generator[queue[0]] >= 0 and (inputs := h.inputs(h.generator[queue[0]])):
         e = queue.popleft()
-        v = h.generator[e]
-        inputs = h.inputs(v) if v >= 0 else []
-        if not inputs:
-            return _forward(h, e, came)
         for before in inputs:
             if before not in came:
                 came[before] = e
                 queue.append(before)
-    return [event]
-
-
-def _forward(h: History, e: int, came: Mapping[int, int]) -> list[str]:
+    e = queue[0]
     path = [] if h.generator[e] < 0 else [h.activation_ids[h.generator[e]]]
     path.append(h.event_ids[e])
     while came[e] != e:

@@ -7,18 +7,19 @@ the thing itself, as ids of events and activations in turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
 from dig.detectors.describe import healing_text, incident_text
 from dig.errors import TraceError
-from dig.graph.history import BY_SYSTEM, CONSUME, FROM_OUTSIDE
-from dig.graph.records import FATES, SYSTEM, HealRow, IncidentRow, Join, Leave
+from dig.graph.history import CONSUME
+from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave
 from dig.runtime.result import left
 from dig.show.runs.summary import summarise
 from dig.traces.journal.reader import trace_path
 
-from .explainer import Explained, Explainer, path_to, said
+from .explainer import Explained, Explainer, path_to
 from .story import event_story
 
 MOST_PATHS = 12
@@ -29,7 +30,7 @@ def show(path: Path, name: str | None = None) -> Explained:
 
     Args:
         path: A trace file or run directory.
-        name: The id of an event or an activation, an agent's name, or the record number of a
+        name: The id of an event or an activation, an agent's name, or the record that raised a
             finding, looked for in this order; ``None``: the run as a whole.
 
     Raises:
@@ -38,12 +39,10 @@ def show(path: Path, name: str | None = None) -> Explained:
     explainer = Explainer(path)
     if name is None:
         return _run(explainer)
-    history = explainer.graph.history
-    if history.event(name) is not None:
+    if name in explainer.run.events:
         return _event(explainer, name)
-    activation = history.activation(name)
-    if activation is not None:
-        return _activation(explainer, name, activation)
+    if name in explainer.run.activations:
+        return _activation(explainer, name)
     if name in explainer.run.agents:
         return _agent(explainer, name)
     if name.isdecimal():
@@ -58,27 +57,29 @@ def show(path: Path, name: str | None = None) -> Explained:
 def _run(explainer: Explainer) -> Explained:
     graph = explainer.graph
     h = graph.history
+    raised = list(explainer.findings())
+    by_row = {one["row"]: one["record"] for one in raised}
     return {
         "what": "run",
         **summarise(explainer.path).to_json(),
         "team": list(explainer.run.agents),
         "problems": [h.event_ids[n] for n in h.source_events],
-        "raised": list(explainer.findings()),
-        "healing": [_heal(row) for row in explainer.run.heals],
+        "raised": raised,
+        "healing": [_heal(row, by_row.get(row.finding)) for row in explainer.run.heals],
         "incidents": [_incident(row) for row in explainer.run.incidents],
         "left": asdict(left(graph)),
     }
 
 
 def _event(explainer: Explainer, name: str) -> Explained:
-    graph = explainer.graph
-    event = graph.event(name)
+    event = explainer.run.events[name]
     return {
         "what": "event",
         "event": name,
         "type": event.type,
         "final": event.final,
-        **_origin(explainer, event.n),
+        "by": event.by,
+        "agent": event.agent,
         "state": _state(explainer, name),
         "path": path_to(explainer.graph.history, name),
         "story": event_story(explainer.run, name),
@@ -100,48 +101,31 @@ def _state(explainer: Explainer, name: str) -> Explained:
     }
 
 
-def _origin(explainer: Explainer, n: int) -> Explained:
-    h = explainer.graph.history
-    by = h.generator[n]
-    if by == FROM_OUTSIDE:
-        return {"by": None, "agent": None}
-    if by == BY_SYSTEM:
-        return {"by": SYSTEM, "agent": None}
-    return {"by": h.activation_ids[by], "agent": h.agent(by)}
-
-
-def _activation(explainer: Explainer, name: str, v: int) -> Explained:
-    h = explainer.graph.history
-    recorded = explainer.run.activations[name]
+def _activation(explainer: Explainer, name: str) -> Explained:
+    h, run = explainer.graph.history, explainer.run
+    recorded, fates = run.activations[name], run.fates(name)
     end = recorded.end
-    inputs = [
-        {
-            "event": h.event_ids[edge.event],
-            "fate": FATES[edge.fate] if end else None,
-            "type": h.type_names[h.type_of[edge.event]],
-            **_origin(explainer, edge.event),
-        }
-        for edge in h.edges(v)
-    ]
-    outputs = [
-        {"event": one.id, "type": one.type, "final": one.final, "to": list(one.to),
-         "state": _state(explainer, one.id)}
-        for one in (explainer.run.events[output] for output in recorded.outputs)
-    ]  # fmt: skip
-    ancestors = sorted(explainer.graph.ancestors(name), key=lambda one: h.activation(one) or 0)
+    consumed = [event for event in recorded.inputs if fates.get(event) == FATES[CONSUME]]
     return {
         "what": "activation",
         "activation": name,
-        "agent": h.agent(v),
+        "agent": recorded.agent,
         "began": {"record": recorded.t, "ts": recorded.us / 1_000_000},
         "ended": {"record": end.t, "ts": end.ts} if end else None,
         "usage": end.usage if end else None,
         "error": end.error if end else None,
-        "inputs": inputs,
-        "outputs": outputs,
-        "ancestors": ancestors,
-        "paths": [p for p in (path_to(explainer.graph.history, i["event"]) for i in inputs
-                              if i["fate"] == FATES[CONSUME]) if p][:MOST_PATHS],
+        "inputs": [
+            {"event": one.id, "fate": fates.get(one.id), "type": one.type, "by": one.by,
+             "agent": one.agent}
+            for one in map(run.events.__getitem__, recorded.inputs)
+        ],
+        "outputs": [
+            {"event": one.id, "type": one.type, "final": one.final, "to": list(one.to),
+             "state": _state(explainer, one.id)}
+            for one in map(run.events.__getitem__, recorded.outputs)
+        ],
+        "ancestors": sorted(explainer.graph.ancestors(name), key=h.activation_number),
+        "paths": [path_to(h, event) for event in consumed[:MOST_PATHS]],
         "findings": explainer.about(name),
     }  # fmt: skip
 
@@ -149,21 +133,19 @@ def _activation(explainer: Explainer, name: str, v: int) -> Explained:
 def _agent(explainer: Explainer, name: str) -> Explained:
     present = explainer.graph.agents.get(name)
     activations = []
-    fates: dict[str, int] = {}
+    fates = Counter[str]()
     for one in explainer.run.activations.values():
-        if one.agent != name:
-            continue
-        end, said = one.end, explainer.run.fates(one.id)
-        did: dict[str, list[str]] = {}
-        for event in one.inputs:
-            fate = said.get(event, "looks at")
-            did.setdefault(fate, []).append(event)
-            fates[fate] = fates.get(fate, 0) + 1
-        activations.append(
-            {"activation": one.id, "record": one.t, "ts": one.us / 1_000_000,
-             "ended": end.ts if end else None, "did": did,
-             "generated": list(end.outputs) if end else []}
-        )  # fmt: skip
+        if one.agent == name:
+            known = explainer.run.fates(one.id)
+            given = [known.get(event, "looks at") for event in one.inputs]
+            fates.update(given)
+            did = {fate: [e for e, its in zip(one.inputs, given, strict=True) if its == fate]
+                   for fate in dict.fromkeys(given)}  # fmt: skip
+            activations.append(
+                {"activation": one.id, "record": one.t, "ts": one.us / 1_000_000,
+                 "ended": one.end.ts if one.end else None, "did": did,
+                 "generated": list(one.outputs)}
+            )  # fmt: skip
     return {
         "what": "agent",
         "agent": name,
@@ -182,12 +164,12 @@ def _agent(explainer: Explainer, name: str) -> Explained:
 
 
 def _finding(explainer: Explainer, number: int) -> Explained:
-    raised = [one for one in explainer.findings() if one["record"] == number]
-    if not raised:  # the number that `digmon check` prints: the record that raised it
-        rows = [said(f, f.t) for f in explainer.run.found if f.t == number]
-        raised = [next((r for r in explainer.findings() if _same(r, row)), row) for row in rows]
+    everything = list(explainer.findings())
+    raised = [one for one in everything if one["record"] == number]
+    if not raised:  # the number of its row, which the trace's rows of kind `heal` name
+        raised = [one for one in everything if one["row"] == number]
     if not raised:
-        known = ", ".join(str(one["record"]) for one in list(explainer.findings())[:20]) or "none"
+        known = ", ".join(dict.fromkeys(str(one["record"]) for one in everything[:20])) or "none"
         reason = f"record {number} is no finding; findings are at: {known}"
         raise TraceError(trace_path(explainer.path), None, reason)
     one, *others = raised
@@ -196,19 +178,16 @@ def _finding(explainer: Explainer, number: int) -> Explained:
         "what": "finding",
         **one,
         "why": why.text,
-        "healing": [_heal(row) for row in explainer.run.heals_of(one["record"])],
+        "healing": [_heal(row, one["record"]) for row in explainer.run.heals_of(one["row"])],
         "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
         "also": [other["says"] for other in others],
     }
 
 
-def _same(a: Explained, b: Explained) -> bool:
-    return all(a[key] == b[key] for key in ("pattern", "stage", "subject"))
-
-
-def _heal(row: HealRow) -> Explained:
+def _heal(row: HealRow, finding: int | None) -> Explained:
+    """An intervention as data; `finding` is the record that its finding goes by."""
     to = None if row.to is None else list(row.to)
-    return {"record": row.t, "ts": row.ts, "finding": row.finding, "action": row.action,
+    return {"record": row.t, "ts": row.ts, "finding": finding, "action": row.action,
             "event": row.event, "to": to, "note": row.note, "reason": row.reason,
             "says": healing_text(row)}  # fmt: skip
 

@@ -52,6 +52,8 @@ def _run(found: Explained) -> Iterator[str]:
         yield f"  score: {_score(found['score'])}"
     if found["cost"]:
         yield "  cost: " + ", ".join(f"{name(k)} {v:,g}" for k, v in found["cost"].items())
+    if not found["raised"]:
+        yield "findings: none"
     yield from _findings(found["raised"])
     yield from _rows("healing", found["healing"])
     yield from _rows("incidents", found["incidents"])
@@ -89,8 +91,6 @@ def _ending(found: Explained) -> str:
 
 
 def _findings(raised: Sequence[Explained]) -> Iterator[str]:
-    if not raised:
-        yield "findings: none"
     yield from _rows("findings", [{**one, "says": _raised(one)} for one in raised])
 
 
@@ -118,23 +118,20 @@ def _event(found: Explained) -> Iterator[str]:
     yield f"event {name(found['event'])} [{kind}{name(found['type'])}]: {_state(found['state'])}"
     yield from _rows("story", found["story"])
     yield from _paths([found["path"]])
-    yield from _mentioned(found["findings"])
+    yield from _findings(found["findings"])
 
 
 def _state(state: Explained) -> str:
     if state["accepted"]:
         return "accepted as the answer"
-    parts = []
-    if state["bounced"]:
-        parts.append("sent back to who submitted it")
-    if state["consumed"]:
-        parts.append("consumed")
-    if state["orphaned"]:
-        parts.append(f"orphaned ({state['orphaned']})")
-    if state["lies_with"]:
-        parts.append(f"in front of {names(state['lies_with'])}")
-    if state["on_its_way_to"]:
-        parts.append(f"on its way to {names(state['on_its_way_to'])}")
+    texts = {
+        "bounced": "sent back to who submitted it",
+        "consumed": "consumed",
+        "orphaned": f"orphaned ({state['orphaned']})",
+        "lies_with": f"in front of {names(state['lies_with'])}",
+        "on_its_way_to": f"on its way to {names(state['on_its_way_to'])}",
+    }
+    parts = [text for key, text in texts.items() if state[key]]
     return ", ".join(parts) or "with nobody any more"
 
 
@@ -144,11 +141,6 @@ def _paths(paths: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "causal path:" if len(told) == 1 else "causal paths:"
     for path in told:
         yield "  " + " -> ".join(map(name, path))
-
-
-def _mentioned(raised: Sequence[Explained]) -> Iterator[str]:
-    if raised:
-        yield from _findings(raised)
 
 
 # --- an activation ---
@@ -176,7 +168,7 @@ def _activation(found: Explained) -> Iterator[str]:
         yield f"  {name(one['event'])} [{kind}{name(one['type'])}]{to}: {_state(one['state'])}"
     yield f"ancestors: {names(found['ancestors'], 20) or 'none'}"
     yield from _paths(found["paths"])
-    yield from _mentioned(found["findings"])
+    yield from _findings(found["findings"])
 
 
 def _from(one: Explained) -> str:
@@ -204,7 +196,7 @@ def _agent(found: Explained) -> Iterator[str]:
              for one in found["came_and_went"]]  # fmt: skip
     yield from _rows("came and went", moves)
     yield from _rows("activations", [{**one, "says": _turn(one)} for one in found["activations"]])
-    yield from _mentioned(found["findings"])
+    yield from _findings(found["findings"])
 
 
 def _turn(one: Explained) -> str:

@@ -17,7 +17,7 @@ from . import palette
 from .graph_panel import GraphPanel, badge, lane_name
 from .layout import lay_out
 from .raster import raster
-from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
+from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
 from .selection import Selection, Wanted, select
 from .source import Source
 from .svg import svg
@@ -73,9 +73,7 @@ class Drawing:
         except OSError as error:
             raise cannot("write", path, error) from None
 
-    def _repr_svg_(self) -> str:
-        """The picture for notebooks."""
-        return self.svg()
+    _repr_svg_ = svg  # for notebooks
 
 
 def check_format(path: Path) -> str:
@@ -117,8 +115,7 @@ def compose(source: Source, wanted: Wanted) -> DrawingScene:
     panel.draw(scene, wanted.focus)
     timeline.draw(scene)
     bottom = top + timeline.height + 10
-    line = ((left, bottom), (scene.width - MARGIN, bottom))
-    scene.add([Polygon(line, Style(None, palette.FAINT, 1), closed=False)])
+    scene.add([line((left, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
     used = {**panel.used, **timeline.used}
     signs, height = legend(used, (left + 8, bottom + 9), scene.width - 2 * MARGIN - 16)
     scene.add(signs)
@@ -238,5 +235,4 @@ def _sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
         pattern = kind.removeprefix(palette.FINDING)
         yield from badge(pattern, one_line(pattern, 12), centre, width)
     else:
-        line = Style(None, palette.GREEN, 1.6)
-        yield Polygon(((centre[0], y - 7), (centre[0], y + 7)), line, closed=False)
+        yield line((centre[0], y - 7), (centre[0], y + 7), palette.GREEN, 1.6)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from dig._util.text import name, one_line
 from dig.detectors.finding import Finding
 from dig.graph.records import SYSTEM, FindingRow
+from dig.show.outline import moment
 
 from . import palette
 from .layout import OUTSIDE, Lane, Layout
-from .nodes import Nodes
+from .nodes import event_kind, title, turn_kind
 from .occupancy import Occupancy, around
-from .scene import Box, Circle, Curve, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
-from .selection import DrawnEdge, Selection, moment
+from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
+from .selection import DrawnEdge, Selection
 from .source import Source
 
 LABEL = 8.5
@@ -22,31 +24,31 @@ BADGE = 9.0
 _BADGE_HEIGHT = 13.0
 
 
+@dataclass
 class GraphPanel:
-    """Draws the graph; `used` collects the kinds of things in it, for the legend."""
+    """Draws the graph.
 
-    def __init__(
-        self, source: Source, selection: Selection, layout: Layout, origin: Point, left: float
-    ) -> None:
-        """Prepare.
+    Attributes:
+        source: The run.
+        selection: The part of it to draw.
+        layout: The positions of nodes.
+        origin: The left end of the first column, and the top of the first lane.
+        left: The left end of the names of the lanes.
+        used: The kinds of things that were drawn, for the legend.
+    """
 
-        Args:
-            source: The run.
-            selection: The part of it to draw.
-            layout: The positions of nodes.
-            origin: The left end of the first column, and the top of the first lane.
-            left: The left end of the names of the lanes.
-        """
-        self._source = source
-        self._selection = selection
-        self._layout = layout
-        self._left = left
-        self._origin = origin
-        self._at = {one: (x + origin[0], y + origin[1]) for one, (x, y) in layout.at.items()}
-        self._nodes = Nodes(source, selection.until)
-        right, bottom = origin[0] + layout.width, origin[1] + layout.height
-        self._room = Occupancy((origin[0], origin[1] - 12, right, bottom + 4))
-        self.used: dict[str, None] = {}
+    source: Source
+    selection: Selection
+    layout: Layout
+    origin: Point
+    left: float
+    used: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        left, top = self.origin
+        self._at = {one: (x + left, y + top) for one, (x, y) in self.layout.at.items()}
+        right, bottom = left + self.layout.width, top + self.layout.height
+        self._room = Occupancy((left, top - 12, right, bottom + 4))
 
     def draw(self, scene: DrawingScene, focus: str | None) -> None:
         """Put the graph into a scene."""
@@ -61,9 +63,9 @@ class GraphPanel:
     # --- lanes and edges ---
 
     def _lanes(self) -> Iterator[Shape]:
-        width = self._origin[0] + self._layout.width - self._left
-        for i, (lane, (top, height)) in enumerate(self._layout.lanes.items()):
-            at = (self._left, self._origin[1] + top)
+        width = self.origin[0] + self.layout.width - self.left
+        for i, (lane, (top, height)) in enumerate(self.layout.lanes.items()):
+            at = (self.left, self.origin[1] + top)
             if i % 2 == 0:
                 yield Box(at, (width, height), Style(palette.STRIPE), 3)
             is_agent = lane not in (OUTSIDE, SYSTEM)
@@ -73,7 +75,7 @@ class GraphPanel:
     def _links(self) -> Iterator[Shape]:
         """The edges; those that are not productive below the others."""
         ports = self._ports()
-        ordered = sorted(self._selection.links, key=lambda link: link.is_productive)
+        ordered = sorted(self.selection.links, key=lambda link: link.is_productive)
         marks: list[Shape] = []
         for link in ordered:
             kind = link_kind(link)
@@ -89,24 +91,24 @@ class GraphPanel:
     def _ports(self) -> dict[DrawnEdge, float]:
         """For each edge the offset of its end from the middle of the target, spread by origin."""
         incoming: dict[str, list[DrawnEdge]] = {}
-        for link in self._selection.links:
+        for link in self.selection.links:
             incoming.setdefault(link.target, []).append(link)
         ports = {}
         for links in incoming.values():
             links.sort(key=lambda link: self._at[link.source][1])
-            spread = min(self._layout.radius * 0.7, 2.5 * (len(links) - 1))
+            spread = min(self.layout.radius * 0.7, 2.5 * (len(links) - 1))
             for i, link in enumerate(links):
                 ports[link] = spread * (2 * i / (len(links) - 1) - 1) if len(links) > 1 else 0.0
         return ports
 
     def _curve(self, link: DrawnEdge, kind: str, port: float) -> Curve:
         (x0, y0), (x1, y1) = self._at[link.source], self._at[link.target]
-        radius = self._layout.radius
+        radius = self.layout.radius
         x0, x1, y1 = x0 + radius, x1 - radius - (2 if link.is_delivery else 0), y1 + port
         dx, bow = x1 - x0, 0.0
         reach = max(min(dx * 0.5, 90.0), min(dx, 10.0))
         if (
-            abs(y1 - y0) < radius * 2 and dx > self._layout.column * 1.3
+            abs(y1 - y0) < radius * 2 and dx > self.layout.column * 1.3
         ):  # past what stands between the two
             bow = (radius * 2.1 + min(dx * 0.03, 8.0)) * (-1 if link.is_productive else 1)
             reach = min(dx * 0.3, 60.0)
@@ -116,23 +118,23 @@ class GraphPanel:
     # --- nodes ---
 
     def _halo(self, at: Point) -> Shape:
-        radius = self._layout.radius + 6
+        radius = self.layout.radius + 6
         self._room.take(around(at, 2 * radius, 2 * radius))
         return Circle(at, radius, Style("#fff3b8", palette.ORANGE, 1.5))
 
     def _all_nodes(self) -> Iterator[Shape]:
-        radius = self._layout.radius
-        for one, node in self._selection.nodes.items():
+        radius = self.layout.radius
+        for one, node in self.selection.nodes.items():
             at = self._at[one]
             self._room.take(around(at, 2 * radius + 3, 2 * radius + 3))
             if node["kind"] == "event":
-                kind = self._nodes.event(one, node)
-                title = self._nodes.title(one, node, kind)
-                yield palette.event_shape(kind, at, radius * 0.92, title)
+                kind = event_kind(self.source, one, self.selection.until)
+                text = title(self.source, one, node, kind)
+                yield palette.event_shape(kind, at, radius * 0.92, text)
             else:
-                kind = self._nodes.turn(one)
+                kind = turn_kind(self.source, one, node)
                 look, letter, colour = palette.TURNS[kind]
-                yield Circle(at, radius, look, self._nodes.title(one, node, kind))
+                yield Circle(at, radius, look, title(self.source, one, node, kind))
                 if letter:
                     size = radius * 1.25
                     yield Words((at[0], at[1] + size * 0.36), letter, size, colour, "middle", True)
@@ -145,8 +147,8 @@ class GraphPanel:
             for (pattern, text), count in counts.items():
                 label = f"{text} x{count}" if count > 1 else text
                 width = text_width(label, BADGE, bold=True) + 7
-                up = self._layout.radius + _BADGE_HEIGHT / 2 + 2
-                side = self._layout.radius + width / 2 + 3
+                up = self.layout.radius + _BADGE_HEIGHT / 2 + 2
+                side = self.layout.radius + width / 2 + 3
                 near = [(x, y - up), (x, y + up), (x - side, y), (x + side, y)]
                 far = [
                     (x + dx, y + way * (up + step))
@@ -157,15 +159,14 @@ class GraphPanel:
                 at = self._room.place(near + far, width + 1, _BADGE_HEIGHT + 1) or near[0]
                 self.used[palette.FINDING + pattern] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
-                    edge = y + (self._layout.radius + 1) * (1 if at[1] > y else -1)
-                    line = Style(None, palette.ROSE, 0.8)
-                    yield Polygon((at, (x, edge)), line, closed=False)
+                    edge = y + (self.layout.radius + 1) * (1 if at[1] > y else -1)
+                    yield line(at, (x, edge), palette.ROSE, 0.8)
                 yield from badge(pattern, label, at, width)
 
     def _raised(self) -> Mapping[str, Counter[tuple[str, str]]]:
         """For each node the number of findings there, by pattern and shown text."""
         found: dict[str, Counter[tuple[str, str]]] = {}
-        for finding in visible(self._source, self._selection):
+        for finding in visible(self.source, self.selection):
             node = self._place_of(finding)
             if node is not None:
                 text = one_line(finding.pattern, 12)
@@ -177,15 +178,15 @@ class GraphPanel:
         named = _about(finding)
         if named:
             return next((one for one in named if one in self._at), None)
-        before = [one for one, node in self._selection.nodes.items() if moment(node) <= finding.t]
+        before = [one for one, node in self.selection.nodes.items() if moment(node) <= finding.t]
         return before[-1] if before else None
 
     def _labels(self) -> Iterator[Shape]:
         """The ids of nodes, where there is place for them."""
-        for one in self._selection.nodes:
+        for one in self.selection.nodes:
             (x, y), text = self._at[one], name(one)
             width = text_width(text, LABEL)
-            away = self._layout.radius + LABEL / 2 + 2
+            away = self.layout.radius + LABEL / 2 + 2
             at = self._room.place([(x, y + away), (x, y - away)], width, LABEL)
             if at is not None:
                 yield Words((at[0], at[1] + LABEL * 0.36), text, LABEL, palette.MUTED, "middle")

@@ -6,59 +6,76 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name
-from dig.graph.history import ACCEPTED, BY_SYSTEM
-from dig.graph.records import FATES
+from dig.graph.records import FATES, SYSTEM
 
-from .palette import ANSWER, BOUNCED, FAILED, OPEN_ANSWER, did, kind_of
+from . import palette
 from .source import Source
 
+_TYPES = {
+    "problem": palette.PROBLEM,
+    "solution": palette.SOLUTION,
+    "raw_data": palette.RAW,
+    "notice": palette.NOTICE,
+}
 
-class Nodes:
-    """The kinds and titles of nodes, as the graph stood after the record at `until`."""
 
-    def __init__(self, source: Source, until: int) -> None:
-        self._source = source
-        self._until = until
+def turn_kind(source: Source, one: str, node: Mapping[str, Any]) -> str:
+    """The kind of an activation, a key of `palette.TURNS`; of several the most productive one.
 
-    def turn(self, one: str) -> str:
-        """The kind of an activation: a key of `palette.TURNS`."""
-        h = self._source.graph.history
-        v = h.activation(one)
-        assert v is not None
-        has_ended = 0 <= h.t_end[v] <= self._until
-        if has_ended and one in self._source.failed:
-            return FAILED
-        fates = {FATES[edge.fate] for edge in h.edges(v)} if has_ended else set()
-        outputs = h.outputs(v)
-        is_final = bool(outputs) and self._source.graph.event(h.event_ids[outputs[0]]).final
-        return did(fates, len(outputs), is_final, has_ended)
+    Args:
+        source: The run.
+        one: The activation's id.
+        node: Its attributes in the view.
+    """
+    if "t_end" not in node:
+        return palette.BUSY
+    if one in source.failed:
+        return palette.FAILED
+    h = source.graph.history
+    v = h.activation_number(one)
+    fates, outputs = {FATES[edge.fate] for edge in h.edges(v)}, h.outputs(v)
+    if outputs and source.graph.event(h.event_ids[outputs[0]]).final:
+        return palette.SUBMITTED
+    if outputs or "consume" in fates:
+        return palette.RESPONDED
+    if "reroute" in fates:
+        return palette.REROUTED
+    if "discard" in fates:
+        return palette.DISCARDED
+    return palette.WAITED if fates else palette.NOTHING
 
-    def event(self, one: str, node: Mapping[str, Any]) -> str:
-        """The kind of an event: a key of `palette.EVENTS`."""
-        h = self._source.graph.history
-        n = h.event(one)
-        assert n is not None
-        kind = kind_of(node["type"], node["final"], h.generator[n] == BY_SYSTEM)
-        judged = self._source.judged
-        if kind != OPEN_ANSWER or (judged is not None and judged.get(one, -1) < 0):
-            return kind
-        if judged is not None and judged[one] > self._until:
-            return kind
-        if h.flags[n] & ACCEPTED:
-            return ANSWER
-        return BOUNCED if self._source.graph.is_bounced(one) else kind
 
-    def title(self, one: str, node: Mapping[str, Any], kind: str) -> str:
-        """A node in a line of words.
+def event_kind(source: Source, one: str, until: int) -> str:
+    """The kind of an event: a key of `palette.EVENTS`.
 
-        Args:
-            one: Its id.
-            node: Its attributes in the view.
-            kind: Its kind, from `turn` or `event`.
-        """
-        if node["kind"] == "event":
-            sender = self._source.graph.event(one).by
-            by = "outside" if sender is None else name(sender)
-            return f"{name(one)}, {kind} ({name(node['type'])}) by {by}, record {node['t_gen']}"
-        until = f" to {node['t_end']}" if "t_end" in node else ""
-        return f"{name(one)} of {name(node['agent'])}: {kind}, records {node['t_start']}{until}"
+    Args:
+        source: The run.
+        one: The event's id.
+        until: The logical time at which the graph is drawn.
+    """
+    event = source.graph.event(one)
+    if not event.final:
+        is_note = event.by == SYSTEM
+        return palette.SYSTEM_NOTE if is_note else _TYPES.get(event.type, palette.OTHER)
+    if source.judged is not None and not 0 <= source.judged.get(one, -1) <= until:
+        return palette.OPEN_ANSWER
+    if source.graph.is_accepted(one):
+        return palette.ANSWER
+    return palette.BOUNCED if source.graph.is_bounced(one) else palette.OPEN_ANSWER
+
+
+def title(source: Source, one: str, node: Mapping[str, Any], kind: str) -> str:
+    """A node in a line of words.
+
+    Args:
+        source: The run.
+        one: The node's id.
+        node: Its attributes in the view.
+        kind: Its kind, from `turn_kind` or `event_kind`.
+    """
+    if node["kind"] == "event":
+        sender = source.graph.event(one).by
+        by = "outside" if sender is None else name(sender)
+        return f"{name(one)}, {kind} ({name(node['type'])}) by {by}, record {node['t_gen']}"
+    until = f" to {node['t_end']}" if "t_end" in node else ""
+    return f"{name(one)} of {name(node['agent'])}: {kind}, records {node['t_start']}{until}"

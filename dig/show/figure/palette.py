@@ -6,11 +6,9 @@ told by colour alone: dashes, marks, letters and shapes say the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from dig.detectors.patterns import severity
 
-from .scene import Circle, Point, Polygon, Shape, Style, moved, regular, star
+from .scene import Circle, Point, Polygon, Shape, Style, line, moved, regular, star
 
 INK, MUTED, FAINT = "#1f2933", "#5b6875", "#d5dbe1"
 PAPER, STRIPE = "#ffffff", "#f4f6f8"
@@ -36,27 +34,6 @@ TURNS: dict[str, tuple[Style, str, str]] = {
 }
 """Kind of an activation -> its style, its letter, and the letter's colour."""
 
-
-def did(fates: Collection[str], outputs: int, is_final: bool, has_ended: bool) -> str:
-    """The kind of an activation; of several that fit, the most productive one.
-
-    Args:
-        fates: The fates that it gave.
-        outputs: The number of its outputs.
-        is_final: Whether it submitted an answer.
-        has_ended: Whether it ended.
-    """
-    if not has_ended:
-        return BUSY
-    if outputs or "consume" in fates:
-        return SUBMITTED if is_final else RESPONDED
-    if "reroute" in fates:
-        return REROUTED
-    if "discard" in fates:
-        return DISCARDED
-    return WAITED if fates else NOTHING
-
-
 # --- edges ------------------------------------------------------------------------------------
 
 PRODUCTIVE, SEEN = "productive", "in front of it"
@@ -69,30 +46,20 @@ LINKS: dict[str, Style] = {
 }
 
 
-def mark(kind: str, at: Point, size: float = 3.4) -> list[Shape]:
-    """The mark at the end of an edge: a ring, an arrow, a cross or an arrow head.
-
-    Args:
-        kind: The kind of edge.
-        at: The position.
-        size: The radius in pixels.
-    """
-    look = LINKS[kind]
-    line = Style(PAPER, look.stroke, 1.3)
+def mark(kind: str, at: Point) -> list[Shape]:
+    """The mark at the end of an edge of some kind: a ring, an arrow, a cross or an arrow head."""
+    look, size = LINKS[kind], 3.4
     x, y = at
     match kind:
         case "delay":
-            return [Circle(at, size * 0.75, line)]
+            return [Circle(at, size * 0.75, Style(PAPER, look.stroke, 1.3))]
         case "reroute":
             points = moved(((-size, -size), (size * 0.6, 0), (-size, size)), x, y)
             return [Polygon(points, Style(None, look.stroke, 1.5), closed=False)]
         case "discard":
-            arms = Style(None, look.stroke, 1.6)
             s = size * 0.9
-            return [
-                Polygon(moved(((-s, -s), (s, s)), x, y), arms, closed=False),
-                Polygon(moved(((-s, s), (s, -s)), x, y), arms, closed=False),
-            ]
+            arms = ((x - s, y - s), (x + s, y + s)), ((x - s, y + s), (x + s, y - s))
+            return [line(*arm, look.stroke, 1.6) for arm in arms]
         case "productive":
             points = moved(
                 ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
@@ -108,7 +75,13 @@ PROBLEM, SOLUTION, RAW, NOTICE, SYSTEM_NOTE, OTHER = (
     "problem", "solution", "raw data", "notice", "system", "message",
 )  # fmt: skip
 ANSWER, BOUNCED, OPEN_ANSWER = "accepted answer", "answer sent back", "answer"
-_TYPES = {"problem": PROBLEM, "solution": SOLUTION, "raw_data": RAW, "notice": NOTICE}
+_CORNERS = {
+    PROBLEM: (4, 1.05, 0),
+    RAW: (6, 0.92, 0),
+    SYSTEM_NOTE: (3, 1.05, 0),
+    NOTICE: (3, 1, 0.5),
+}
+"""Number of corners, size and turn of the events that are no squares on their sides."""
 
 EVENTS: dict[str, Style] = {
     PROBLEM: Style(SKY, "#20638f", 1.2),
@@ -123,19 +96,6 @@ EVENTS: dict[str, Style] = {
 }
 
 
-def kind_of(type_name: str, is_final: bool, is_system: bool) -> str:
-    """The kind of an event that is no answer, and `OPEN_ANSWER` for all answers.
-
-    Args:
-        type_name: Its type.
-        is_final: Whether it carries a submitted answer.
-        is_system: Whether healing created it.
-    """
-    if is_final:
-        return OPEN_ANSWER
-    return SYSTEM_NOTE if is_system else _TYPES.get(type_name, OTHER)
-
-
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
     """The shape of an event: a square, except for a few kinds that stand out.
 
@@ -146,19 +106,10 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
         title: The text that viewers show at the pointer; by default none.
     """
     look = EVENTS[kind]
-    match kind:
-        case "problem":
-            return Polygon(regular(at, radius * 1.05, 4), look, title)
-        case "raw data":
-            return Polygon(regular(at, radius * 0.92, 6), look, title)
-        case "system":
-            return Polygon(regular(at, radius * 1.05, 3), look, title)
-        case "notice":
-            return Polygon(regular(at, radius, 3, 0.5), look, title)
-        case "accepted answer" | "answer sent back" | "answer":
-            return Polygon(star(at, radius * 1.3), look, title)
-        case _:
-            return Polygon(regular(at, radius * 1.05, 4, 0.125), look, title)
+    if kind in (ANSWER, BOUNCED, OPEN_ANSWER):
+        return Polygon(star(at, radius * 1.3), look, title)
+    corners, size, turn = _CORNERS.get(kind, (4, 1.05, 0.125))
+    return Polygon(regular(at, radius * size, corners, turn), look, title)
 
 
 # --- findings ---------------------------------------------------------------------------------

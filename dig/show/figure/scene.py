@@ -118,6 +118,18 @@ class DrawingScene:
         self.shapes += shapes
 
 
+def line(a: Point, b: Point, colour: str | None, width: float) -> Polygon:
+    """A straight line.
+
+    Args:
+        a: Its beginning.
+        b: Its end.
+        colour: Its colour.
+        width: Its width, in pixels.
+    """
+    return Polygon((a, b), Style(None, colour, width), closed=False)
+
+
 def regular(at: Point, radius: float, corners: int, turn: float = 0.0) -> tuple[Point, ...]:
     """The corners of a regular polygon.
 

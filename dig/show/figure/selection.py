@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dig._util.text import counted, name
 from dig.errors import SettingsError
 from dig.graph.views import GraphView
+from dig.show.outline import moment
 
 from .source import Source
 
@@ -41,18 +41,14 @@ class Wanted:
     @property
     def words(self) -> list[str]:
         """The settings that are not the default, for the title."""
-        window = [f"from record {self.first}"] if self.first is not None else []
-        window += [f"to record {self.last}"] if self.last is not None else []
-        return [
-            *(["cleaned"] if self.cleaned else []),
-            *([f"after record {self.at}"] if self.at is not None else []),
-            *([" ".join(window)] if window else []),
-            *(
-                [f"{counted(self.hops, 'hop')} around {name(self.focus)}"]
-                if self.focus is not None
-                else []
-            ),
+        ends = (("from", self.first), ("to", self.last))
+        texts = [
+            "cleaned" if self.cleaned else "",
+            f"after record {self.at}" if self.at is not None else "",
+            " ".join(f"{way} record {t}" for way, t in ends if t is not None),
+            "" if self.focus is None else f"{counted(self.hops, 'hop')} around {name(self.focus)}",
         ]
+        return [text for text in texts if text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +131,6 @@ def select(source: Source, wanted: Wanted) -> Selection:
     return Selection(ordered, tuple(links), turns, until, span)
 
 
-def moment(node: Mapping[str, Any]) -> int:
-    """The logical time at which a node came into being."""
-    time: int = node["t_gen"] if node["kind"] == "event" else node["t_start"]
-    return time
-
-
 def _check(source: Source, wanted: Wanted) -> None:
     last = source.graph.t
     for option, t in (("--at", wanted.at), ("--from", wanted.first), ("--to", wanted.last)):
@@ -165,30 +155,18 @@ def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
     return not is_early and (wanted.last is None or begin <= wanted.last)
 
 
-def _near(focus: str, links: Iterable[DrawnEdge], hops: int) -> set[str]:
+def _near(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
     """A node with its ancestors and its descendants, up to so many edges away.
 
     Ancestry is causal, over productive edges; but every neighbour of the node is near.
     """
-    before: dict[str, list[str]] = {}
-    after: dict[str, list[str]] = {}
-    beside = set()
-    for link in links:
-        if link.is_productive:
-            after.setdefault(link.source, []).append(link.target)
-            before.setdefault(link.target, []).append(link.source)
-        elif focus in (link.source, link.target):
-            beside |= {link.source, link.target}
-    return beside | _reached(focus, before, hops) | _reached(focus, after, hops)
+    import networkx as nx
 
-
-def _reached(start: str, ways: Mapping[str, list[str]], hops: int) -> set[str]:
-    found = {start}
-    queue = deque([(start, 0)])
-    while queue:
-        node, far = queue.popleft()
-        for other in ways.get(node, ()) if far < hops else ():
-            if other not in found:
-                found.add(other)
-                queue.append((other, far + 1))
-    return found
+    ends = ({link.source, link.target} for link in links)
+    beside = [nodes for nodes in ends if focus in nodes]
+    after: nx.DiGraph[str] = nx.DiGraph()
+    after.add_node(focus)
+    after.add_edges_from((link.source, link.target) for link in links if link.is_productive)
+    ways = (after, after.reverse(copy=False))
+    reached = (nx.single_source_shortest_path_length(way, focus, hops) for way in ways)
+    return set[str]().union(*beside, *reached)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dig.detectors import standard
 from dig.detectors.finding import Finding
-from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow
-from dig.traces.journal.journal import SIDE, read_side
+from dig.show.runs.summary import beside
+from dig.traces.journal.journal import SIDE
 from dig.traces.run import RecordedEvent, RecordedRun
 
 
@@ -50,16 +49,16 @@ class Source:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
         recorded = RecordedRun.read(run, detectors=standard())
-        about = _side(run)
+        about = beside(run, SIDE)
         method = about.get("method")
-        events = recorded.events.values()
+        answers = [one for one in recorded.events.values() if one.final]
         return cls(
             recorded.graph,
             recorded.times,
             recorded.findings or recorded.found,
             recorded.heals,
             {one.id for one in recorded.activations.values() if one.has_failed},
-            {one.id: t for one in events if one.final and (t := _judged_t(one)) is not None},
+            {one.id: min(times) for one in answers if (times := _judged(one))},
             is_simulated=about.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
@@ -70,19 +69,7 @@ class Source:
         return cls(graph, range(0, (graph.t + 1) * 1_000_000, 1_000_000), has_clock=False)
 
 
-def _judged_t(answer: RecordedEvent) -> int | None:
-    """The record that accepted an answer or sent it back first, if one did."""
-    return min(
-        (t for t in (answer.accepted_t, *(t for _, t in answer.arrivals)) if t is not None),
-        default=None,
-    )
-
-
-def _side(run: Path) -> Mapping[str, Any]:
-    """The side file, if there is one that makes sense: a picture can do without."""
-    if not (run.is_dir() and (run / SIDE).exists()):
-        return {}
-    try:
-        return read_side(run)
-    except SettingsError:
-        return {}
+def _judged(answer: RecordedEvent) -> list[int]:
+    """The records that accepted an answer or sent it back."""
+    accepted = [] if answer.accepted_t is None else [answer.accepted_t]
+    return accepted + [t for _, t in answer.arrivals]

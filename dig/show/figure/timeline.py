@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from math import ceil, floor, log10
 
 from dig._util.text import one_line
 
 from . import palette
 from .graph_panel import badge, lane_name, visible
-from .nodes import Nodes
+from .nodes import title, turn_kind
 from .occupancy import Occupancy
-from .scene import Box, DrawingScene, Point, Polygon, Shape, Style, Words, text_width
+from .scene import Box, DrawingScene, Point, Shape, Style, Words, line, text_width
 from .selection import Selection
 from .source import Source
 
@@ -21,46 +22,37 @@ SYSTEM_ROW = 34.0
 _LEAST_BAR = 1.5
 
 
+@dataclass
 class Timeline:
-    """Draws when each agent was active; `used` collects what is in it, for the legend."""
+    """Draws when each agent was active.
 
-    def __init__(
-        self,
-        source: Source,
-        selection: Selection,
-        agents: Sequence[str],
-        origin: Point,
-        left: float,
-        width: float,
-    ) -> None:
-        """Prepare.
+    Attributes:
+        source: The run.
+        selection: The part of it to draw.
+        agents: The agents with a row, in order.
+        origin: The left end of the time axis, and the top of the first row.
+        left: The left end of the names of the rows.
+        width: The width of the time axis, in pixels.
+        used: The kinds of things that were drawn, for the legend.
+    """
 
-        Args:
-            source: The run.
-            selection: The part of it to draw.
-            agents: The agents with a row, in order.
-            origin: The left end of the time axis, and the top of the first row.
-            left: The left end of the names of the rows.
-            width: The width of the time axis, in pixels.
-        """
-        self._source = source
-        self._selection = selection
-        self._agents = agents
-        self._origin = origin
-        self._left = left
-        self._width = width
-        self._row = ROW if len(agents) <= 40 else SMALL_ROW
-        self._nodes = Nodes(source, selection.until)
-        first, last = selection.span
-        clock = source.clock
-        self._begin = clock[first]
-        self._us = max(clock[last] - self._begin, 1)
-        self.used: dict[str, None] = {}
+    source: Source
+    selection: Selection
+    agents: Sequence[str]
+    origin: Point
+    left: float
+    width: float
+    used: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._row = ROW if len(self.agents) <= 40 else SMALL_ROW
+        self._begin, end = (self.source.clock[t] for t in self.selection.span)
+        self._us = max(end - self._begin, 1)
 
     @property
     def height(self) -> float:
         """The height in pixels."""
-        return self._row * len(self._agents) + SYSTEM_ROW + AXIS
+        return self._row * len(self.agents) + SYSTEM_ROW + AXIS
 
     def draw(self, scene: DrawingScene) -> None:
         """Put the time line into a scene."""
@@ -71,71 +63,68 @@ class Timeline:
 
     def _x(self, us: float) -> float:
         part = min(max((us - self._begin) / self._us, 0.0), 1.0)
-        return self._origin[0] + part * self._width
+        return self.origin[0] + part * self.width
 
     def _rows(self) -> Iterator[Shape]:
-        whole = self._origin[0] + self._width - self._left
+        whole = self.origin[0] + self.width - self.left
         size = min(10.5, self._row - 2)
-        for i, agent in enumerate(self._agents):
-            y = self._origin[1] + i * self._row
+        for i, agent in enumerate(self.agents):
+            y = self.origin[1] + i * self._row
             if i % 2 == 0:
-                yield Box((self._left, y), (whole, self._row), Style(palette.STRIPE), 2)
+                yield Box((self.left, y), (whole, self._row), Style(palette.STRIPE), 2)
             middle = y + self._row / 2 + size * 0.36
-            yield Words((self._left + 8, middle), lane_name(agent), size, palette.INK)
-        y = self._origin[1] + len(self._agents) * self._row + SYSTEM_ROW / 2 + 4
-        yield Words((self._left + 8, y), "system", 10.5, palette.MUTED)
-        if not any(visible(self._source, self._selection)):
-            yield Words((self._origin[0], y), "nothing was found", 9.5, palette.MUTED)
+            yield Words((self.left + 8, middle), lane_name(agent), size, palette.INK)
+        y = self.origin[1] + len(self.agents) * self._row + SYSTEM_ROW / 2 + 4
+        yield Words((self.left + 8, y), "system", 10.5, palette.MUTED)
+        if not any(visible(self.source, self.selection)):
+            yield Words((self.origin[0], y), "nothing was found", 9.5, palette.MUTED)
 
     def _axis(self) -> Iterator[Shape]:
-        top, bottom = self._origin[1], self._origin[1] + self.height - AXIS
-        most = max(2, int(self._width / 110))
+        top, bottom = self.origin[1], self.origin[1] + self.height - AXIS
+        most = max(2, int(self.width / 110))
         step = _step(self._us / 1_000_000, most)
         first = ceil(self._begin / 1_000_000 / step)
-        line = Style(None, palette.FAINT, 1)
         for tick in range(first, first + most + 1):
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
                 break
             x, text = self._x(us), _told(tick * step, step)
-            yield Polygon(((x, top), (x, bottom + 4)), line, closed=False)
+            yield line((x, top), (x, bottom + 4), palette.FAINT, 1)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
-        right = self._origin[0] + self._width
-        end = Style(None, palette.MUTED, 1)
-        yield Polygon(((self._origin[0], bottom), (right, bottom)), end, closed=False)
+        right = self.origin[0] + self.width
+        yield line((self.origin[0], bottom), (right, bottom), palette.MUTED, 1)
 
     def _bars(self) -> Iterator[Shape]:
-        rows = {agent: i for i, agent in enumerate(self._agents)}
-        clock = self._source.clock
-        for one, node in self._selection.turns.items():
-            kind = self._nodes.turn(one)
+        rows = {agent: i for i, agent in enumerate(self.agents)}
+        clock = self.source.clock
+        for one, node in self.selection.turns.items():
+            kind = turn_kind(self.source, one, node)
             self.used[kind] = None
             look, letter, colour = palette.TURNS[kind]
-            end = node.get("t_end", self._selection.span[1])
+            end = node.get("t_end", self.selection.span[1])
             x0, x1 = self._x(clock[node["t_start"]]), self._x(clock[end])
-            y = self._origin[1] + rows[node["agent"]] * self._row + 2.5
+            y = self.origin[1] + rows[node["agent"]] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
             thin = Style(look.fill, look.stroke, 1, look.dash)
-            yield Box((x0, y), size, thin, 1.5, self._nodes.title(one, node, kind))
+            yield Box((x0, y), size, thin, 1.5, title(self.source, one, node, kind))
             if letter and size[0] > 11 and self._row == ROW:
                 at = ((x0 + x1) / 2, y + size[1] / 2 + 3.4)
                 yield Words(at, letter, 9, colour, "middle", True)
 
     def _system(self) -> Iterator[Shape]:
         """The times of findings and of healing."""
-        top = self._origin[1] + len(self._agents) * self._row
-        first, last = self._selection.span
+        top = self.origin[1] + len(self.agents) * self._row
+        first, last = self.selection.span
         room = Occupancy(
-            (self._left, top - 1, self._origin[0] + self._width + 40, top + SYSTEM_ROW + 1)
+            (self.left, top - 1, self.origin[0] + self.width + 40, top + SYSTEM_ROW + 1)
         )
-        for heal in self._source.heals:
+        for heal in self.source.heals:
             if first <= heal.t <= last and heal.action != "refused":
                 x = self._x(heal.us)
                 self.used["healing"] = None
-                points = ((x, top + 2), (x, top + SYSTEM_ROW - 2))
-                yield Polygon(points, Style(None, palette.GREEN, 1.6), closed=False)
+                yield line((x, top + 2), (x, top + SYSTEM_ROW - 2), palette.GREEN, 1.6)
         labels: list[Shape] = []  # above the lines of those for which there is no place
-        for finding in visible(self._source, self._selection):
+        for finding in visible(self.source, self.selection):
             x, pattern = self._x(finding.us), str(finding.pattern)
             label = one_line(pattern, 12)
             width = text_width(label, 9, bold=True) + 7
@@ -145,8 +134,7 @@ class Timeline:
             if at is not None:
                 labels += badge(pattern, label, at, width)
             else:  # as a line, where labels would lie on each other
-                look = Style(None, palette.dark(pattern), 1.2)
-                yield Polygon(((x, top + 2), (x, top + 9)), look, closed=False)
+                yield line((x, top + 2), (x, top + 9), palette.dark(pattern), 1.2)
         yield from labels
 
 

@@ -9,6 +9,7 @@ from dig._util.text import one_line
 from dig.show.runs.summary import beside, standing
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import trace_path
+from dig.traces.usage import is_number
 
 KEYS = ("execution", "task", "method", "agents_are", "began", "clock")
 
@@ -33,13 +34,9 @@ def head(path: Path) -> dict[str, Any]:
 
 def _score(score: object) -> str | None:
     if not isinstance(score, dict):
-        return _figure(score) if _is_figure(score) else None
-    known = {one_line(key, 20): value for key, value in score.items() if _is_figure(value)}
+        return _figure(score) if is_number(score) else None
+    known = {one_line(key, 20): value for key, value in score.items() if is_number(value)}
     return ", ".join(f"{key} {_figure(value)}" for key, value in known.items()) or None
-
-
-def _is_figure(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _figure(value: object) -> str:

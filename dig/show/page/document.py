@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -29,7 +29,7 @@ def report_page(head: dict[str, Any], rows: list[dict[str, Any]], title: str) ->
     """
     data = json.dumps({"head": head, "rows": rows}, separators=(",", ":")).encode()
     inlined = b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return _page(title, "", inlined, policy())
+    return _page(title, data=inlined)
 
 
 def live_page(address: str, title: str, runs: str = "") -> str:
@@ -40,7 +40,7 @@ def live_page(address: str, title: str, runs: str = "") -> str:
         title: The document's; plain text.
         runs: The address of a list of runs to go back to; empty: there is none.
     """
-    return _page(title, address, "", policy(live=True), runs)
+    return _page(title, address, runs=runs)
 
 
 def policy(*, live: bool = False) -> str:
@@ -62,19 +62,17 @@ def policy(*, live: bool = False) -> str:
     return "; ".join(rules)
 
 
-def _page(title: str, address: str, data: str, rules: str, runs: str = "") -> str:
+def _page(title: str, address: str = "", *, data: str = "", runs: str = "") -> str:
     parts = {
         "TITLE": escape(title),
-        "POLICY": escape(rules, quote=True),
+        "POLICY": escape(policy(live=bool(address))),
         "STYLE": _style(),
-        "SOURCE": escape(address, quote=True),
-        "RUNS": escape(runs, quote=True),
+        "SOURCE": escape(address),
+        "RUNS": escape(runs),
         "DATA": data,
         "SCRIPT": _script(),
     }
-    first, *pieces = source("page.html").split("{{")
-    named = (piece.split("}}", 1) for piece in pieces)
-    return first + "".join(parts[name] + rest for name, rest in named)
+    return re.sub(r"{{(\w+)}}", lambda hole: parts[hole[1]], source("page.html"))
 
 
 @cache
@@ -153,15 +151,11 @@ def _ordered(sources: Mapping[str, str], name: str, above: tuple[str, ...]) -> l
 def _function(text: str) -> str:
     exported = ", ".join(match[2] for match in _EXPORT.finditer(text))
     body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(_taken, text))
-    if left := next(_left(body), None):
-        raise ValueError(f"the page cannot be put together: {left!r}")
+    for line in body.splitlines():
+        if line.startswith(("import ", "export ")):  # a form that is not understood
+            raise ValueError(f"the page cannot be put together: {line!r}")
     return f"{body}\nreturn {{ {exported} }};"
 
 
 def _taken(match: re.Match[str]) -> str:
     return f"const {{ {match[1].replace(' as ', ': ')} }} = M[{match[2]!r}];"
-
-
-def _left(body: str) -> Iterator[str]:
-    """Lines that are a module's own still."""
-    return (line for line in body.splitlines() if line.startswith(("import ", "export ")))

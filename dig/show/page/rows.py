@@ -5,7 +5,8 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
 - a `finding` has `severity`, `says`, `why`, `paths` and `ids` (whom it names) for its evidence;
-- a `heal` and an `incident` have `says`.
+- a `heal` and an `incident` have `says`; an incident of a part of the monitor that failed has its
+  name as `failed`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from typing import Any
 
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import explain, finding_text, healing_text, incident_text
+from dig.detectors.describe import (
+    explain,
+    failed_component,
+    finding_text,
+    healing_text,
+    incident_text,
+)
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.patterns import severity
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
-from dig.show.explain.explainer import ids_in
+from dig.show.explain.explainer import are_alike, as_finding, ids_in
 
 MOST_TEXT = 4_000
 MOST_IDS = 400
@@ -74,19 +81,17 @@ class Rows:
             case IncidentRow():
                 row["says"] = incident_text(record)
                 row["detail"] = None
+                failed = failed_component(record)
+                if failed is not None:
+                    row["failed"] = failed
         return row
 
     def _find(self, record: Record) -> None:
         raised = [(finding, self._why(finding)) for finding in self._watch.feed(record)]
         if not self.has_findings:
             for finding, why in raised:
-                row = {
-                    "t": finding.t,
-                    "ts": finding.ts,
-                    **self._finding(finding, why),
-                    "found": True,
-                }
-                self.found.append(row)
+                row = {"t": finding.t, "ts": finding.ts, **self._finding(finding, why)}
+                self.found.append({**row, "found": True})
         self._raised += raised
 
     def _why(self, finding: Finding) -> Explanation:
@@ -97,13 +102,11 @@ class Rows:
 
     def _recorded(self, record: FindingRow) -> Row:
         """A finding of the trace, explained by the detector that raises it, if that is known."""
-        keys = ("pattern", "stage", "subject", "evidence")
         for i, (finding, why) in enumerate(self._raised):
-            if all(getattr(finding, key) == getattr(record, key) for key in keys):
+            if are_alike(finding, record):
                 del self._raised[: i + 1]
                 return self._finding(finding, why)
-        body = {key: getattr(record, key) for key in keys}
-        finding = Finding(t=record.t, us=record.us, **body)
+        finding = as_finding(record)
         return self._finding(finding, self._why(finding))
 
     def _finding(self, finding: Finding, why: Explanation) -> Row:

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
-from dig.errors import RuleError
 from dig.traces.journal.files import cannot, write_file, write_output
-from dig.traces.journal.reader import read_records, trace_path
-from dig.traces.journal.segments import fault
+from dig.traces.journal.reader import feed_records
 
 from .about import head
 from .document import report_page
@@ -52,12 +50,8 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
         TraceError: The trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
-    made, rows = Rows(MOST_TEXT if payloads else 0), []
-    try:
-        for record in read_records(run, payloads=payloads):
-            rows.append(made.of(record))
-    except RuleError as error:
-        raise fault(trace_path(run), len(rows) + 1, str(error)) from None
+    made = Rows(MOST_TEXT if payloads else 0)
+    rows = list(feed_records(run, made.of, payloads=payloads))
     records = len(rows)
     if not made.has_findings:
         rows += made.found

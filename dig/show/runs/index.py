@@ -112,8 +112,8 @@ def _recall(row: Row | None, stamp: str) -> RunSummary | None:
     if then != stamp or digest != _digest(stamp, body):
         return None
     try:
-        return RunSummary.from_json(json.loads(body))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return RunSummary(**json.loads(body))
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -17,20 +17,13 @@ from dig.traces.usage import tokens
 
 from .summary import RunSummary, grade
 
-Key = Callable[[RunSummary], Any]
-
-
-def _status(run: RunSummary) -> str:
-    return run.outcome or run.state if run.state in ("ended", "cut off") else run.state
-
-
-SORTS: dict[str, Key] = {
+SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "date": lambda run: run.began,
     "name": lambda run: run.name,
     "task": lambda run: None if run.task is None else str(run.task),
     "method": lambda run: run.method,
     "agents": lambda run: run.agents,
-    "outcome": _status,
+    "outcome": lambda run: run.status,
     "findings": lambda run: sum(run.findings.values()),
     "score": lambda run: grade(run.score),
     "tokens": lambda run: tokens(run.cost),
@@ -59,20 +52,20 @@ class RunFilter:
 
     def has(self, run: RunSummary) -> bool:
         """Whether a run is meant."""
-        wanted = [
-            (self.task, None if run.task is None else str(run.task)),
-            (self.method, run.method),
-            (self.outcome, _status(run)),
-            (self.agents, run.agents),
-        ]
-        is_meant = all(value is None or value == found for value, found in wanted)
+        wanted = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
+        is_meant = all(value in (None, SORTS[key](run)) for key, value in wanted.items())
         return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)
 
 
 def ordered(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
-    """Runs sorted by one of `SORTS`."""
-    key = SORTS[by]
-    listed = list(runs)
+    """Runs in order; those of which it is not known come last.
+
+    Args:
+        runs: The runs.
+        by: One of `SORTS`.
+        reverse: Whether to sort the other way round; by default not.
+    """
+    key, listed = SORTS[by], list(runs)
     known = [run for run in listed if key(run) is not None]
     unknown = [run for run in listed if key(run) is None]
     return sorted(known, key=lambda run: (key(run), run.name), reverse=reverse) + unknown
@@ -85,14 +78,8 @@ def _findings(run: RunSummary) -> str:
     return " ".join(f"{name(pattern)}:{count}" for pattern, count in sorted(run.findings.items()))
 
 
-def _score(run: RunSummary) -> str:
-    value = grade(run.score)
-    return "" if value is None else f"{value:.4g}"
-
-
-def _tokens(run: RunSummary) -> str:
-    value = tokens(run.cost)
-    return "" if value is None else f"{value:,.0f}"
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def _date(run: RunSummary) -> str:
@@ -107,11 +94,11 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "task": lambda run: "" if run.task is None else name(run.task),
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
-    "outcome": _status,
+    "outcome": lambda run: run.status,
     "findings": _findings,
-    "score": _score,
+    "score": lambda run: _figure(grade(run.score), ".4g"),
     "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
-    "tokens": _tokens,
+    "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),
 }
 _COMMON = ("task", "method")
 _RIGHT = ("agents", "score", "time", "tokens")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,14 +76,14 @@ class RunSummary:
         """The last part of its path: the execution id of a run directory."""
         return Path(self.path).name
 
+    @property
+    def status(self) -> str:
+        """Its outcome or, if it has none, or none that holds, its state."""
+        return self.outcome or self.state if self.state in ("ended", "cut off") else self.state
+
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> RunSummary:
-        """The summary in a JSON object."""
-        return cls(**{one.name: body[one.name] for one in fields(cls)})
 
 
 def summarise(path: Path) -> RunSummary:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Sequence
+from contextlib import suppress
+from email.message import Message
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dig.errors import RefusedError
@@ -20,14 +21,6 @@ METHODS = ("GET", "HEAD")
 MOST_TARGET = 2000
 ADDRESS = "127.0.0.1"
 _TOKEN_BYTES = 16
-
-
-class Headers(Protocol):
-    """The fields of a request's head; a name may stand there more than once."""
-
-    def get_all(self, name: str) -> Sequence[str] | None:
-        """All values of a field, in order."""
-        ...
 
 
 class PageRequest(NamedTuple):
@@ -73,7 +66,7 @@ class RequestGuard:
         self._tickets.add(ticket)
         return f"http://{self._hosts[0]}/{ticket}"
 
-    def check(self, method: str, target: str, headers: Headers) -> PageRequest:
+    def check(self, method: str, target: str, headers: Message) -> PageRequest:
         """Check a request.
 
         Args:
@@ -107,8 +100,7 @@ class RequestGuard:
         return PageRequest(tuple(map(unquote_to_bytes, rest)), query)
 
     def _is_invited(self, ticket: str) -> bool:
-        try:
+        with suppress(KeyError):
             self._tickets.remove(ticket)  # in one step: of two who come at once one is the first
-        except KeyError:
-            return False
-        return True
+            return True
+        return False

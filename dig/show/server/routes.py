@@ -60,24 +60,23 @@ class PageResponse:
     location: str | None = None
 
 
+@dataclass
 class Routes:
-    """Answers requests that the guard has let through."""
+    """Answers requests that the guard has let through.
 
-    def __init__(self, shelf: Shelf, root: str, wait: Callable[[float], bool]) -> None:
-        """Answer from a shelf.
+    Attributes:
+        shelf: The runs.
+        root: The address below which all pages are.
+        wait: Waits so many seconds, and says whether the server closes.
+    """
 
-        Args:
-            shelf: The runs.
-            root: The address below which all pages are.
-            wait: Waits so many seconds, and says whether the server closes.
-        """
-        self._shelf = shelf
-        self._root = root
-        self._wait = wait
+    shelf: Shelf
+    root: str
+    wait: Callable[[float], bool]
 
     def start(self) -> str:
         """The first page for a visitor, relative to the root."""
-        return address(self._shelf.path.name) if self._shelf.is_one else ""
+        return address(self.shelf.path.name) if self.shelf.is_one else ""
 
     def answer(self, asked: PageRequest, last_event: str | None) -> PageResponse:
         """Answer a request.
@@ -91,11 +90,9 @@ class Routes:
         """
         match asked.parts:
             case ():
-                return PageResponse(
-                    HTML, status=HTTPStatus.FOUND, location=self._root + self.start()
-                )
-            case (b"",) if self._shelf.is_one:
-                return PageResponse(HTML, status=HTTPStatus.FOUND, location=self.start())
+                return _redirection(self.root + self.start())
+            case (b"",) if self.shelf.is_one:
+                return _redirection(self.start())
             case (b"runs",):
                 return PageResponse(JSON, self._list())
             case (name,) if name in _LIST:
@@ -103,34 +100,32 @@ class Routes:
                 return PageResponse(kind, _static(file), _LIST_POLICY)
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
-                back = "" if self._shelf.is_one else "../../"
-                return PageResponse(
-                    HTML, live_page("events", title, back).encode(), policy(live=True)
-                )
+                back = "" if self.shelf.is_one else "../../"
+                page = live_page("events", title, back).encode()
+                return PageResponse(HTML, page, policy(live=True))
             case (b"run", name, b"events"):
-                return PageResponse(
-                    EVENTS, stream(self._run(name), _number(last_event), self._wait)
-                )
+                events = stream(self._run(name), _number(last_event), self.wait)
+                return PageResponse(EVENTS, events)
             case _:
                 raise RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _run(self, name: bytes) -> Path:
-        path = self._shelf.find(name)
+        path = self.shelf.find(name)
         if path is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such run")
         return path
 
     def _list(self) -> bytes:
         try:
-            runs = self._shelf.summaries()
+            runs = self.shelf.summaries()
         except TraceError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
-        names = [Path(run["path"]).name for run in runs]
-        told = [
-            {**run, "path": name, "address": address(name)}
-            for run, name in zip(runs, names, strict=True)
-        ]
-        return json.dumps({"folder": one_line(self._shelf.path), "runs": told}).encode()
+        told = [{**run.to_json(), "path": run.name, "address": address(run.name)} for run in runs]
+        return json.dumps({"folder": one_line(self.shelf.path), "runs": told}).encode()
+
+
+def _redirection(location: str) -> PageResponse:
+    return PageResponse(HTML, status=HTTPStatus.FOUND, location=location)
 
 
 def address(name: str) -> str:

@@ -200,7 +200,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse an invalid request; no part of it is repeated in the response."""
+        """Refuse an invalid request; no part of it is repeated in the response.
+
+        Args:
+            code: The status.
+            message: Ignored: it quotes the request.
+            explain: Ignored, too.
+        """
         self._refuse(HTTPStatus(code))
 
     def _refuse(self, status: HTTPStatus, why: str = "") -> None:
@@ -241,16 +247,14 @@ def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
         yield server.address
 
 
-def open_browser(address: str) -> bool:
-    """Open an address in a browser with windows; returns whether there seems to be one."""
+def open_browser(address: str) -> None:
+    """Open an address in a browser with windows, if there seems to be one."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
-    if not has_screen:  # what is left are browsers that would take over the terminal
-        return False
-    with suppress(webbrowser.Error, OSError):
-        return webbrowser.open(address)
-    return False
+    if has_screen:  # without, what is left are browsers that would take over the terminal
+        with suppress(webbrowser.Error, OSError):
+            webbrowser.open(address)
 
 
 def wait_for_a_signal() -> None:

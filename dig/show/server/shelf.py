@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from dig.errors import TraceError
 from dig.show.runs.index import overview, run_paths
@@ -61,7 +60,7 @@ class Shelf:
         except TraceError:
             return None
 
-    def summaries(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[RunSummary]:
         """The summaries of all runs, possibly a moment old; a long list is made seldom.
 
         Raises:
@@ -73,4 +72,4 @@ class Shelf:
                 self._listed = overview(self.path)
                 took = self._clock() - began
                 self._until = began + max(LEAST_AGE_S, PATIENCE * took)
-            return [run.to_json() for run in self._listed]
+            return self._listed

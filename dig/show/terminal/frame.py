@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-# The marks on a time line. The first four are states, which last until the next state.
-ABSENT, IDLE, HOLDS, BUSY = " ·░━"
-CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
-INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
-STATES = " ·░━"
-RANKS = {mark: rank for rank, mark in enumerate(STATES + "cwdr>S!" + "ieFHA")}
+
+class TimeMark:
+    """The marks on a time line: states, which last until the next state, and what happens."""
+
+    STATES = " ·░━"
+    ABSENT, IDLE, HOLDS, BUSY = " ·░━"
+    CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
+    INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
+
+
+RANKS = {mark: rank for rank, mark in enumerate(TimeMark.STATES + "cwdr>S!" + "ieFHA")}
 """The rank of each mark; of several in one cell, that of the highest rank is shown."""
 
 MOST_MARKS = 600
@@ -38,7 +43,7 @@ class Lane:
     """The state and the counts of one agent, or of the system."""
 
     name: str
-    state: str = ABSENT
+    state: str = TimeMark.ABSENT
     since_us: int = 0
     holds: int = 0
     turns: int = 0
@@ -59,20 +64,7 @@ class Lane:
 
     def copy(self) -> Lane:
         """A copy that does not change with it."""
-        return Lane(
-            self.name, self.state, self.since_us, self.holds, self.turns, self.sent, self.fails,
-            self.has_failed, self.marks.copy(),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class InFlight:
-    """An event and its way, in words."""
-
-    event: str
-    type: str
-    sender: str
-    to: str
+        return replace(self, marks=self.marks.copy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +76,11 @@ class Frame:
         outcome: The outcome of the run; empty as long as it goes on.
         lanes: The agents, in order of arrival.
         system: The monitor.
-        records, events, open, turns, fails, found, healed: Their numbers.
-        held: The events on their way, the latest first; a few of them.
+        counts: How many records, events, turns, findings and healings there are, in words.
+        failed: The parts of the monitor that failed, in words; empty: none did.
+        held: The events on their way, in words, the latest first; a few of them.
         moving: The number of events on their way.
-        released: The latest delivery.
+        released: The latest delivery, in words.
         news: The latest news, in order.
     """
 
@@ -95,14 +88,9 @@ class Frame:
     outcome: str
     lanes: tuple[Lane, ...]
     system: Lane
-    records: int
-    events: int
-    open: int
-    turns: int
-    fails: int
-    found: int
-    healed: int
-    held: tuple[InFlight, ...]
+    counts: str
+    failed: str
+    held: tuple[str, ...]
     moving: int
-    released: InFlight | None
+    released: str
     news: tuple[LogLine, ...]

@@ -15,10 +15,10 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from dig._util.text import counted, name, one_line
+from dig._util.text import name, one_line
 from dig.detectors import describe
 
-from .frame import ABSENT, BUSY, HOLDS, IDLE, RANKS, STATES, Frame, InFlight, Lane, LogLine
+from .frame import RANKS, Frame, Lane, LogLine, TimeMark
 
 LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
@@ -30,16 +30,25 @@ LEGENDS = (
 
 STYLES = {"bad": "bold red", "warning": "yellow", "good": "green", "plain": ""}
 _MARK_STYLES = {
-    IDLE: "dim", HOLDS: "yellow", BUSY: "cyan", "!": "bold red", "S": "bold green",
-    "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",
+    TimeMark.IDLE: "dim", TimeMark.HOLDS: "yellow", TimeMark.BUSY: "cyan", "!": "bold red",
+    "S": "bold green", "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",
 }  # fmt: skip
 _ASCII = str.maketrans("·░━─…→", ".:=-~>")
 
 
 def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
-    """A frame as at most `height` lines of at most `width` cells."""
+    """A frame as at most `height` lines of at most `width` cells.
+
+    Args:
+        title: What runs.
+        frame: The frame.
+        width: The width of the terminal, in cells.
+        height: Its height, in lines.
+    """
     width = max(width, 1)
-    top = [_title(title, frame, width), fitted(_counts(frame), width)]
+    top = [_title(title, frame, width), fitted(frame.counts, width)]
+    if frame.failed:
+        top.append(fitted(frame.failed, width, STYLES["bad"]))
     parcels = _parcels(frame, width)
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
@@ -61,7 +70,13 @@ def ascii_only(line: Text, encoding: str) -> Text:
 
 
 def fitted(text: str, width: int, style: str = "") -> Text:
-    """Text cut to a width in cells."""
+    """Text cut to a width.
+
+    Args:
+        text: The text.
+        width: The width, in cells.
+        style: How rich shows it; by default plainly.
+    """
     if cell_len(text) > width:
         text = set_cell_size(text, max(0, width - 1)) + "…" * (width > 0)
     return Text(text, style, no_wrap=True)
@@ -77,36 +92,18 @@ def _padded(text: str, width: int, right: bool = False, style: str = "") -> Text
     return Text(blanks) + line if right else line.append(blanks)
 
 
-def _row(parts: Iterable[Text | str]) -> Text:
-    return Text.assemble(*parts, no_wrap=True)
-
-
 def _title(title: str, frame: Frame, width: int) -> Text:
     right = f" {frame.outcome or 'running'}, {describe.seconds(frame.us)}"
     left = _padded(one_line(title), max(0, width - len(right)), style="bold")
-    return _row([left, fitted(right, width)])
-
-
-def _counts(frame: Frame) -> str:
-    fails = f" ({frame.fails:,} failed)" if frame.fails else ""
-    return (
-        f"{counted(frame.records, 'record')}, {counted(frame.events, 'event')}, "
-        f"{frame.open:,} open, {counted(frame.turns, 'turn')}{fails}, "
-        f"{counted(frame.found, 'finding')}, {frame.healed:,} healed"
-    )
+    return Text.assemble(left, fitted(right, width), no_wrap=True)
 
 
 def _parcels(frame: Frame, width: int) -> list[Text]:
     more = frame.moving - len(frame.held)
-    held = "; ".join(map(_way, frame.held)) or "nothing"
+    held = "; ".join(frame.held) or "nothing"
     if more > 0:
         held += f"; {more:,} more"
-    released = _way(frame.released) if frame.released else "nothing yet"
-    return [fitted(f"held      {held}", width), fitted(f"released  {released}", width)]
-
-
-def _way(parcel: InFlight) -> str:
-    return f"{parcel.event} {parcel.type}, {parcel.sender} → {parcel.to}"
+    return [fitted(f"held      {held}", width), fitted(f"released  {frame.released}", width)]
 
 
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
@@ -131,8 +128,8 @@ def _item(item: LogLine, width: int) -> list[Text]:
     indent = 21 if has_room else 4
     taken = head.cell_len - indent if has_room else 0
     body = _wrapped(item.text, max(1, width - indent), taken)
-    lines = [_row([head, body.pop(0)])] if has_room else [head]
-    lines += [_row([" " * indent, line]) for line in body]
+    lines = [head.append(body.pop(0))] if has_room else [head]
+    lines += [Text(" " * indent + line, no_wrap=True) for line in body]
     return [_within(line, width) for line in lines]
 
 
@@ -156,26 +153,49 @@ def _wrapped(text: str, width: int, taken: int = 0, most: int = 3) -> list[str]:
 # --- lanes --------------------------------------------------------------------------------------
 
 
+_DOING, _HOLDS = 15, 5
+"""Widths of columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How wide the columns of the lanes are; 0: left out."""
+    """How wide the columns of the lanes are (0: left out), and whether some are there at all."""
 
     name: int
-    doing: int
-    holds: int
+    holds: bool
     strip: int
-    counts: int
+    counts: bool
 
     @classmethod
     def of(cls, lanes: Iterable[Lane], width: int) -> _Columns:
         longest = max((cell_len(name(lane.name)) for lane in lanes), default=0)
         names = min(max(longest, 6), max(6, width // 6))
-        doing, holds = 15, 5
-        counts = 17 if width >= 70 else 0
-        strip = width - names - doing - holds - counts - 5
-        if strip < 8:
-            strip = 0
-        return cls(names, doing, holds if width >= 32 else 0, strip, counts)
+        has_counts = width >= 70
+        strip = width - names - _DOING - _HOLDS - (17 if has_counts else 0) - 5
+        return cls(names, width >= 32, strip if strip >= 8 else 0, has_counts)
+
+    def line(
+        self, agent: str, doing: str, holds: str, strip: Text, *counts: str, style: str = ""
+    ) -> Text:
+        """A line with a value in each column that is there.
+
+        Args:
+            agent: The name of the agent, or the system.
+            doing: What it is doing.
+            holds: The number of events in front of it.
+            strip: Its time line, as wide as the column.
+            *counts: Up to three further numbers.
+            style: The style of the first two; by default none.
+        """
+        line = Text(no_wrap=True).append(_padded(agent, self.name, style=style))
+        line.append(_padded(f" {doing}", _DOING + 1, style=style))
+        if self.holds:
+            line.append(_padded(holds, _HOLDS + 1, right=True))
+        if self.strip:
+            line.append("  ").append(strip)
+        for count in counts if self.counts else ():
+            line.append(_padded(count, 6, right=True))
+        return line
 
 
 def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
@@ -196,7 +216,9 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
         lines.append(fitted(_summed(folded), width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
-            lines.append(fitted("  " + "".join(s * states[s] for s in STATES[::-1]), width))
+            lines.append(
+                fitted("  " + "".join(s * states[s] for s in TimeMark.STATES[::-1]), width)
+            )
     lines.append(_system(frame, columns, step_us))
     if has_legend:
         left = room - len(lines)
@@ -210,7 +232,7 @@ def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
     Whatever else would be worth a place, the latest failure for instance, changes too often to
     be followed with the eye.
     """
-    ranked = sorted(lanes, key=lambda lane: (lane.state == ABSENT, lane.turns == 0))
+    ranked = sorted(lanes, key=lambda lane: (lane.state == TimeMark.ABSENT, lane.turns == 0))
     chosen = {lane.name for lane in ranked[:most]}
     folded = [lane for lane in lanes if lane.name not in chosen]
     return [lane for lane in lanes if lane.name in chosen], folded
@@ -223,48 +245,38 @@ def _summed(lanes: Sequence[Lane]) -> str:
 
 def _heading(columns: _Columns, step_us: int) -> Text:
     span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
-    parts: list[Text | str] = [_padded("agent", columns.name), " ", _padded("now", columns.doing)]
-    parts += [" ", _padded("holds", columns.holds, right=True)] if columns.holds else []
-    parts += ["  ", _padded(span, columns.strip)] if columns.strip else []
-    parts += [" turns  sent fails"] if columns.counts else []
-    line = _row(parts)
+    strip = _padded(span, columns.strip)
+    line = columns.line("agent", "now", "holds", strip, "turns", "sent", "fails")
     line.stylize("dim")
     return line
 
 
 def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     doing = _doing(lane)
-    if lane.state in (BUSY, HOLDS):
+    if lane.state in (TimeMark.BUSY, TimeMark.HOLDS):
         doing += f" {describe.seconds(max(0, us - lane.since_us))}"
-    style = "bold red" if doing.startswith("failed") else "dim" if lane.state == ABSENT else ""
-    parts: list[Text | str] = [_padded(name(lane.name), columns.name, style=style), " "]
-    parts.append(_padded(doing, columns.doing, style=style))
-    if columns.holds:
-        holds = f"{lane.holds:,}" if lane.holds else "-"
-        parts += [" ", _padded(holds, columns.holds, right=True)]
-    if columns.strip:
-        parts += ["  ", strip(lane.marks, us, columns.strip, step_us)]
-    if columns.counts:
-        counts = (lane.turns, lane.sent, lane.fails)
-        parts += [_padded(f"{n:,}", 6, right=True) for n in counts]
-    return _row(parts)
+    style = (
+        "bold red" if doing.startswith("failed") else "dim" if lane.state == TimeMark.ABSENT else ""
+    )
+    marks = strip(lane.marks, us, columns.strip, step_us)
+    counts = [f"{count:,}" for count in (lane.turns, lane.sent, lane.fails)]
+    return columns.line(name(lane.name), doing, _held(lane.holds), marks, *counts, style=style)
 
 
 def _system(frame: Frame, columns: _Columns, step_us: int) -> Text:
-    parts: list[Text | str] = [_padded("system", columns.name), " "]
-    parts.append(_padded("over" if frame.outcome else "watching", columns.doing))
-    if columns.holds:
-        holds = f"{frame.moving:,}" if frame.moving else "-"
-        parts += [" ", _padded(holds, columns.holds, right=True)]
-    if columns.strip:
-        parts += ["  ", strip(frame.system.marks, frame.us, columns.strip, step_us)]
-    return _row(parts)
+    doing = "over" if frame.outcome else "watching"
+    marks = strip(frame.system.marks, frame.us, columns.strip, step_us)
+    return columns.line("system", doing, _held(frame.moving), marks)
+
+
+def _held(count: int) -> str:
+    return f"{count:,}" if count else "-"
 
 
 def _doing(lane: Lane) -> str:
-    if lane.has_failed and lane.state in (IDLE, HOLDS):
+    if lane.has_failed and lane.state in (TimeMark.IDLE, TimeMark.HOLDS):
         return "failed"
-    return {ABSENT: "away", IDLE: "idle", HOLDS: "waiting", BUSY: "thinking"}[lane.state]
+    return ("away", "idle", "waiting", "thinking")[TimeMark.STATES.index(lane.state)]
 
 
 # --- time lines ---------------------------------------------------------------------------------
@@ -279,13 +291,20 @@ def _step(us: int, cells: int) -> int:
 
 
 def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -> Text:
-    """A time line that ends at a moment, or begins with the run if it has room for all of it."""
+    """A time line that ends at a moment, or begins with the run if it has room for all of it.
+
+    Args:
+        marks: The marks on it, each with its time in microseconds.
+        us: The moment.
+        cells: The width of the time line.
+        step_us: The time that a cell stands for, in microseconds.
+    """
     first = max(0, us // step_us - cells + 1)
-    row = [ABSENT] * cells
-    state, since = ABSENT, 0
+    row = [TimeMark.ABSENT] * cells
+    state, since = TimeMark.ABSENT, 0
     for at, mark in [*marks, (us, "")]:
         cell = at // step_us - first
-        if mark == "" or mark in STATES:
+        if mark == "" or mark in TimeMark.STATES:
             for i in range(max(0, since // step_us - first), min(cells, cell + 1)):
                 is_over = i == cell and at % step_us == 0 and mark != ""
                 if RANKS[state] > RANKS[row[i]] and not is_over:

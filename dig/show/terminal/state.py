@@ -8,9 +8,9 @@ counts, and marks on a time line. `frame()` is a picture of one moment that shar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from dig._util.text import name, names, one_line
+from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe
 from dig.detectors.patterns import severity
 from dig.graph.graph import InteractionGraph
@@ -31,28 +31,7 @@ from dig.graph.records import (
 )
 from dig.monitor.sinks import Eviction
 
-from .frame import (
-    ABSENT,
-    ACCEPTED,
-    BUSY,
-    CONSUMED,
-    DISCARDED,
-    FAILED,
-    FOUND,
-    HEALED,
-    HOLDS,
-    IDLE,
-    INCIDENT,
-    OUTSIDE,
-    REROUTED,
-    SENT,
-    SUBMITTED,
-    WAITED,
-    Frame,
-    InFlight,
-    Lane,
-    LogLine,
-)
+from .frame import Frame, Lane, LogLine, TimeMark
 
 MOST_NEWS = 100
 MOST_HELD = 3
@@ -69,9 +48,10 @@ class TerminalState:
         self._lanes = {agent: Lane(agent) for agent in agents}
         self._author: Lane | None = None  # whose outputs are being emitted
         self._moving: dict[str, None] = {}
-        self._released: InFlight | None = None
+        self._released = "nothing yet"
         self._news: deque[LogLine] = deque(maxlen=MOST_NEWS)
         self._found = self._healed = 0
+        self._failed: dict[str, None] = {}  # the parts of the monitor that failed
 
     def follow(self, record: Record) -> list[LogLine]:
         """Take in a record; returns the news in it."""
@@ -94,81 +74,78 @@ class TerminalState:
 
     # --- one function a kind of record ---
 
-    def _look(self, record: Record) -> Iterable[LogLine]:
+    def _look(self, record: Record) -> Iterator[LogLine]:
         us = record.us
         match record:
             case Run():
-                self._system.become(us, IDLE)
+                self._system.become(us, TimeMark.IDLE)
                 for agent in record.agents:
                     self._settle(us, agent)
             case Emit():
-                return self._emitted(record)
+                yield from self._emitted(record)
             case Deliver():
-                return self._delivered(record)
+                yield from self._delivered(record)
             case Start():
                 self._lane(record.agent).turns += 1
                 self._settle(us, record.agent)
             case End():
-                return self._ended(record)
+                yield from self._ended(record)
             case Join() | Leave():
                 self._settle(us, record.agent)
             case FindingRow():
                 self._found += 1
-                self._system.mark(us, FOUND)
+                self._system.mark(us, TimeMark.FOUND)
                 style = "bad" if severity(record.pattern) == "error" else "warning"
-                return [LogLine(us, describe.tag(record), describe.finding_text(record), style)]
+                yield LogLine(us, describe.tag(record), describe.finding_text(record), style)
             case HealRow():
-                return self._treated(record)
+                is_refused = record.action == "refused"
+                if not is_refused:
+                    self._healed += 1
+                    self._system.mark(us, TimeMark.HEALED)
+                style = "warning" if is_refused else "good"
+                yield LogLine(us, "healing", describe.healing_text(record), style)
             case IncidentRow():
-                self._system.mark(us, INCIDENT)
-                return [LogLine(us, "incident", describe.incident_text(record), "warning")]
+                self._system.mark(us, TimeMark.INCIDENT)
+                failed = describe.failed_component(record)
+                if failed is not None:
+                    self._failed[failed] = None
+                style = "warning" if failed is None else "bad"
+                yield LogLine(us, "incident", describe.incident_text(record), style)
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
-                return [LogLine(us, "end", f"the run is over: {record.outcome}", style)]
-        return []
+                yield LogLine(us, "end", f"the run is over: {record.outcome}", style)
 
-    def _emitted(self, record: Emit) -> Iterable[LogLine]:
+    def _emitted(self, record: Emit) -> Iterator[LogLine]:
         if record.by is None:
-            self._system.mark(record.us, OUTSIDE)
+            self._system.mark(record.us, TimeMark.OUTSIDE)
         elif record.by == SYSTEM:
             self._system.sent += 1
         elif self._author is not None:
             self._author.sent += 1
             if record.final:
-                self._author.mark(record.us, SUBMITTED)
+                self._author.mark(record.us, TimeMark.SUBMITTED)
                 text = f"{name(self._author.name)} submits {name(record.event)}"
-                return [LogLine(record.us, "answer", text, "plain")]
-        return []
+                yield LogLine(record.us, "answer", text, "plain")
 
-    def _delivered(self, record: Deliver) -> Iterable[LogLine]:
+    def _delivered(self, record: Deliver) -> Iterator[LogLine]:
         self._released = self._parcel(record.event, record.to or "outside")
         if record.to is not None:
             self._settle(record.us, record.to)
-            return []
-        self._system.mark(record.us, ACCEPTED)
-        return [LogLine(record.us, "answer", f"{name(record.event)} is accepted", "good")]
+        else:
+            self._system.mark(record.us, TimeMark.ACCEPTED)
+            yield LogLine(record.us, "answer", f"{name(record.event)} is accepted", "good")
 
-    def _ended(self, record: End) -> Iterable[LogLine]:
-        if self._graph.ended is None:  # for the type checker: the record has just ended one
-            return []
+    def _ended(self, record: End) -> Iterator[LogLine]:
+        assert self._graph.ended is not None  # the record has just ended one
         agent = self._graph.ended.agent
         self._author = lane = self._lane(agent)
         lane.has_failed = record.error is not None
         lane.mark(record.us, _did(record))
         self._settle(record.us, agent)
-        if not lane.has_failed:
-            return []
-        lane.fails += 1
-        text = f"{name(agent)} failed: {one_line(record.error)}"
-        return [LogLine(record.us, "failure", text, "bad")]
-
-    def _treated(self, record: HealRow) -> Iterable[LogLine]:
-        is_refused = record.action == "refused"
-        if not is_refused:
-            self._healed += 1
-            self._system.mark(record.us, HEALED)
-        style = "warning" if is_refused else "good"
-        return [LogLine(record.us, "healing", describe.healing_text(record), style)]
+        if lane.has_failed:
+            lane.fails += 1
+            text = f"{name(agent)} failed: {one_line(record.error)}"
+            yield LogLine(record.us, "failure", text, "bad")
 
     def _lane(self, agent: str) -> Lane:
         lane = self._lanes.get(agent)
@@ -185,54 +162,58 @@ class TerminalState:
         lane, state = self._lane(agent), self._graph.agents.get(agent)
         lane.holds = len(state.buffer) if state else 0
         if state is None:
-            lane.become(us, ABSENT)
+            lane.become(us, TimeMark.ABSENT)
         elif state.activation is not None:
-            lane.become(us, BUSY)
+            lane.become(us, TimeMark.BUSY)
         else:
-            lane.become(us, HOLDS if state.buffer else IDLE)
+            lane.become(us, TimeMark.HOLDS if state.buffer else TimeMark.IDLE)
 
     # --- a picture of it ---
 
     def frame(self, us: int) -> Frame:
         """The picture of a moment, which is at the earliest that of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
-        begun = graph.t >= 0
+        fails = sum(lane.fails for lane in lanes)
+        counts = [
+            counted(graph.t + 1, "record"),
+            counted(graph.event_count, "event"),
+            f"{len(graph.open_events()) if graph.t >= 0 else 0:,} open",
+            counted(graph.activation_count, "turn") + (f" ({fails:,} failed)" if fails else ""),
+            counted(self._found, "finding"),
+            f"{self._healed:,} healed",
+        ]
         return Frame(
             us=max(us, graph.now),
             outcome=graph.finished.outcome if graph.finished else "",
             lanes=lanes,
             system=self._system.copy(),
-            records=graph.t + 1,
-            events=graph.event_count,
-            open=len(graph.open_events()) if begun else 0,
-            turns=graph.activation_count,
-            fails=sum(lane.fails for lane in lanes),
-            found=self._found,
-            healed=self._healed,
+            counts=", ".join(counts),
+            failed=f"failed: {cut(list(self._failed))}" if self._failed else "",
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),
             released=self._released,
             news=tuple(self._news),
         )
 
-    def _parcel(self, event: str, to: str | None = None) -> InFlight:
+    def _parcel(self, event: str, to: str | None = None) -> str:
+        """An event and its way, in words."""
         it, history = self._graph.event(event), self._graph.history
         sender = it.by or "outside"
         if it.by not in (None, SYSTEM):
             sender = history.agent(history.generator[it.n])
         ways = [to] if to is not None else list(it.flight) or ["outside"]
-        return InFlight(name(event), name(it.type), name(sender), names(ways, 4))
+        return f"{name(event)} {name(it.type)}, {name(sender)} → {names(ways, 4)}"
 
 
 def _did(record: End) -> str:
     """The mark of an activation that ended."""
-    fates = {fate.fate for fate in record.fates}
     if record.error is not None:
-        return FAILED
+        return TimeMark.FAILED
     if record.outputs:
-        return SENT
+        return TimeMark.SENT
+    fates = {fate.fate for fate in record.fates}
     if "reroute" in fates:
-        return REROUTED
+        return TimeMark.REROUTED
     if "discard" in fates:
-        return DISCARDED
-    return CONSUMED if "consume" in fates else WAITED
+        return TimeMark.DISCARDED
+    return TimeMark.CONSUMED if "consume" in fates else TimeMark.WAITED

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
+from dig.detectors.patterns import NAMES as PATTERNS
 from dig.tasks.simulated.profile import Profile
 
 from .grid import Cell, Grid
@@ -38,6 +39,9 @@ NAMES: Mapping[Means, str] = {
 
 WHOLE = frozenset(MEANS)
 SHOWN = ("valid", "RMSE", "seconds", "errors", "warnings")
+COMPARED: dict[str, Measure] = {name: MEASURES[name] for name in SHOWN} | {
+    pattern: count_of(pattern) for pattern in PATTERNS
+}
 
 READING = (
     "Each cell: the mean of (healing with all means) - (without this one), seed by seed [95 % "
@@ -105,9 +109,7 @@ class Ablation:
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 
-    def gain(
-        self, task: str, habits: Habits, without: frozenset[Means], name: str, measure: Measure
-    ) -> Mean | None:
+    def gain(self, task: str, habits: Habits, without: frozenset[Means], name: str) -> Mean | None:
         """The mean difference of a measure between all means of healing and some of them.
 
         Args:
@@ -115,9 +117,8 @@ class Ablation:
             habits: The agents' habits.
             without: The means of the runs that those with all means are compared with.
             name: The measure's name, which seeds the interval.
-            measure: The measure.
         """
-        pairs = []
+        pairs, measure = [], COMPARED[name]
         for seed in self.grid.seeds:
             rows = [self._row(task, habits, means, seed) for means in (WHOLE, without)]
             if rows[0] and rows[1]:
@@ -126,9 +127,9 @@ class Ablation:
         return mean([a - b for a, b in pairs if a is not None and b is not None], label)
 
     @property
-    def rows(self) -> list[Row]:
-        """The results that there are."""
-        return [*self._rows.values()]
+    def shown(self) -> list[str]:
+        """The measures that are compared: of the patterns only those that a table shows."""
+        return [*SHOWN, *shown_patterns([*self._rows.values()])]
 
     def _row(self, task: str, habits: Habits, means: frozenset[Means], seed: int) -> Row | None:
         return self._rows.get(self._cells[task, habits, means, seed].run.name)
@@ -164,30 +165,22 @@ def _taken(ablation: Ablation) -> Iterator[tuple[str, frozenset[Means], str]]:
             yield task, means, NAMES[min(gone)] if len(gone) == 1 else "healing as a whole"
 
 
-def _measures(ablation: Ablation) -> dict[str, Measure]:
-    return {
-        **{name: MEASURES[name] for name in SHOWN},
-        **{pattern: count_of(pattern) for pattern in shown_patterns(ablation.rows)},
-    }
-
-
 def _contributions(ablation: Ablation, notes: Sequence[str]) -> Table:
-    measures, usual = _measures(ablation), ablation.habits[0]
+    usual = ablation.habits[0]
     rows: list[list[TableCell]] = [
-        [task, name, *(Value(ablation.gain(task, usual, means, m, measures[m])) for m in measures)]
+        [task, name, *(Value(ablation.gain(task, usual, means, one)) for one in ablation.shown)]
         for task, means, name in _taken(ablation)
     ]
     title = f"What each means of healing contributes ({SIMULATED_AGENTS})"
-    return Table("contributions", title, ["task", "means", *measures], rows, notes)
+    return Table("contributions", title, ["task", "means", *ablation.shown], rows, notes)
 
 
 def _ranges(ablation: Ablation, notes: Sequence[str]) -> Table:
     """For each sign at the usual habits: at which others it is the same."""
     rows: list[list[TableCell]] = []
-    measures = _measures(ablation)
     for task, means, name in _taken(ablation):
-        for one, measure in measures.items():
-            signs = {h: _sign(ablation.gain(task, h, means, one, measure)) for h in ablation.habits}
+        for one in ablation.shown:
+            signs = {h: _sign(ablation.gain(task, h, means, one)) for h in ablation.habits}
             sign = signs[ablation.habits[0]]
             if sign:
                 same = [habits for habits in ablation.habits if signs[habits] == sign]

@@ -6,6 +6,7 @@ The same results give the same SVG, byte for byte, with the same matplotlib.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,59 +77,51 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+    sizes = [f"{n}" for n in grid.agents]
     for name, key in _SHOWN:
-        yield name, _by_team_size(grid, rows, key, MEASURES[key])
+        measures = [(n, key, MEASURES[key]) for n in grid.agents]
+        yield name, _bar_chart(grid, rows, _HEADS[key], sizes, measures, "agents")
     for size in grid.agents:
-        yield f"patterns-{size}", _by_pattern(grid, rows, size)
+        title = f"findings by pattern, {counted(size, 'agent')}"
+        by_pattern = [(size, pattern, count_of(pattern)) for pattern in shown_patterns(rows)]
+        names = [pattern for _, pattern, _ in by_pattern]
+        yield f"patterns-{size}", _bar_chart(grid, rows, title, names, by_pattern)
 
 
-def _panels(
-    grid: Grid, rows: Sequence[Row], title: str
-) -> tuple[Figure, list[tuple[Axes, str, str]]]:
-    """A figure with a panel for each task and level."""
+def _bar_chart(
+    grid: Grid, rows: Sequence[Row], title: str, ticks: Sequence[str],
+    measures: Sequence[tuple[int, str, Measure]], label: str = "",
+) -> Figure:  # fmt: skip
+    """A panel for each task and level, in which each measure has a bar for each method.
+
+    Args:
+        grid: The grid that was run.
+        rows: Its results.
+        title: The title of the figure.
+        ticks: The names of the measures on the axis.
+        measures: For each, the size of the teams, the name and the measure.
+        label: The name of the axis.
+    """
     from matplotlib.figure import Figure
 
     tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
     figure.suptitle(title + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
-    panels = [
-        (axes[i][j], task, level) for i, task in enumerate(tasks) for j, level in enumerate(shown)
-    ]
-    for ax, task, level in panels:
+    for ax, (task, level) in zip(axes.flat, product(tasks, shown), strict=True):
         ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
-    return figure, panels
-
-
-def _by_team_size(grid: Grid, rows: Sequence[Row], key: str, measure: Measure) -> Figure:
-    figure, panels = _panels(grid, rows, _HEADS[key])
-    for ax, task, level in panels:
         for place, method in enumerate(grid.methods):
-            cells = [PaperSetting(task, n).rows(rows, level, method) for n in grid.agents]
-            _bars(ax, [measured(cell, key, measure) for cell in cells], place, method, grid)
-        ax.set_xticks(range(len(grid.agents)), [f"{n}" for n in grid.agents])
-        ax.set_xlabel("agents")
-    _explain(figure, panels)
-    return figure
-
-
-def _by_pattern(grid: Grid, rows: Sequence[Row], agents: int) -> Figure:
-    figure, panels = _panels(grid, rows, f"findings by pattern, {counted(agents, 'agent')}")
-    shown = shown_patterns(rows)
-    for ax, task, level in panels:
-        for place, method in enumerate(grid.methods):
-            cell = PaperSetting(task, agents).rows(rows, level, method)
-            means = [measured(cell, name, count_of(name)) for name in shown]
+            means = [
+                measured(PaperSetting(task, n).rows(rows, level, method), name, measure)
+                for n, name, measure in measures
+            ]
             _bars(ax, means, place, method, grid)
-        ax.set_xticks(range(len(shown)), shown)
-    _explain(figure, panels)
-    return figure
-
-
-def _explain(figure: Figure, panels: Sequence[tuple[Axes, str, str]]) -> None:
-    """Say below the panels which colour is which method."""
-    bars, names = panels[0][0].get_legend_handles_labels()
+        ax.set_xticks(range(len(ticks)), ticks)
+        ax.set_xlabel(label)
+    # Below the panels: which colour is which method.
+    bars, names = axes[0][0].get_legend_handles_labels()
     figure.legend(bars, names, loc="outside lower center", ncols=len(names))
+    return figure
 
 
 def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -> None:

@@ -35,6 +35,8 @@ _NUMBERS = ("limit_s", "speed", "max_tokens", "max_usd")
 _PLAIN = ("agents", "methods", "seeds", "to", *_NUMBERS)
 _KNOWN = ("tasks", "thresholds", *_TABLES, *_PLAIN)
 
+MOST_SEEDS = 1_000_000
+
 
 def read_grid(path: Path) -> Grid:
     """The grid that a file describes.
@@ -59,7 +61,9 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     _must_be_known(given, _KNOWN, "")
     plain = {key: given[key] for key in _PLAIN if key in given}
     seeds = plain.get("seeds", 10)
-    plain["seeds"] = range(1, _whole(seeds, "seeds") + 1) if type(seeds) is int else seeds
+    if type(seeds) is int and not 1 <= seeds <= MOST_SEEDS:
+        raise SettingsError(f"`seeds` is {seeds}; it goes from 1 to {MOST_SEEDS:,}")
+    plain["seeds"] = range(1, seeds + 1) if type(seeds) is int else seeds
     for key in _NUMBERS:
         if type(plain.get(key, 1)) not in (int, float):
             raise SettingsError(f"`{key}` is {plain[key]!r}; it must be a number")
@@ -77,13 +81,11 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
     return Grid(
         name=path.stem,
         tasks=tuple(_task(task) for task in tasks),
-        thresholds=_thresholds(path, given),
+        thresholds=on_windows(Thresholds.load((), path, {})) if "thresholds" in given else WINDOWS,
         **{_ATTRIBUTES[key]: _made(kind, given, key) for key, kind in _TABLES.items()},
         **plain,
     )
 
-
-MOST_SEEDS = 1_000_000
 
 _ATTRIBUTES = {"judge": "judging", "profile": "profile"}
 
@@ -96,12 +98,6 @@ def _task(given: Any) -> TaskGrid:
     if not isinstance(given.get("options", {}), dict):
         raise SettingsError("below [[tasks]], `options` is a table: {name = value, ...}")
     return TaskGrid(**{**given, "sizes": _all(given["sizes"], int, "sizes")})
-
-
-def _thresholds(path: Path, given: dict[str, Any]) -> Thresholds:
-    if "thresholds" not in given:
-        return WINDOWS
-    return on_windows(Thresholds.load((), path, {}))
 
 
 def _made(kind: type, given: dict[str, Any], table: str) -> Any:
@@ -124,9 +120,3 @@ def _all(values: Any, kind: type, what: str) -> tuple[Any, ...]:
         name = "names" if kind is str else "whole numbers"
         raise SettingsError(f"`{what}` is a list of {name}")
     return tuple(values)
-
-
-def _whole(number: int, what: str) -> int:
-    if not 1 <= number <= MOST_SEEDS:
-        raise SettingsError(f"`{what}` is {number}; it goes from 1 to {MOST_SEEDS:,}")
-    return number

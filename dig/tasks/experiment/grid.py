@@ -7,7 +7,8 @@ grid (section 6) has three methods, two tasks, three sizes and teams of 1, 3 and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
 from dig.detectors.thresholds import Thresholds
@@ -155,35 +156,29 @@ class Grid:
             SettingsError: There is no such task, method or team.
         """
         for one in self.tasks:
-            for index, size in enumerate(one.sizes):
-                for seed in self.seeds:
-                    for agents in self.agents:
-                        for method in self.methods:
-                            run = self._run(one, size, seed, agents, method)
-                            yield Cell(level=one.level(index), run=run)
-
-    def _run(self, one: TaskGrid, size: int, seed: int, agents: int, method: str) -> TeamRun:
-        return make_run(
-            one.task,
-            self.thresholds,
-            size=size,
-            data=one.data,
-            agents_are=one.agents_are,
-            options=one.options,
-            seed=seed,
-            agents=agents,
-            method=method,
-            limit_s=self.limit_s,
-            to=self.to,
-            judging=self.judging,
-            profile=self.profile,
-        )
+            some = product(enumerate(one.sizes), self.seeds, self.agents, self.methods)
+            for (index, size), seed, agents, method in some:
+                run = make_run(
+                    one.task,
+                    self.thresholds,
+                    size=size,
+                    data=one.data,
+                    agents_are=one.agents_are,
+                    options=one.options,
+                    seed=seed,
+                    agents=agents,
+                    method=method,
+                    limit_s=self.limit_s,
+                    to=self.to,
+                    judging=self.judging,
+                    profile=self.profile,
+                )
+                yield Cell(level=one.level(index), run=run)
 
     @property
     def is_simulated(self) -> bool:
         """Whether some of its agents are simulated."""
-        ways = {cell.run.agents_are for cell in self.cells()}
-        return SIMULATED in ways
+        return any(cell.run.agents_are == SIMULATED for cell in self.cells())
 
     @property
     def agents_note(self) -> str:
@@ -193,8 +188,7 @@ class Grid:
     def settings(self) -> dict[str, str]:
         """The settings that all methods share, to be printed with every table."""
         judging, usual = self.judging, Profile()
-        habits = {f.name: getattr(self.profile, f.name) for f in fields(Profile)}
-        changed = {k: v for k, v in habits.items() if v != getattr(usual, k)}
+        changed = {k: v for k, v in asdict(self.profile).items() if v != getattr(usual, k)}
         by = judging.by
         if by == LIKE_TEAM:
             by = SIMULATED if self.speed is None else "the agents' model"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
 from statistics import NormalDist, fmean, quantiles
 from typing import Any
@@ -103,6 +103,4 @@ def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
 
 def as_json(mean: Mean | None) -> dict[str, Any] | None:
     """A mean with its interval, as plain JSON."""
-    if mean is None:
-        return None
-    return {"mean": mean.mean, "low": mean.low, "high": mean.high, "count": mean.count}
+    return asdict(mean) if mean else None

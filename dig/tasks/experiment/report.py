@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dig.errors import SettingsError
+from dig.errors import file_errors
 from dig.traces.journal.files import write_file
 
 from .charts import draw, is_possible
@@ -59,10 +59,8 @@ def write(path: Path, text: str) -> Path:
     Raises:
         SettingsError: It cannot be written.
     """
-    try:
+    with file_errors(path, "written"):
         write_file(path, text.encode(), mode=0o666)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror or error}") from None
     return path
 
 

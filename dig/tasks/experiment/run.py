@@ -55,11 +55,6 @@ class Allowance:
     usd: float = 0.0
 
     @property
-    def is_limited(self) -> bool:
-        """Whether there is a budget."""
-        return self.max_tokens is not None or self.max_usd is not None
-
-    @property
     def used_up(self) -> str:
         """A sentence that says that the budget is used up; empty if it is not."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
@@ -149,7 +144,7 @@ def carry_out(
         KeyboardInterrupt: It was interrupted; what is done is kept.
     """
     allowance = Allowance(grid.max_tokens, grid.max_usd)
-    if allowance.is_limited and jobs > 1:
+    if allowance != Allowance() and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
     how = ExecutionOptions(
         grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance
@@ -171,7 +166,6 @@ def carry_out_cells(
     with file_errors(out, "made"):
         out.mkdir(parents=True, exist_ok=True)
     results = out / RESULTS
-    names = [cell.run.name for cell in cells]
     done = {row.run: row for row in read_rows(results)}
     for row in done.values():
         how.allowance.spend(row.usage)
@@ -189,32 +183,31 @@ def carry_out_cells(
             progress(count, len(cells))
             if failed and how.speed is not None:  # it would cost money to find out the same again
                 break
-    return Outcome(tuple(done[name] for name in names if name in done), tuple(failed))
+    return Outcome(tuple(done[c.run.name] for c in cells if c.run.name in done), tuple(failed))
 
 
 def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:
     """In virtual time, runs with the same problem together; else each for itself."""
     if how.speed is not None:
         return ((cell,) for cell in cells)
-    groups = groupby(cells, lambda cell: (cell.run.task, cell.run.size, cell.run.seed))
-    return (tuple(group) for _, group in groups)
+    return (tuple(group) for _, group in groupby(cells, _problem))
+
+
+def _problem(cell: Cell) -> tuple[str, int, int, str | None]:
+    return cell.run.task, cell.run.size, cell.run.seed, cell.run.data
 
 
 def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
     """Carry out some runs with the same problem."""
-    made: dict[tuple[str, int, int, str | None], Task] = {}
+    task: Task | None = None
     measured: list[Row | Failed] = []
     for cell in batch:
-        run = cell.run
-        key = (run.task, run.size, run.seed, run.data)
         try:
-            task = made[key] = made.get(key) or make_task(run)
-            row = _measured(cell, task, how)
+            task = task or make_task(cell.run)
+            measured.append(_measured(cell, task, how))
         except Exception as error:  # one run must not end an experiment
             why = str(error) if isinstance(error, DigError) else repr(error)
-            measured.append(Failed(run.name, one_line(why)))
-            continue
-        measured.append(row)
+            measured.append(Failed(cell.run.name, one_line(why)))
     return measured
 
 

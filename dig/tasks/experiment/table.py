@@ -76,14 +76,9 @@ class Table:
 
     def csv(self) -> str:
         """The table as CSV: each mean with its interval and the paper's figure in columns."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        for note in (self.title, *self.notes):
-            writer.writerow([harmless(f"# {note}")])
-        writer.writerow([harmless(head) for head in self._heads()])
-        for row in self.rows:
-            writer.writerow([harmless(part) for cell in row for part in _parts(cell)])
-        return text.getvalue()
+        notes = [[f"# {note}"] for note in (self.title, *self.notes)]
+        rows = [[part for cell in row for part in _parts(cell)] for row in self.rows]
+        return as_csv([*notes, self._heads(), *rows])
 
     def _heads(self) -> Iterator[str]:
         first: Sequence[TableCell] = self.rows[0] if self.rows else [""] * len(self.columns)
@@ -100,6 +95,14 @@ def settings_notes(settings: Mapping[str, str], rows: Iterable[Row]) -> list[str
     fixed = "; ".join(f"{name}: {value}" for name, value in settings.items())
     notes = [f"Fixed before any comparison, the same for all methods: {fixed}."]
     return [*notes, f"Data: {'; '.join(data)}."]
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV; ``None`` is an empty cell."""
+    text = io.StringIO()
+    cells = ([harmless("" if one is None else str(one)) for one in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(cells)
+    return text.getvalue()
 
 
 def harmless(text: str) -> str:

@@ -6,8 +6,6 @@ made.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -24,7 +22,7 @@ from .grid import Cell, Grid
 from .report import write
 from .results import Row
 from .run import ExecutionOptions, Failed, Outcome, Progress, measure
-from .table import SIMULATED_AGENTS, harmless, settings_notes
+from .table import SIMULATED_AGENTS, as_csv, settings_notes
 
 CARD = "README.md"
 INDEX = "index.csv"
@@ -55,9 +53,8 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
         raise SettingsError("a set that can be made again needs virtual time; leave `speed` out")
     with file_errors(out, "used"):
         out.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(out.iterdir())
-    if not is_empty:
-        raise SettingsError(f"{out} is not empty; name another directory for the set")
+        if any(out.iterdir()):
+            raise SettingsError(f"{out} is not empty; name another directory for the set")
     cells = sorted(grid.cells(), key=_setting)
     kept: list[Row] = []
     failed: list[Failed] = []
@@ -94,30 +91,28 @@ def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
     return list(found.values())
 
 
-def _file(row: Row) -> str:
-    return f"{row.run}.dig.jsonl"
+def _file(run: str) -> str:
+    return f"{run}.dig.jsonl"
 
 
 def _record(cell: Cell, out: Path) -> None:
     """Run it once more, which gives the same run, and write its trace down."""
     task = make_task(cell.run)
-    header = arrange(cell.run, task).setup.described()
-    with closing(Journal(out / f"{cell.run.name}.dig.jsonl", header=header)) as journal:
-        make_simulation(cell.run, task, journal).run()
+    arranged = arrange(cell.run, task)
+    path = out / _file(cell.run.name)
+    with closing(Journal(path, header=arranged.setup.described())) as journal:
+        make_simulation(cell.run, task, journal, arranged=arranged).run()
 
 
 def _index(rows: Sequence[Row], out: Path) -> str:
     """A line a trace: what it is, what was found in it, and a checksum."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "sha256", *_COLUMNS, *NAMES, "said_by_judge"])
+    lines: list[list[object]] = [["file", "sha256", *_COLUMNS, *NAMES, "said_by_judge"]]
     for row in rows:
-        digest = sha256((out / _file(row)).read_bytes()).hexdigest()
+        digest = sha256((out / _file(row.run)).read_bytes()).hexdigest()
         values = [getattr(row, column) for column in _COLUMNS]
         found = [row.findings.get(pattern, 0) for pattern in NAMES]
-        cells = [_file(row), digest, *values, *found, row.judged]
-        writer.writerow(["" if cell is None else harmless(str(cell)) for cell in cells])
-    return text.getvalue()
+        lines.append([_file(row.run), digest, *values, *found, row.judged])
+    return as_csv(lines)
 
 
 def _card(grid: Grid, rows: Sequence[Row]) -> str:

@@ -18,7 +18,7 @@ from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import NOTICE
-from dig.runtime.agents import Decision, NewEvent
+from dig.runtime.agents import Decision, NewEvent, View
 from dig.runtime.reviewer import ReviewMaterial
 
 SIMULATED, LIKE_TEAM = "simulated", "team"
@@ -129,6 +129,17 @@ class Judging:
                 f"the judge's latency_s must be from 0 to 1e6 seconds and its spread from 0 to 10, "
                 f"got {self.latency_s!r} and {self.spread!r}"
             )
+
+
+def reading_of(view: View) -> ReviewMaterial:
+    """The material that a judge is shown.
+
+    Raises:
+        SettingsError: The view has none, since the agent is not a reviewer.
+    """
+    if view.reading is None:
+        raise SettingsError("a judge that is no reviewer is shown nothing to judge")
+    return view.reading
 
 
 def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:

@@ -15,14 +15,13 @@ from dig.detectors.interventions import Create, Inject, Intervention, Reroute
 from dig.detectors.judged import MOST_CHARACTERS, MOST_REPORTS
 from dig.detectors.patterns import NAMES
 from dig.detectors.watch import Watch
-from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
 from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.reviewer import ReviewMaterial
 
-from .judge import JudgeReport, Judging, Remedy, Verdict
+from .judge import JudgeReport, Judging, Remedy, Verdict, reading_of
 
 _DONE_WRONG = ("inject", "reroute", "create")
 
@@ -41,10 +40,8 @@ class SimulatedJudge:
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""
-        if view.reading is None:
-            raise SettingsError("a judge that is no reviewer is shown nothing to judge")
         how, draws = self.judging, KeyedRandom(self.seed, view.agent, view.turn)
-        graph, new = look(view.reading, micros(view.time_s))
+        graph, new = look(reading_of(view), micros(view.time_s))
         reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
         think_s = draws.lognormal(how.latency_s, how.spread, "think")
         return Plan(think_s, Verdict(reports=reports).decision())
@@ -113,12 +110,9 @@ def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
 def _false(graph: InteractionGraph, draws: KeyedRandom, index: int) -> JudgeReport:
     """A wrong report: a random pattern, about random work, with a random action."""
     work = [event.id for event in graph.open_events()]
-    agents, event = list(graph.agents), ""
-    do = draws.choice(_DONE_WRONG, "wrong action", index)
-    if work:
-        event = draws.choice(work, "wrong event", index)
-    else:
-        do = "create"
+    agents = list(graph.agents)
+    event = draws.choice(work, "wrong event", index) if work else ""
+    do = draws.choice(_DONE_WRONG, "wrong action", index) if work else "create"
     to = [] if do == "inject" else [draws.choice(agents, "wrong agent", index)]
     remedy = Remedy(
         do=do,  # type: ignore[arg-type]  # a choice of literals
@@ -127,9 +121,4 @@ def _false(graph: InteractionGraph, draws: KeyedRandom, index: int) -> JudgeRepo
         note="Something seems to be wrong with this work: see to it now.",
     )
     pattern = draws.choice(NAMES, "wrong pattern", index)
-    return JudgeReport(
-        pattern=pattern,
-        subject=event,
-        reason="it looks so",
-        action=remedy,
-    )
+    return JudgeReport(pattern=pattern, subject=event, reason="it looks so", action=remedy)

@@ -30,7 +30,7 @@ from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import Team, check_virtual, models
+from .teams import check_virtual, models, works_in_virtual_time
 
 INTERRUPTED = "it was interrupted"
 
@@ -43,58 +43,33 @@ class Attachable(Protocol):
         ...
 
 
-class Disturbance(Protocol):
-    """Interferes with one run from outside, as injected faults do."""
+class Disturbance:
+    """Interferes with one run from outside, as injected faults do; by itself with nothing.
 
-    @property
-    def team(self) -> Team:
-        """The agents by name that work instead of the given ones."""
-        ...
-
-    def about(self) -> Mapping[str, Any]:
-        """Entries of the side file about it."""
-        ...
-
-    def happenings(self) -> Sequence[Happening]:
-        """Changes from outside in virtual time, each with its time in seconds."""
-        ...
-
-    async def run_on(self, bus: Bus) -> None:
-        """Make the same changes on an open bus."""
-        ...
-
-    def follow(self, record: Record) -> None:
-        """Take note of a record, after it was written."""
-        ...
-
-    def outcome(self) -> Mapping[str, Any]:
-        """Entries of the result about it, when the run is over."""
-        ...
-
-
-class Undisturbed:
-    """Interferes with nothing."""
+    Attributes:
+        team: The agents by name that work instead of the given ones.
+    """
 
     def __init__(self, arranged: Arrangement) -> None:
         """Leave the team of a run as it is."""
         self.team = arranged.team
 
     def about(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """Entries of the side file about it."""
         return {}
 
     def happenings(self) -> Sequence[Happening]:
-        """Nothing."""
+        """Changes from outside in virtual time, each with its time in seconds."""
         return ()
 
     async def run_on(self, bus: Bus) -> None:
-        """Nothing happens."""
+        """Make the same changes on an open bus."""
 
     def follow(self, record: Record) -> None:
-        """Nothing is noted."""
+        """Take note of a record, after it was written."""
 
     def outcome(self) -> Mapping[str, Any]:
-        """Nothing."""
+        """Entries of the result about it, when the run is over."""
         return {}
 
 
@@ -111,8 +86,7 @@ class Execution:
         unreplayable_from: The first record that did not fit on the disk, if it went on without.
         agents_are: The way its team was made; see `dig.tasks.run.teams`.
         data_are: A description of the task's data.
-        cost: The sums of the activations' usage, by key.
-        judge_calls: The number of the judge's activations.
+        counts: The usage and the activations, added up.
         disturbed: The outcome of the disturbance.
     """
 
@@ -124,8 +98,7 @@ class Execution:
     unreplayable_from: int | None = None
     agents_are: str = SIMULATED
     data_are: str | None = None
-    cost: Mapping[str, float] = field(default_factory=dict)
-    judge_calls: int = 0
+    counts: Counts = field(default_factory=Counts)
     disturbed: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +112,7 @@ class Execution:
             "unreplayable_from": self.unreplayable_from,
             "agents_are": self.agents_are,
             "data_are": self.data_are,
-            "measures": measures(self.result, self.score, self.clock, self.cost, self.judge_calls),
+            "measures": measures(self.result, self.score, self.clock, self.counts),
             **self.disturbed,
         }
 
@@ -153,7 +126,7 @@ def execute(
     keeping: Keeping = KEEPING,
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
-    disturb: Callable[[Arrangement], Disturbance] = Undisturbed,
+    disturb: Callable[[Arrangement], Disturbance] = Disturbance,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -199,8 +172,7 @@ def execute(
                 result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
-        journal.unreplayable_from, run.agents_are, task.data, counts.sums, counts.judge_calls,
-        disturbance.outcome(),
+        journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
     )  # fmt: skip
     _write(execution, directory)
     return execution
@@ -257,17 +229,10 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resumed_in_virtual_time(
-    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
-) -> RunResult:
-    """Go on from a checkpoint with a team whose agents all have a `plan`."""
-    return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
-
-
-def resumed_in_real_time(
-    moment: Checkpoint, team: Mapping[str, Any], journal: Journal
-) -> RunResult:
-    """Go on from a checkpoint with a team of agents."""
+def resume(moment: Checkpoint, team: Mapping[str, Any], journal: Journal) -> RunResult:
+    """Go on from a checkpoint: in virtual time if all agents of the team have a `plan`."""
+    if works_in_virtual_time(team):
+        return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
     resumed = Resumed(moment, team, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))
 

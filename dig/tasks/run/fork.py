@@ -22,7 +22,7 @@ from dig.traces.replay.fork import rewind
 from dig.traces.replay.requests import RecordedRequests
 
 from .arrange import arrange, make_task
-from .execute import Execution, resumed_in_real_time, resumed_in_virtual_time
+from .execute import Execution, resume
 from .measures import Counts
 from .team_run import OWN, SIMULATED, TeamRun
 from .teams import Team, works_in_virtual_time
@@ -75,11 +75,12 @@ def fork(
         raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     side = read_side(path.parent) if has_side else {}
     crew = crew or simulated_crew(side, detectors)
-    is_virtual = works_in_virtual_time(crew.team)
-    clock = "virtual" if is_virtual else "real time x 1"
+    clock = "virtual" if works_in_virtual_time(crew.team) else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
-    directory, counts = _directory(header, runs, side, durability), Counts()
+    about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
+    keeping, counts = Keeping(durability=durability), Counts()
+    directory = RunDirectory(runs, about, header=header, keeping=keeping)
     with closing(directory.journal) as journal:
         sink = FanOut(journal, counts)
         try:
@@ -88,38 +89,24 @@ def fork(
             shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
             raise
         try:
-            go_on = resumed_in_virtual_time if is_virtual else resumed_in_real_time
-            result = go_on(moment, crew.team, journal)
+            result = resume(moment, crew.team, journal)
         except (ReplayError, TraceError, SettingsError):
             shutil.rmtree(directory.path, ignore_errors=True)
             raise
     execution = Execution(
         result, crew.score(result.answer), directory.path, clock, time.monotonic() - began,
-        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts.sums,
-        counts.judge_calls,
+        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
 
 
 def _header(parent: Path) -> Mapping[str, Any]:
-    """The header of the journal."""
+    """The header of the journal, for the journal of a fork."""
     header = RecordedRequests(parent, payloads=False).header
     if header is None:
         raise ReplayError(f"{parent} is a plain trace; only a journal can be forked")
-    return header
-
-
-def _directory(
-    header: Mapping[str, Any], runs: Path, about: Mapping[str, Any], durability: Durability
-) -> RunDirectory:
-    """A directory for a fork, whose journal begins as its parent's does."""
-    return RunDirectory(
-        runs,
-        {k: v for k, v in about.items() if k not in _OF_ITS_OWN},
-        header={key: value for key, value in header.items() if key != "version"},
-        keeping=Keeping(durability=durability),
-    )
+    return {key: value for key, value in header.items() if key != "version"}
 
 
 def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:

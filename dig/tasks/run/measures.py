@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import safe_text
@@ -36,27 +35,24 @@ class Counts(Costs):
             self.calls += record.agent != JUDGE
 
 
-def measures(
-    result: RunResult, score: Score | None, clock: str, cost: Mapping[str, float], judge_calls: int
-) -> dict[str, Any]:
+def measures(result: RunResult, score: Score | None, clock: str, counts: Counts) -> dict[str, Any]:
     """The figures by which runs are compared, as plain JSON.
 
     Args:
         result: How the run ended.
         score: The score of its answer.
         clock: `virtual`, or the speed of a real clock.
-        cost: The sums of its activations' usage.
-        judge_calls: The number of its judge's activations.
+        counts: The usage and the activations, added up.
     """
     return {
         "valid": score.valid if score else None,
         "rmse": score.rmse if score else None,
         "seconds": result.seconds,
         "clock": clock,
-        "calls": result.activations - judge_calls,
-        "judge_calls": judge_calls,
-        "tokens": tokens(cost),
-        "cost": dict(cost),
+        "calls": result.activations - counts.judge_calls,
+        "judge_calls": counts.judge_calls,
+        "tokens": tokens(counts.sums),
+        "cost": dict(counts.sums),
         "findings": result.raised(),
     }
 

@@ -128,6 +128,7 @@ class TeamRun:
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
+        _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
         return settings
 
     def about(self) -> dict[str, Any]:
@@ -142,7 +143,9 @@ class TeamRun:
             SettingsError: It describes no run, or one that has another name in this version.
         """
         try:
-            given = {f.name: about[f.name] for f in fields(cls) if _is_needed(f.name, about)}
+            # Older files lack the attributes that were added later.
+            names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
+            given = {name: about[name] for name in names}
             given["limits"] = Limits(**given["limits"])
             given["budget"] = Budget(**given["budget"])
             given["profile"] = Profile(**given["profile"])
@@ -193,6 +196,10 @@ MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
 )  # fmt: skip
+_ADDED_LIMITS = (
+    "stall_factor", "stall_min_s", "late_window_s", "loop_limit", "livelock_turns",
+    "livelock_agents",
+)  # fmt: skip
 _DEFAULT = TeamRun()
 
 
@@ -209,8 +216,3 @@ def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, 
 
 def _no_run(why: object) -> SettingsError:
     return SettingsError(f"the side file describes no run of a task: {one_line(why)}")
-
-
-def _is_needed(name: str, about: Mapping[str, Any]) -> bool:
-    """Whether an attribute must be read: older files lack those that were added later."""
-    return name not in _ADDED or name in about

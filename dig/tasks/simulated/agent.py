@@ -135,10 +135,6 @@ class _Turn:
             return False
         return self._draws.chance(getattr(self._profile, name) * times, name, index)
 
-    def _is_hasty(self, answer: Partial) -> bool:
-        """Whether it submits an answer although something is missing."""
-        return self._has_habit("submit_early", times=answer.share)
-
     def _drop_work(self) -> None:
         """Bad habits about single events of work: to discard them, and to pass them on."""
         others = self._view.others
@@ -188,7 +184,8 @@ class _Turn:
             return False
         answer = join(known, replace(known[0].job, report_to=self._view.agent))
         stubborn = bool(self._returned) and not self._is_urged
-        if not (answer.is_complete or stubborn or self._is_hasty(answer)):
+        may = answer.is_complete or stubborn
+        if not (may or self._has_habit("submit_early", times=answer.share)):
             return False
         if answer.is_complete:  # so what is left of the work is of no use any more
             self._settle("consume", self._jobs)

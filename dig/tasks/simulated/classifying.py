@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
@@ -81,10 +81,7 @@ class Posts:
     ) -> Counter[str]:
         """The counts that it gets for a chunk; a post whose words say nothing is skipped."""
         seen = [found for found in map(topic, data) if found is not None]
-        usual = _most_frequent(Counter(seen))
+        counts = Counter(seen)
+        usual = max(GROUPS, key=lambda group: counts[group])
         wrong = profile.confusion_for(len(data))
         return miscounted(seen, wrong, draws, index, lambda chance: usual)
-
-
-def _most_frequent(counts: Mapping[str, int]) -> str:
-    return max(GROUPS, key=lambda group: counts.get(group, 0))

@@ -49,8 +49,8 @@ class Job:
         """The job that a payload describes, if it does and is about what is read here."""
         if not isinstance(payload, Mapping) or payload.get("task") != reading.task:
             return None
-        part = _range(payload.get("part"))
-        whole = _range(payload.get("whole", payload.get("part")))
+        part = range_of(payload.get("part"))
+        whole = range_of(payload.get("whole", payload.get("part")))
         most, report_to = payload.get("most_per_message"), payload.get("report_to")
         if part is None or whole is None or type(most) is not int or most < 1:
             return None
@@ -138,7 +138,7 @@ class Partial:
         counts, covers = payload.get("counts"), payload.get("covers")
         if job is None or not isinstance(counts, Mapping) or not isinstance(covers, list):
             return None
-        ranges = [r for r in map(_range, covers) if r is not None]
+        ranges = [r for r in map(range_of, covers) if r is not None]
         if len(ranges) < len(covers) or not all(
             isinstance(v, str) and reading.is_value(v) and type(n) is int for v, n in counts.items()
         ):
@@ -264,7 +264,8 @@ def _longest_first(group: list[Partial]) -> list[Partial]:
     return taken
 
 
-def _range(value: Any) -> Range | None:
+def range_of(value: Any) -> Range | None:
+    """The range that a part of a payload describes, if it does."""
     if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
         return None
     start, stop = value

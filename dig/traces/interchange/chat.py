@@ -115,8 +115,7 @@ class _Chat:
         self._guesses.note("the run ended with its last message")
         h = self._scribe.graph.history
         has_answer = any(self._scribe.graph.is_accepted(event) for event in h.event_ids)
-        self._scribe.finish("submitted" if has_answer else "stopped")
-        return self._scribe.records(source)
+        return self._scribe.finish("submitted" if has_answer else "stopped", source)
 
     def _emit(self, message: ChatMessage, by: str | None) -> None:
         is_answer = _is_answer(message)

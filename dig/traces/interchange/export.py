@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dig._util.text import safe_text
 from dig.errors import SettingsError, TraceError
-from dig.graph.records import Record
 from dig.graph.views import GraphView
-from dig.traces.journal.reader import read_graph, read_records
+from dig.traces.journal.reader import read_graph
 
 if TYPE_CHECKING:
     from dig.traces.otel.stored import SpanFormat
@@ -52,14 +51,6 @@ class Export:
             reason = f"there is no record {self.at}; the last one is {graph.t}"
             raise TraceError(self.path, None, reason)
         return GraphView(graph, self.at, self.cleaned)
-
-    def records(self) -> Iterator[Record]:
-        """The records, for formats that show more than the graph.
-
-        Raises:
-            TraceError: The trace cannot be read; the line is named.
-        """
-        return read_records(self.path)
 
 
 Writer = Callable[[Export], Iterator[str]]
@@ -113,10 +104,8 @@ def dot(export: Export) -> Iterator[str]:
         if keys["kind"] == "activation":
             label, shape = f"{keys['agent']}\n{node}", "box"
         else:
-            label, shape = (
-                f"{node}\n{keys['type']}",
-                "doubleoctagon" if keys["final"] else "ellipse",
-            )
+            shape = "doubleoctagon" if keys["final"] else "ellipse"
+            label = f"{node}\n{keys['type']}"
         yield f"  {_quoted(node)} [label={_quoted(label)}, shape={shape}];\n"
     for source, target, keys in view.edges():
         style = ""

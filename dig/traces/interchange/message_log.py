@@ -181,11 +181,9 @@ def _recipients(
 ) -> tuple[str | None, ...]:
     found: dict[str | None, None] = {}
     for one in _names(_get(row, "to")):
-        if not one:
-            guesses.note("a message to nobody in particular went to all who appear in the log")
-            found.update(dict.fromkeys(name for name in people if name != sender))
-        elif one.lower() in EVERYBODY:
-            guesses.note("a message to everybody went to all who appear in the log")
+        if not one or one.lower() in EVERYBODY:
+            whom = "everybody" if one else "nobody in particular"
+            guesses.note(f"a message to {whom} went to all who appear in the log")
             found.update(dict.fromkeys(name for name in people if name != sender))
         else:
             found[None if one.lower() in OUTSIDE else one] = None

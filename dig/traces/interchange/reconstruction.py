@@ -48,6 +48,7 @@ class _Reconstruction:
         self._plan = Schedule(source, guesses)
         self._happenings: list[tuple[Key, int, Callable[[], None]]] = []
         self._outputs: dict[str, list[SourceEvent]] = defaultdict(list)
+        self._answers: dict[str, SourceEvent] = {}  # by activation
         self._scribe: Scribe
 
     def records(self, run: str, file: str) -> list[Record]:
@@ -62,29 +63,24 @@ class _Reconstruction:
         for (at, _, _), _, happen in self._happenings:
             self._scribe.at(micros(at - self._plan.base))
             happen()
-        return self._finished(file)
+        self._guesses.note("the run ended with what was stored last")
+        return self._scribe.finish("submitted" if self._answers else "stopped", file)
 
     def _run(self, name: str) -> Run:
         agents = tuple(self._source.agents())
         self._guesses.note("all agents were there from the beginning to the end")
-        answers = [v for v in self._plan.order if self._answer(v) is not None]
+        found = {v.id: self._answer(v) for v in self._plan.order}
+        self._answers = {v: answer for v, answer in found.items() if answer is not None}
         last = self._happenings[-1][0] if self._happenings else None
-        session = bool(answers) and last != self._end_key(answers[0])
+        session = bool(self._answers) and last != self._end_key(next(iter(self._answers)))
         if session:
             self._guesses.note("something came after an accepted answer, so the run is a session")
         return Run(0, 0, name, agents, session=session)
 
-    def _finished(self, file: str) -> list[Record]:
-        has_answer = any(self._answer(v) is not None for v in self._plan.order)
-        self._guesses.note("the run ended with what was stored last")
-        self._scribe.finish("submitted" if has_answer else "stopped")
-        return self._scribe.records(file)
-
     def _add(self, at: float, place: int, phase: int, happen: Callable[[], None]) -> None:
         self._happenings.append(((at, place, phase), len(self._happenings), happen))
 
-    def _end_key(self, activation: SourceActivation) -> Key:
-        v = activation.id
+    def _end_key(self, v: str) -> Key:
         return self._plan.end[v], self._plan.place[v], _END
 
     # --- activations ---
@@ -92,7 +88,7 @@ class _Reconstruction:
     def _add_activation(self, activation: SourceActivation) -> None:
         v, plan = activation.id, self._plan
         self._add(plan.start[v], plan.place[v], _START, partial(self._start, activation))
-        self._add(*self._end_key(activation), partial(self._end, activation))
+        self._add(*self._end_key(v), partial(self._end, activation))
 
     def _start(self, activation: SourceActivation) -> None:
         for event in self._scribe.start(activation.id, activation.agent):
@@ -108,7 +104,7 @@ class _Reconstruction:
         fates = [self._fate(activation, event) for event in shown]
         outputs = self._outputs[v]
         self._scribe.end(v, fates, [event.id for event in outputs], activation.error)
-        answer = self._answer(activation)
+        answer = self._answers.get(v)
         for event in outputs:
             if event.at is not None and event.at > self._plan.end[v]:
                 self._guesses.note(
@@ -139,14 +135,9 @@ class _Reconstruction:
             return None
         if len(outputs) == 1 and not self._plan.receivers(outputs[0]):
             return outputs[0]
-        self._guesses_once(activation)
-        return None
-
-    def _guesses_once(self, activation: SourceActivation) -> None:
         what = "a submission with several outputs, or to agents, is taken for ordinary work"
-        if activation.id not in self._plan.told:
-            self._plan.told.add(activation.id)
-            self._guesses.note(what, activation.id)
+        self._guesses.note(what, activation.id)
+        return None
 
     # --- events ---
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from dig._util.json_values import plain
 from dig.errors import PayloadError, RecordError, TraceError
+from dig.graph.codec import dumps
 from dig.graph.records import FateName, Record
 from dig.traces.journal.json_text import parse
 
@@ -145,10 +146,15 @@ def _activation(name: str, body: Any) -> SourceActivation:
         fates=fates,
         began=_number(body, "started_at", where),
         ended=_number(body, "ended_at", where),
-        error=plain(failed, f"failure of {where}") if failed else None,
+        error=_failure(failed, where) if failed else None,
         submits=bool(marks.get("submitting")),
         intervention=_text(marks, "intervention"),
     )
+
+
+def _failure(failed: Any, where: str) -> str:
+    """What went wrong, as the text that a record has for it."""
+    return failed if type(failed) is str else dumps(plain(failed, f"failure of {where}"))
 
 
 def _name(body: Any, key: str, where: str) -> str | None:

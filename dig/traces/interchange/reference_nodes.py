@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from dig.graph.records import SYSTEM, FateName
@@ -101,14 +102,12 @@ class SourceGraph:
 
     def times(self) -> Iterator[float]:
         """All times in the graph."""
-        if self.created is not None:
-            yield self.created
+        found = [self.created]
         for event in self.events.values():
-            yield from () if event.at is None else (event.at,)
-            yield from (at for stamps in event.delivered.values() for at in stamps)
+            found += (event.at, *chain.from_iterable(event.delivered.values()))
         for activation in self.activations.values():
-            for at in (activation.began, activation.ended):
-                yield from () if at is None else (at,)
+            found += (activation.began, activation.ended)
+        return (at for at in found if at is not None)
 
     def agents(self) -> list[str]:
         """All agents that acted or were recipients, sorted."""

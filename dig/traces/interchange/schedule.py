@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from heapq import heapify, heappop, heappush
 
 from dig.errors import RecordError
 from dig.graph.records import SYSTEM
@@ -26,7 +25,6 @@ class Schedule:
         base: The earliest time in the source.
         order: The activations; `turns`: those of each agent; `place`: where each stands in it.
         start, end: When each began and ended, moved as little as the order asks for.
-        told: Activations about which a guess was noted.
     """
 
     def __init__(self, source: SourceGraph, guesses: Guesses) -> None:
@@ -41,7 +39,6 @@ class Schedule:
         self.turns: dict[str, list[SourceActivation]] = defaultdict(list)
         self.start: dict[str, float] = {}
         self.end: dict[str, float] = {}
-        self.told: set[str] = set()
         self._shown: dict[str, list[SourceActivation]] = defaultdict(list)
         self._check()
         self.order = self._sorted()
@@ -86,36 +83,28 @@ class Schedule:
 
     def _sorted(self) -> list[SourceActivation]:
         """The activations after what they depend on; else by the time of their end."""
+        import networkx as nx
+
         agents = [v for v in self._source.activations.values() if v.is_agents]
         agents.sort(key=lambda v: (v.ended or v.began or 0.0, natural(v.id)))
         rank = {activation.id: i for i, activation in enumerate(agents)}
-        needs: dict[str, set[str]] = {v.id: set() for v in agents}
+        needs: nx.DiGraph[str] = nx.DiGraph()
+        needs.add_nodes_from(rank)
         for activation in agents:
             turns = self.turns[activation.agent]
-            needs[activation.id].update(v.id for v in turns[-1:])
+            makers = [self._source.events[event].by for event in activation.fates]
+            before = [v.id for v in turns[-1:]] + [by for by in makers if by in rank]
+            needs.add_edges_from((one, activation.id) for one in before)
             turns.append(activation)
-            for event in activation.fates:
-                maker = self._source.events[event].by
-                if maker in needs:
-                    needs[activation.id].add(maker)
-        followers: dict[str, list[str]] = defaultdict(list)
-        for name, before in needs.items():
-            for one in before:
-                followers[one].append(name)
-        ready = [rank[name] for name, before in needs.items() if not before]
-        heapify(ready)
         order: list[SourceActivation] = []
-        while ready:
-            activation = agents[heappop(ready)]
-            order.append(activation)
-            for name in followers[activation.id]:
-                needs[name].discard(activation.id)
-                if not needs[name]:
-                    heappush(ready, rank[name])
-        if len(order) < len(agents):
+        try:
+            for name in nx.lexicographical_topological_sort(needs, rank.__getitem__):
+                order.append(agents[rank[name]])
+        except nx.NetworkXUnfeasible:
             done = {activation.id for activation in order}
             stuck = ", ".join(v.id[:40] for v in agents if v.id not in done)
-            raise RecordError(f"these activations depend on each other in a circle: {stuck[:200]}")
+            what = f"these activations depend on each other in a circle: {stuck[:200]}"
+            raise RecordError(what) from None
         return order
 
     def _time(self, activation: SourceActivation) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dig._util.text import cut
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     Deliver,
@@ -40,9 +41,7 @@ class Guesses:
     def __iter__(self) -> Iterator[str]:
         for what, examples in self._examples.items():
             named = [example for example in examples if example]
-            shown = ", ".join(named[:MOST_EXAMPLES])
-            more = len(named) - MOST_EXAMPLES
-            yield what + (f": {shown}" if named else "") + (f" and {more} more" if more > 0 else "")
+            yield what + (f": {cut(named, most=MOST_EXAMPLES)}" if named else "")
 
 
 class Scribe:
@@ -119,12 +118,14 @@ class Scribe:
         self._write(found)
         self._write(HealRow(*self._stamp(), found.t, action, event, **more))
 
-    def finish(self, outcome: Outcome) -> None:
-        """Write the end of the run."""
-        self._write(Finish(*self._stamp(), outcome))
+    def finish(self, outcome: Outcome, source: str) -> list[Record]:
+        """Write the end of the run; returns the trace, with incidents about the guesses.
 
-    def records(self, source: str) -> list[Record]:
-        """The trace: the run, incidents about its source and the guesses, and all other records."""
+        Args:
+            outcome: How the run ended.
+            source: The name of the file that it was read from.
+        """
+        self._write(Finish(*self._stamp(), outcome))
         first, *others = self._records
         told = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
         said = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(told, 1)]

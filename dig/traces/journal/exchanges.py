@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from dig.errors import JournalError, StopRunError
 
-from .files import MODE, DiskFull, cannot, is_full, mark
+from .appending import Appending
+from .files import DiskFull, cannot, is_full, mark
 
 EXCHANGES = "exchanges.jsonl"
 INCOMPLETE = ".incomplete"
@@ -48,16 +49,16 @@ def exchanges(
         return
     path = directory / EXCHANGES
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
+        file = Appending(path, None, os.write)
     except OSError as error:
         raise cannot("make", path, error) from None
-    keep = _Keeping(path, file, disk_full)
+    keep = _Keeping(file, disk_full)
     for model in models:
         model.keep = keep
     try:
         yield
     finally:
-        os.close(file)
+        file.close()
 
 
 def are_incomplete(directory: Path) -> bool:
@@ -68,8 +69,7 @@ def are_incomplete(directory: Path) -> bool:
 class _Keeping:
     """Writes exchanges down, as long as there is room for them."""
 
-    def __init__(self, path: Path, file: int, disk_full: DiskFull) -> None:
-        self._path = path
+    def __init__(self, file: Appending, disk_full: DiskFull) -> None:
         self._file = file
         self._disk_full = disk_full
         self._is_full = False
@@ -77,21 +77,16 @@ class _Keeping:
     def __call__(self, exchange: dict[str, Any]) -> None:
         if self._is_full:
             return
-        end = os.fstat(self._file).st_size
-        line = memoryview(json.dumps(exchange).encode() + b"\n")
         try:
-            while line:
-                line = line[os.write(self._file, line) :]
+            self._file.append(json.dumps(exchange).encode() + b"\n")
         except OSError as error:
-            with suppress(OSError):  # no part of a line is left behind
-                os.ftruncate(self._file, end)
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
         try:
             if self._disk_full == "stop" or not is_full(error):
-                raise cannot("write", self._path, error)
-            mark(self._path.with_name(self._path.name + INCOMPLETE))
+                raise cannot("write", self._file.path, error)
+            mark(self._file.path.with_name(self._file.path.name + INCOMPLETE))
         except JournalError as wrong:
             raise StopRunError(str(wrong)) from None
         self._is_full = True

@@ -9,8 +9,9 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from dig.errors import JournalError
 
@@ -25,7 +26,7 @@ MOST_BYTES = 64 * 1024 * 1024
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """Open a regular file to read it; a pipe or device in its place is refused.
 
     Raises:

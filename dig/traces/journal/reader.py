@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dig.detectors.finding import Finding
 from dig.detectors.team_usual import TeamUsual
@@ -27,6 +27,8 @@ from .segments import TRACE as TRACE
 from .segments import fault, first_segment, later_segments, missing, segment_path
 from .segments import trace_path as trace_path
 
+_T = TypeVar("_T")
+
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
     """Read the records of a trace (file or run directory), one a line, over all of its segments.
@@ -36,8 +38,8 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
 
     Args:
         path: The trace file or run directory.
-        payloads: Whether to read large payloads that lie beside the trace; without, they are
-            ``None``, and may be missing.
+        payloads: Whether to read large payloads that lie beside the trace; without, the hash of
+            each stands for it, and they may be missing.
 
     Raises:
         TraceError: A file is missing or cannot be read, or a line is no record, or damaged; file
@@ -71,8 +73,9 @@ def record_of(line: Line, *, payloads: bool = True) -> Record:
     """
     try:
         row = line.row
-        if payloads and BLOBS in row:
-            row = {**row, **read_blobs(line.file.parent, row[BLOBS])}
+        if BLOBS in row:
+            blobs = row[BLOBS]
+            row = row | (read_blobs(line.file.parent, blobs) if payloads else _hashes(blobs))
         return decode(row)
     except RecordError as error:
         raise TraceError(line.file, line.number, str(error)) from None
@@ -205,7 +208,7 @@ class Tail:
             reason += f", or does not go on where {before} ends"
         reason += ": its checksum does not fit"
         if self.number:
-            reason += f" (--salvage keeps the {self.number} before it)"
+            reason += f" (`digmon verify --salvage` keeps the {self.number} before it)"
         raise DamageError(self._file, number, reason)
 
 
@@ -252,10 +255,10 @@ def read_graph(path: Path) -> InteractionGraph:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    watch = Watch(())
-    for _ in check_trace(path, watch):
+    graph = InteractionGraph()
+    for _ in feed_records(path, graph.apply):
         pass
-    return watch.graph
+    return graph
 
 
 def check_trace(
@@ -297,21 +300,47 @@ def follow_trace(
         TraceError: The trace cannot be read or breaks a rule; the line is named.
         SettingsError: What is usual was learned from another team.
     """
-    for number, record in enumerate(read_records(path, payloads=False), 1):
+
+    def feed(record: Record) -> list[Record | Finding]:
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
             if usual is not None:
                 record = replace(record, usual=usual.of_team(record.agents, record.limits))
+        due = watch.advance(record.us)
+        watch.graph.apply(record)
+        return [*due, record, *watch.look(record)]
+
+    for one in feed_records(path, feed):
+        yield from one
+
+
+def feed_records(
+    path: Path, feed: Callable[[Record], _T], *, payloads: bool = False
+) -> Iterator[_T]:
+    """The results of a function for each record of a trace, which checks the rules.
+
+    Args:
+        path: The trace file or run directory.
+        feed: Takes a record, and raises a `RuleError` if it contradicts those before it.
+        payloads: Whether to read large payloads that lie beside the trace; by default not.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+    """
+    for number, record in enumerate(read_records(path, payloads=payloads), 1):
         try:
-            yield from watch.advance(record.us)
-            watch.graph.apply(record)
+            result = feed(record)
         except RuleError as error:
             raise fault(trace_path(path), number, str(error)) from None
-        yield record
-        yield from watch.look(record)
+        yield result
 
 
 # --- payloads beside the trace ---
+
+
+def _hashes(blobs: Any) -> dict[str, str]:
+    """What stands for payloads beside a trace that are not read: equal for equal payloads."""
+    return {key: f"blob {name}" for key, name in blobs.items()} if type(blobs) is dict else {}
 
 
 _BLOB = re.compile("[0-9a-f]{64}")

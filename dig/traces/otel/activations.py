@@ -14,7 +14,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
 from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
 
-from .content import Content, label
+from .content import Content, FewLabels, label
 from .ids import Origin, remote
 from .items import Attribute, Count, Item, Mark, Sample, Span, SpanLink
 from .tree import SpanPlace, Tree
@@ -78,7 +78,7 @@ class Activations:
         self._seen: dict[str, frozenset[str]] = {}  # agent -> what it had in front of it last
         self._busy: dict[str, _Begun] = {}  # by agent
         self._ended: tuple[Span, dict[str, Any], list[str]] | None = None  # its outputs follow
-        self._agents: set[str] = set()
+        self._few = FewLabels(MOST_AGENTS)
 
     # --- the life of an event ---
 
@@ -136,9 +136,7 @@ class Activations:
     def ended(self, record: End) -> Iterator[Item]:
         """End an activation; its span is complete once its outputs are there."""
         history = self._graph.history
-        v = history.activation(record.activation)
-        if v is None:  # for the type checker: the graph has taken the record
-            return
+        v = history.activation_number(record.activation)
         agent = history.agent(v)
         begun = self._busy.pop(agent)
         fates: dict[str, str] = {
@@ -300,14 +298,6 @@ class Activations:
         agent = ("gen_ai.agent.name", self._few(begun.agent))
         about = (agent, ("error.type", error)) if error else (agent,)
         return Sample("gen_ai.invoke_agent.duration", (us - begun.us) / 1e6, about)
-
-    def _few(self, agent: str) -> str:
-        """An agent's name; one of so many that a metric would never end is `other`."""
-        if agent not in self._agents:
-            if len(self._agents) >= MOST_AGENTS:
-                return "other"
-            self._agents.add(agent)
-        return label(agent)
 
 
 def _usage(usage: Any) -> dict[str, Attribute]:

@@ -52,6 +52,26 @@ def label(name: str) -> str:
     return safe_text(name, MOST_IN_LABEL)
 
 
+class FewLabels:
+    """Names as values of a metric's attribute, which must not be endless.
+
+    After the first `most` names, every further one is `other`.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Begin without a name."""
+        self._most = most
+        self._known: set[str] = set()
+
+    def __call__(self, name: str) -> str:
+        """The name as a label, or `other`."""
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return "other"
+            self._known.add(name)
+        return label(name)
+
+
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=repr)

@@ -90,11 +90,6 @@ class Delivery(Generic[_T]):
         """The number of items that wait."""
         return len(self._queue)
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether more than half of the room is taken."""
-        return len(self._queue) > self._room // 2
-
     def offer(self, item: _T) -> None:
         """Queue an item for export; if there is no room, it is lost and counted."""
         self.offered += 1
@@ -210,12 +205,10 @@ def size_of(span: ReadableSpan) -> int:
 
 
 def _texts(attributes: Any) -> int:
-    size = 0
+    size = 40 * len(attributes)
     for value in attributes.values():
         if isinstance(value, str):
-            size += 40 + len(value)
+            size += len(value)
         elif isinstance(value, Sequence):
-            size += 40 + sum(len(part) + 6 for part in value if isinstance(part, str))
-        else:
-            size += 40
+            size += sum(len(part) + 6 for part in value if isinstance(part, str))
     return size

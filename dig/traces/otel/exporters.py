@@ -9,12 +9,7 @@ from os import environ
 from typing import Any
 from urllib.parse import urlsplit
 
-from opentelemetry.sdk.metrics.export import (
-    Metric,
-    MetricExporter,
-    MetricExportResult,
-    MetricsData,
-)
+from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricExportResult, MetricsData
 
 from dig.errors import SettingsError
 
@@ -102,7 +97,13 @@ class CheckedMetrics(MetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: Any
     ) -> MetricExportResult:
-        """Export metrics."""
+        """Export metrics.
+
+        Args:
+            metrics_data: The metrics.
+            timeout_millis: Milliseconds after which the exporter gives up.
+            kwargs: Further arguments of the exporter.
+        """
         self.arrived = False
         if self.times is not None:
             metrics_data = _restamped(metrics_data, *self.times)
@@ -122,26 +123,21 @@ class CheckedMetrics(MetricExporter):
 def _restamped(data: MetricsData, start: int, end: int) -> MetricsData:
     """Metrics with the times of a run that is over."""
 
-    def points(metric: Metric) -> Metric:
-        stamped = [
-            replace(point, start_time_unix_nano=start, time_unix_nano=end)
-            for point in metric.data.data_points
-        ]
-        data: Any = metric.data
-        return replace(metric, data=replace(data, data_points=stamped))
+    times = {"start_time_unix_nano": start, "time_unix_nano": end}
 
-    return MetricsData(
-        [
-            replace(
-                resource,
-                scope_metrics=[
-                    replace(scope, metrics=[points(metric) for metric in scope.metrics])
-                    for scope in resource.scope_metrics
-                ],
-            )
-            for resource in data.resource_metrics
+    def stamped(metric: Metric) -> Metric:
+        data: Any = metric.data
+        points = [replace(point, **times) for point in data.data_points]
+        return replace(metric, data=replace(data, data_points=points))
+
+    resources = []
+    for resource in data.resource_metrics:
+        scopes = [
+            replace(scope, metrics=[stamped(metric) for metric in scope.metrics])
+            for scope in resource.scope_metrics
         ]
-    )
+        resources.append(replace(resource, scope_metrics=scopes))
+    return MetricsData(resources)
 
 
 class Hush(logging.Handler):

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, get_logger_provider
-from opentelemetry.context import attach, detach
 from opentelemetry.metrics import MeterProvider
 
 from dig.graph.records import Finish, Record
@@ -142,7 +141,7 @@ class Follower:
         if monitor is None or state is None or origin is None:
             return nullcontext()
         number = segment(monitor.graph.history.t_start[state.n], state.us_start)
-        return _Current(_ActingSpan(origin, number, started.activation))
+        return trace.use_span(_ActingSpan(origin, number, started.activation))
 
     def close(self, patience_s: float = 30.0) -> None:
         """Export all waiting records; call it when the run is over. A second call does nothing.
@@ -253,21 +252,6 @@ class _ActingSpan(trace.NonRecordingSpan):
 
     def __repr__(self) -> str:
         return f"_ActingSpan({self.get_span_context()!r})"
-
-
-class _Current:
-    """A span that is current for as long as a block lasts."""
-
-    __slots__ = ("_span", "_token")
-
-    def __init__(self, span: trace.Span) -> None:
-        self._span = span
-
-    def __enter__(self) -> None:
-        self._token = attach(trace.set_span_in_context(self._span))
-
-    def __exit__(self, *error: object) -> None:
-        detach(self._token)
 
 
 def instrument(

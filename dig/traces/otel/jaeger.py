@@ -6,15 +6,18 @@ attributes of links, which is why spans repeat them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from dig.graph.codec import dumps
 
 from .items import Attribute, Span
 from .otlp_json import service_of
 
 MOST_SAFE = 2**53 - 1
 """The largest whole number that JavaScript keeps exactly."""
+
+_TYPES = {bool: "bool", int: "int64", float: "float64"}
 
 
 def jaeger(spans: Iterable[Span], service_per_agent: bool = False) -> Iterator[str]:
@@ -24,8 +27,8 @@ def jaeger(spans: Iterable[Span], service_per_agent: bool = False) -> Iterator[s
     for span in spans:
         service = service_of(span, service_per_agent)
         process = processes.setdefault(service, f"p{len(processes) + 1}")
-        traces.setdefault(span.trace_id, []).append(_dumps(_span(span, process)))
-    known = _dumps({key: {"serviceName": name, "tags": []} for name, key in processes.items()})
+        traces.setdefault(span.trace_id, []).append(dumps(_span(span, process)))
+    known = dumps({key: {"serviceName": name, "tags": []} for name, key in processes.items()})
     yield '{"data":['
     for n, (trace_id, rows) in enumerate(traces.items()):
         yield f'{"," if n else ""}{{"traceID":"{trace_id:032x}","spans":['
@@ -84,16 +87,9 @@ def _tags(span: Span) -> list[dict[str, Any]]:
 
 
 def _tag(key: str, value: Attribute) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {"key": key, "type": "string", "value": value}
-    if isinstance(value, bool):
-        return {"key": key, "type": "bool", "value": value}
-    if isinstance(value, int):
-        shown = value if abs(value) <= MOST_SAFE else str(value)
-        return {"key": key, "type": "int64", "value": shown}
-    if isinstance(value, float):
-        return {"key": key, "type": "float64", "value": value}
-    return {"key": key, "type": "string", "value": _dumps(list(value))}
-
-
-_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+    shown: Any = value
+    if isinstance(value, int) and abs(value) > MOST_SAFE:
+        shown = str(value)
+    elif not isinstance(value, str | int | float):
+        shown = dumps(list(value))
+    return {"key": key, "type": _TYPES.get(type(value), "string"), "value": shown}

@@ -28,7 +28,7 @@ from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 
 from .activations import MOST_LISTED, Activations
-from .content import Content, label
+from .content import Content, FewLabels, label
 from .ids import Origin, segment
 from .items import Attribute, Count, Item, LogItem, Sample, Span, SpanLink
 from .tree import MOST_DEPTH, SpanPlace, Tree
@@ -55,8 +55,7 @@ class Mapping:
         self._tree = Tree(origin, self._graph, most_depth)
         self._work = Activations(origin, self._graph, self._tree, self._content)
         self._segment = -1
-        self._is_closed = False
-        self._patterns: set[str] = set()
+        self._few = FewLabels(MOST_PATTERNS)
         self._totals: Counter[str] = Counter()
 
     @property
@@ -187,11 +186,8 @@ class Mapping:
     def _finding(self, record: FindingRow) -> Iterator[Item]:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
-        pattern, told = (
-            label(str(record.pattern)),
-            self._content.detail(describe.finding_text(record)),
-        )
-        severity = patterns.severity(record.pattern)
+        pattern, severity = label(str(record.pattern)), patterns.severity(record.pattern)
+        told = self._content.detail(describe.finding_text(record))
         attributes = self._common() | {
             "dig.pattern": pattern,
             "dig.severity": severity,
@@ -280,14 +276,6 @@ class Mapping:
     ) -> LogItem:  # fmt: skip
         ns = self._origin.moment(record.us)
         return LogItem(name, ns, severity, body, attributes, place.trace_id, place.span_id)
-
-    def _few(self, name: str) -> str:
-        """A name of which there are few; a metric with endless values would never end."""
-        if name not in self._patterns:
-            if len(self._patterns) >= MOST_PATTERNS:
-                return "other"
-            self._patterns.add(name)
-        return name
 
 
 _NO_IDS = ("agent", "path", "cause")  # keys whose values are no ids, though they may look like some

@@ -128,7 +128,7 @@ class Otlp:
 
     def wait_for_room(self, patience_s: float) -> None:
         """Wait until there is room for many spans, as long as some are still delivered."""
-        if self.spans is not None and self.spans.is_crowded:
+        if self.spans is not None:
             self.spans.wait_for_room(patience_s)
 
     def close(

@@ -5,12 +5,12 @@ Ids are hexadecimal, as the OTLP specification has them, where protobuf's own JS
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from os import environ
 from typing import Any
 
 from dig._version import __version__
+from dig.graph.codec import dumps
 
 from .content import label
 from .items import NAME, Attribute, Attributes, Span, SpanLink
@@ -24,11 +24,11 @@ def otlp_json(spans: Iterable[Span], service_per_agent: bool = False) -> Iterato
     """The pieces of one JSON object on one line, an `ExportTraceServiceRequest`."""
     services: dict[str, list[str]] = {}
     for span in spans:
-        services.setdefault(service_of(span, service_per_agent), []).append(_dumps(_span(span)))
-    scope = _dumps({"name": NAME, "version": __version__})
+        services.setdefault(service_of(span, service_per_agent), []).append(dumps(_span(span)))
+    scope = dumps({"name": NAME, "version": __version__})
     yield '{"resourceSpans":['
     for n, (service, rows) in enumerate(services.items()):
-        resource = _dumps({"attributes": _pairs({"service.name": service})})
+        resource = dumps({"attributes": _pairs({"service.name": service})})
         yield f'{"," if n else ""}{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":['
         for i, row in enumerate(rows):
             yield f"{',' if i else ''}{row}"
@@ -88,6 +88,3 @@ def _value(value: Attribute) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value}
     return {"arrayValue": {"values": [_value(part) for part in value]}}
-
-
-_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

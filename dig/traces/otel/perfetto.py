@@ -6,9 +6,10 @@ generated an event to the one that consumed it. The monitor has a track for find
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from dig.graph.codec import dumps
 
 from .content import label
 from .items import Span
@@ -27,8 +28,8 @@ def _events(spans: Iterable[Span], began_ns: int) -> Iterator[str]:
     ends: dict[int, tuple[float, int]] = {}  # span -> where an arrow from it begins
     arrows = 0
     yield '{"displayTimeUnit":"ms","traceEvents":['
-    yield "\n" + _dumps(_name("process_name", _MONITOR, "dig-monitor"))
-    yield ",\n" + _dumps(_name("thread_name", _MONITOR, "monitor"))
+    yield "\n" + dumps(_name("process_name", _MONITOR, "dig-monitor"))
+    yield ",\n" + dumps(_name("thread_name", _MONITOR, "monitor"))
     for span in spans:
         start, end = (span.start_ns - began_ns) / 1000, (span.end_ns - began_ns) / 1000
         track = _MONITOR
@@ -36,17 +37,17 @@ def _events(spans: Iterable[Span], began_ns: int) -> Iterator[str]:
             if span.agent not in tracks:
                 tracks[span.agent] = len(tracks) + 1
                 name = _name("thread_name", tracks[span.agent], label(span.agent))
-                yield ",\n" + _dumps(name)
+                yield ",\n" + dumps(name)
             track = tracks[span.agent]
-        yield ",\n" + _dumps(_slice(span, track, start, end))
+        yield ",\n" + dumps(_slice(span, track, start, end))
         # An arrow must lie inside the slices that it joins.
         ends[span.span_id] = max(start, end - 1), track
         for link in span.links:
             source = ends.get(link.span_id)
             if source is not None and span.agent is not None:
                 arrows += 1
-                yield ",\n" + _dumps(_arrow("s", arrows, *source))
-                yield ",\n" + _dumps(_arrow("f", arrows, start, track) | {"bp": "e"})
+                yield ",\n" + dumps(_arrow("s", arrows, *source))
+                yield ",\n" + dumps(_arrow("f", arrows, start, track) | {"bp": "e"})
     yield "\n]}\n"
 
 
@@ -70,6 +71,3 @@ def _arrow(phase: str, number: int, ts: float, track: int) -> dict[str, Any]:
 
 def _name(what: str, track: int, name: str) -> dict[str, Any]:
     return {"name": what, "ph": "M", "pid": _PID, "tid": track, "args": {"name": name}}
-
-
-_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dig.errors import RuleError, TraceError
+from dig.errors import TraceError
 from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.journal import SIDE
-from dig.traces.journal.reader import TRACE, read_records, trace_path
-from dig.traces.journal.segments import fault, missing, segments
+from dig.traces.journal.reader import TRACE, feed_records, trace_path
+from dig.traces.journal.segments import missing, segments
 
 from .content import Content
 from .ids import Origin
@@ -68,8 +67,7 @@ def _alone(files: list[Path]) -> Origin:
     digest = blake2b(digest_size=8)
     for path in files:
         with open_file(path) as file:
-            for part in iter(partial(file.read, 1 << 20), b""):
-                digest.update(part)
+            file_digest(file, lambda: digest)
     return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
 
 
@@ -79,12 +77,7 @@ def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
-    records = read_records(path, payloads=mapping.needs_payloads)
-    for number, record in enumerate(records, 1):
-        try:
-            yield mapping.feed(record)
-        except RuleError as error:
-            raise fault(trace_path(path), number, str(error)) from None
+    yield from feed_records(path, mapping.feed, payloads=mapping.needs_payloads)
     yield mapping.close()
 
 
@@ -113,9 +106,8 @@ def export_text(
     spans = (i for items in items_of(path, mapping) for i in items if isinstance(i, Span))
     if kind == "perfetto":
         return perfetto(spans, origin.began_ns)
-    formatted: Callable[[Iterator[Span], bool], Iterator[str]]
-    formatted = jaeger if kind == "jaeger" else otlp_json
-    return formatted(spans, service_per_agent)
+    write = jaeger if kind == "jaeger" else otlp_json
+    return write(spans, service_per_agent)
 
 
 def send(

@@ -10,11 +10,18 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, cast
 
-from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber
+from opentelemetry._logs import LoggerProvider, LogRecord, NoOpLoggerProvider, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Meter,
+    MeterProvider,
+    NoOpMeterProvider,
+    Observation,
+)
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link as SdkLink
 from opentelemetry.trace import (
@@ -47,29 +54,20 @@ Tracers = TracerProvider | Callable[[str | None], TracerProvider]
 Observe = Callable[[], Mapping[str, float]]
 """Returns sums that only grow, by attribute value."""
 
-_COUNTERS = {
-    "dig.events": "Edges of the graph, by what was done",
-    "dig.findings": "Findings, by pattern",
-    "dig.heals": "Interventions, by action",
-}
-_SAMPLES = {
-    "dig.event.hold": "From the generation of an event to its first delivery",
-    "dig.event.wait": "From an event's delivery to the activation that consumed it",
-    "gen_ai.invoke_agent.duration": "From the start of an activation to its end",
-    "gen_ai.workflow.duration": "From the beginning of a run to its end",
-}
-_LEVELS = {
-    "dig.open_events": "Work that nobody has consumed and somebody can reach",
-    "dig.open_activations": "Agents at work",
-}
+_INSTRUMENTS = (
+    ("counter", "dig.events", "Edges of the graph, by what was done"),
+    ("counter", "dig.findings", "Findings, by pattern"),
+    ("counter", "dig.heals", "Interventions, by action"),
+    ("histogram", "dig.event.hold", "From the generation of an event to its first delivery"),
+    ("histogram", "dig.event.wait", "From an event's delivery to the activation that consumed it"),
+    ("histogram", "gen_ai.invoke_agent.duration", "From the start of an activation to its end"),
+    ("histogram", "gen_ai.workflow.duration", "From the beginning of a run to its end"),
+    ("gauge", "dig.open_events", "Work that nobody has consumed and somebody can reach"),
+    ("gauge", "dig.open_activations", "Agents at work"),
+)
 _OBSERVED = {
     "dig.detector.time": ("s", "How long detectors have looked", "dig.pattern"),
     "dig.export.dropped": ("1", "What could not be exported, by signal", "dig.signal"),
-}
-_SEVERITIES = {
-    "INFO": SeverityNumber.INFO,
-    "WARN": SeverityNumber.WARN,
-    "ERROR": SeverityNumber.ERROR,
 }
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
@@ -102,12 +100,7 @@ class GivenIds(RandomIdGenerator):
 
 
 class Writer:
-    """Writes items to providers. It is used by one thread.
-
-    Attributes:
-        spans: The number of spans that were recorded.
-        logs: The number of log records that were handed on.
-    """
+    """Writes items to providers. It is used by one thread."""
 
     def __init__(
         self,
@@ -128,16 +121,11 @@ class Writer:
         Raises:
             SettingsError: Spans of this provider cannot be given ids.
         """
-        self.spans = 0
-        self.logs = 0
         self._provider = tracers
         self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
-        self._logger = logger.get_logger(NAME, __version__) if logger else None
-        self._meter = meter.get_meter(NAME, __version__) if meter else None
-        self._instruments: dict[str, Any] = _instruments(self._meter) if self._meter else {}
-        for metric, observe in (observed or {}).items():
-            if self._meter:
-                _observe(self._meter, metric, observe)
+        self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
+        made = (meter or NoOpMeterProvider()).get_meter(NAME, __version__)
+        self._instruments = _instruments(made, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
         self._tracer(None)
 
@@ -151,17 +139,15 @@ class Writer:
                 self._log(item)
             elif isinstance(item, Count):
                 counts[item.metric, item.attributes] += 1
-            elif self._instruments:
+            else:
                 self._instruments[item.metric].record(item.seconds, dict(item.attributes))
-        if self._instruments:
-            for (metric, attributes), number in counts.items():
-                self._instruments[metric].add(number, dict(attributes))
+        for (metric, attributes), number in counts.items():
+            self._instruments[metric].add(number, dict(attributes))
 
     def level(self, levels: Mapping[str, int]) -> None:
         """Set the gauges to their current values, by metric."""
-        if self._instruments:
-            for metric, value in levels.items():
-                self._instruments[metric].set(value)
+        for metric, value in levels.items():
+            self._instruments[metric].set(value)
 
     # --- spans and log records ---
 
@@ -187,24 +173,20 @@ class Writer:
         if item.error:
             span.set_status(Status(StatusCode.ERROR, item.error))
         span.end(item.end_ns)
-        self.spans += 1
 
     def _log(self, item: LogItem) -> None:
-        if self._logger is None:
-            return
         self._logger.emit(
             LogRecord(
                 timestamp=item.ns,
                 observed_timestamp=item.ns,
                 context=self._below(item.trace_id, item.span_id),
-                severity_number=_SEVERITIES[item.severity],
+                severity_number=SeverityNumber[item.severity],
                 severity_text=item.severity,
                 body=item.body,
                 attributes=item.attributes,
                 event_name=item.name,
             )
         )
-        self.logs += 1
 
     def _below(self, trace_id: int, parent_id: int) -> Context:
         flags = self._flags.get(trace_id, _SAMPLED)
@@ -257,23 +239,21 @@ def _given_ids(tracer: Tracer) -> GivenIds | None:
 # --- instruments ---------------------------------------------------------------------------------
 
 
-def _instruments(meter: Meter) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for metric, about in _COUNTERS.items():
-        made[metric] = meter.create_counter(metric, "1", about)
-    for metric, about in _SAMPLES.items():
-        made[metric] = meter.create_histogram(
-            metric, "s", about, explicit_bucket_boundaries_advisory=SECONDS
-        )
-    for metric, about in _LEVELS.items():
-        made[metric] = meter.create_gauge(metric, "1", about)
-    return made
+def _instruments(meter: Meter, observed: Mapping[str, Observe]) -> dict[str, Any]:
+    """The instruments that are written to, by metric; those that are observed are only made."""
 
-
-def _observe(meter: Meter, metric: str, observe: Observe) -> None:
-    unit, about, key = _OBSERVED[metric]
-
-    def look(options: CallbackOptions) -> list[Observation]:
+    def look(observe: Observe, key: str, options: CallbackOptions) -> list[Observation]:
         return [Observation(value, {key: name}) for name, value in dict(observe()).items()]
 
-    meter.create_observable_counter(metric, [look], unit, about)
+    for metric, observe in observed.items():
+        unit, about, key = _OBSERVED[metric]
+        meter.create_observable_counter(metric, [partial(look, observe, key)], unit, about)
+    made: dict[str, Any] = {}
+    for kind, metric, about in _INSTRUMENTS:
+        if kind == "histogram":
+            made[metric] = meter.create_histogram(
+                metric, "s", about, explicit_bucket_boundaries_advisory=SECONDS
+            )
+        else:
+            made[metric] = getattr(meter, f"create_{kind}")(metric, "1", about)
+    return made

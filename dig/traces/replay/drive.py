@@ -7,7 +7,7 @@ A replay needs nothing else: no clock, no randomness, no agent, no network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
@@ -126,10 +126,9 @@ class ReplayDriver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        fit = RecordedFit(tape, free_from)
         names = first.record.agents
         try:
-            monitor = setup.monitor(names, self.clock, self._take, fit=fit)
+            monitor = setup.monitor(names, self.clock, self._take, fit=self._fit)
         except RuleError as error:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
@@ -158,33 +157,19 @@ class ReplayDriver:
     # --- requests ---
 
     def _request(self, record: Record) -> Done:
-        monitor, host = self.host.monitor, self.host
-        match record:
-            case Emit(by=None):
-                output = self._edit.event(record, as_output(record))
-                effects = monitor.inject(output)
-            case Start():
-                return Done(record, self._start(record))
-            case End():
-                return self._end(record)
-            case Join():
-                effects = monitor.join(record.agent)
-            case Leave():
-                effects = monitor.leave(record.agent)
-            case Redirect():
-                to, again = self._edit.recipients(record), self._tape.sent_again(record.event)
-                effects = monitor.redirect(record.event, to, again)
-            case IncidentRow() if record.what not in OWN_INCIDENTS:
-                effects = monitor.incident(record.what, record.detail)
-            case Finish():
-                effects = _finish(monitor, record)
-            case _:
-                finish = self._finish_after(record)
-                if finish and self._free_from is not None and finish.t >= self._free_from:
-                    finish = None
-                # All other records without a request are due by time.
-                effects = _finish(monitor, finish) if finish else monitor.tick()
-        return Done(record, host.count_effects(effects))
+        monitor = self.host.monitor
+        if isinstance(record, Start):
+            return Done(record, self._start(record))
+        if isinstance(record, End):
+            return self._end(record)
+        request = request_from_outside(record, self._tape, self._edit)
+        if request is not None:
+            effects = request(monitor)
+        elif (finish := self._finish_after(record)) is not None:
+            effects = monitor.finish(finish.outcome, finish.answer, finish.usage)
+        else:  # all other records without a request are due by time
+            effects = monitor.tick()
+        return Done(record, self.host.count_effects(effects))
 
     def _start(self, record: Start) -> list[Effect]:
         effects = self.host.count_effects(self.host.monitor.start(record.agent))
@@ -226,12 +211,16 @@ class ReplayDriver:
         return Output(None)
 
     def _finish_after(self, record: Record) -> Finish | None:
-        """The end of the run, if the findings here were raised by its time check."""
+        """The end of the run, if it is this record or its time check raised the findings here."""
+        if isinstance(record, Finish):
+            return record
         count = 0
         while (recorded := self._tape.ahead(count)) is not None and recorded.record.us == record.us:
-            if isinstance(recorded.record, Finish):
-                return recorded.record
-            if not isinstance(recorded.record, FindingRow | IncidentRow):
+            finish = recorded.record
+            if isinstance(finish, Finish):
+                is_free = self._free_from is not None and finish.t >= self._free_from
+                return None if is_free else finish
+            if not isinstance(finish, FindingRow | IncidentRow):
                 break
             count += 1
         return None
@@ -254,6 +243,21 @@ class ReplayDriver:
             self.same += 1
         self._sink(record)
 
+    def _fit(self, graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
+        """The `Fit` that reduces an intervention as in the recorded run.
+
+        Only the adapter knows, for instance, whether its team can take a message back, and that
+        may change from moment to moment. The trace has an incident for each reduction.
+        """
+        if self._free_from is not None and graph.t + 1 >= self._free_from:
+            return wish, None
+        recorded = self._tape.ahead()
+        row = None if recorded is None else recorded.record
+        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
+            return wish, None
+        detail = row.detail if isinstance(row.detail, dict) else {}
+        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
+
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record
         if isinstance(record, IncidentRow) and record.what == "failed":
@@ -266,8 +270,34 @@ class ReplayDriver:
         return DivergenceError(record.t, bare(recorded.text), got)
 
 
-def _finish(monitor: Monitor, record: Finish) -> list[Effect]:
-    return monitor.finish(record.outcome, record.answer, record.usage)
+def request_from_outside(
+    record: Record, tape: RecordedRequests, edit: Edit | None = None
+) -> Callable[[Monitor], list[Effect]] | None:
+    """The request behind the record of an input from outside; ``None``: it is none.
+
+    Args:
+        record: The record; no redirect by healing.
+        tape: The recorded run.
+        edit: The change to make; ``None``: none.
+
+    Raises:
+        ReplayError: A delivery policy decided about it.
+    """
+    edit = edit or Edit()
+    match record:
+        case Emit(by=None):
+            output = edit.event(record, as_output(record))
+            return lambda monitor: monitor.inject(output)
+        case Join():
+            return lambda monitor: monitor.join(record.agent)
+        case Leave():
+            return lambda monitor: monitor.leave(record.agent)
+        case Redirect():
+            to, again = edit.recipients(record), tape.sent_again(record.event)
+            return lambda monitor: monitor.redirect(record.event, to, again)
+        case IncidentRow() if record.what not in OWN_INCIDENTS:
+            return lambda monitor: monitor.incident(record.what, record.detail)
+    return None
 
 
 def as_output(emit: Emit) -> Output:
@@ -287,35 +317,6 @@ def _has_policy(emit: Emit) -> ReplayError:
         f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
         "driven on from here"
     )
-
-
-# --- interventions that a host could not carry out ---
-
-
-class RecordedFit:
-    """A `Fit` that reduces an intervention as in the recorded run.
-
-    Only the adapter knows, for instance, whether its team can take a message back, and that may
-    change from moment to moment. The trace has an incident for each reduction.
-    """
-
-    def __init__(self, tape: RecordedRequests, free_from: int | None) -> None:
-        """Look at a tape; `free_from`: the first record that may differ, if any."""
-        self._tape = tape
-        self._free_from = free_from
-
-    def __call__(
-        self, graph: InteractionGraph, wish: Act
-    ) -> tuple[Intervention | None, str | None]:
-        """The possible part of an intervention, and the reason if that is not all of it."""
-        if self._free_from is not None and graph.t + 1 >= self._free_from:
-            return wish, None
-        recorded = self._tape.ahead()
-        row = None if recorded is None else recorded.record
-        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
-            return wish, None
-        detail = row.detail if isinstance(row.detail, dict) else {}
-        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
 
 
 def _lesser(wish: Act, done: object) -> Intervention | None:

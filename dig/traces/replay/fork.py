@@ -12,6 +12,7 @@ cannot have been changed. Inputs from outside after `at` are repeated as they we
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from dig.graph.records import (
     FindingRow,
     Finish,
     HealRow,
-    IncidentRow,
     Join,
     Leave,
     Record,
@@ -44,7 +44,7 @@ from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 from dig.traces.journal.reader import read_records, trace_path
 
-from .drive import OWN_INCIDENTS, Done, ReplayDriver, as_output
+from .drive import Done, ReplayDriver, as_output, request_from_outside
 from .edits import Change
 from .requests import RecordedRequests
 from .rerun import setup_of
@@ -113,7 +113,7 @@ def _change(
         return None, None, 0  # the run was cut off, and goes on
     if edit is None:
         return None, None, 0
-    if isinstance(record, Redirect) and _is_healed(record, before):
+    if _is_healed(record, before):
         raise ReplayError(f"record {at} follows from healing; change record {at - 1} before it")
     change = Change(record, edit)
     if not isinstance(record, HealRow):
@@ -121,11 +121,11 @@ def _change(
     return change, findings[record.finding], healed.count(record.finding)
 
 
-def _is_healed(record: Redirect, before: Record | None) -> bool:
-    return isinstance(before, HealRow) and (before.action, before.event) == (
-        "reroute",
-        record.event,
-    )
+def _is_healed(record: Record, before: Record | None) -> bool:
+    """Whether a record is a redirect that follows from the healing before it."""
+    if not (isinstance(record, Redirect) and isinstance(before, HealRow)):
+        return False
+    return before.action == "reroute" and before.event == record.event
 
 
 class _RewindState:
@@ -144,12 +144,10 @@ class _RewindState:
         if done is None:
             raise ReplayError("the recorded run ends before that moment")
         record = done.record
-        if isinstance(record, Start):
+        if isinstance(record, Start | Leave):
             self._agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
             self._end(record, done)
-        elif isinstance(record, Leave):
-            self._agenda.pop(("start", record.agent), None)
         for effect in done.effects:
             if isinstance(effect, Wake):
                 self._plan(PendingStart(effect.agent, self.driver.us))
@@ -184,7 +182,7 @@ class _RewindState:
 
     def _decided(self, end: End, outputs: tuple[Output, ...]) -> None:
         agent, place = self._places[end.activation]
-        self._past[agent][place] = PastActivation(self._past[agent][place].view, end, outputs)
+        self._past[agent][place] = replace(self._past[agent][place], end=end, outputs=outputs)
 
     # --- what comes after the moment ---
 
@@ -197,7 +195,7 @@ class _RewindState:
         for item in self._agenda.values():
             if isinstance(item, RunningActivation) and (end := ends.get(item.started.activation)):
                 outputs = tuple(as_output(emits[name]) for name in end.outputs)
-                item = RunningActivation(item.started, item.view, item.since_us, end, outputs)
+                item = replace(item, end=end, outputs=outputs)
                 self._decided(end, outputs)
             agenda.append(item)
         return Checkpoint(
@@ -222,34 +220,16 @@ def _rest(
             ends[record.activation] = record
         elif isinstance(record, Emit) and record.by in ends:
             emits[record.event] = record
-        elif not (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name):
-            request = _from_outside(record, before, tape)
+        elif not (
+            (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name)
+            or _is_healed(record, before)
+        ):
+            request = request_from_outside(record, tape)
             if request is not None:
                 outside.append(ExternalInput(record.us, _repeatable(record, request)))
         before = record
     whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
     return whole, emits, outside
-
-
-def _from_outside(
-    record: Record, before: Record | None, tape: RecordedRequests
-) -> Callable[[Monitor], list[Effect]] | None:
-    """The request behind a record of an input from outside."""
-    match record:
-        case Emit(by=None):
-            output = as_output(record)
-            return lambda monitor: monitor.inject(output)
-        case Join():
-            return lambda monitor: monitor.join(record.agent)
-        case Leave():
-            return lambda monitor: monitor.leave(record.agent)
-        case Redirect() if not _is_healed(record, before):
-            again = tape.sent_again(record.event)
-            return lambda monitor: monitor.redirect(record.event, record.to, again)
-        case IncidentRow() if record.what not in OWN_INCIDENTS:
-            return lambda monitor: monitor.incident(record.what, record.detail)
-        case _:
-            return None
 
 
 def _repeatable(

@@ -16,7 +16,7 @@ from dig._util.text import first_wrong, safe_text
 from dig.detectors.interventions import MEANS, Budget, Means
 from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError
-from dig.runtime.host import Setup
+from dig.runtime.host import DESCRIBED, Setup
 
 MOST_SHOWN = 200
 
@@ -99,13 +99,7 @@ class Header(_Strict):
             detectors=self._detectors,
             healers=self._healers if self.healers else None,
             budget=Budget(**self.budget.model_dump()),
-            fail_closed=self.fail_closed,
-            limit_s=self.limit_s,
-            activation_timeout_s=self.activation_timeout_s,
-            retries=self.retries,
-            backoff_s=self.backoff_s,
-            means=self.means,
-            redacts=self.redacts,
+            **self.model_dump(include={*DESCRIBED, "means", "redacts"}),
         )
 
     def _detectors(self) -> list[Any]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Locations, TrackedAgent, TrackedEvent, names, text
+from .places import Locations, TrackedAgent, TrackedEvent, names, said, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
+_KINDS = {
+    "run", "emit", "deliver", "start", "end", "join", "leave", "redirect", "expire", "finish",
+    *_ASIDE,
+}  # fmt: skip
+"""The kinds of records; `Books` has a method for each, called after it."""
 
 
 class Books:
@@ -43,13 +47,12 @@ class Books:
         try:
             kind = row["kind"]
             self._check_order(kind, row)
-            page = _PAGES.get(kind)
-            if page is None:
+            if kind not in _KINDS:
                 refuse(f"there is no kind {kind!r}")
             promises = self._promises
             if promises and promises.is_owed and kind not in ("finding", "incident"):
                 self._tell(promises.keep(row))
-            page(self, row)
+            getattr(self, f"_{kind}")(row)
             if "blobs" in row:
                 self._check_blobs(row["blobs"])
         except KeyError as missing:
@@ -65,11 +68,7 @@ class Books:
         work = [event for event in self.places.live.values() if event.work and not event.consumed]
         is_open = [event for event in work if event.copies or event.flight]
         orphaned = [event for event in work if event.cause is not None]
-        states = {
-            "open": len(is_open),
-            "consumed": count["consumed"],
-            "orphaned": len(orphaned),
-        }
+        states = {"open": len(is_open), "consumed": count["consumed"], "orphaned": len(orphaned)}
         self._report.work = states
         if sum(states.values()) != count["work"] or set(is_open) & set(orphaned):
             self._tell(f"{count['work']} pieces of work are in these states: {states}")
@@ -105,7 +104,7 @@ class Books:
                 refuse("something follows an accepted final event")
         self._t, self._us = t, us
 
-    # --- one page a kind ---
+    # --- one page a kind: `enter` finds it by its name ---
 
     def _run(self, row: dict[str, Any]) -> None:
         if type(row["version"]) is not int or row["version"] != 1:
@@ -118,7 +117,8 @@ class Books:
         flags = [row.get("session", False), row.get("memory", False)]
         if any(type(flag) is not bool for flag in flags):
             refuse("`session` and `memory` are true or false")
-        _check_limits(**row.get("limits", {}))
+        _check_limits(dict(row.get("limits", {})))
+        _check_usual(row.get("usual"))
         self._is_session = row.get("session", False) is True
         if self._report.is_journal:
             self._promises = Promises(dict(row.get("journal", {}).get("budget", {})))
@@ -136,9 +136,8 @@ class Books:
             refuse("a final event must be the only output of an activation")
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
-        to, ordered = names(row["to"]), type(row.get("policy")) is not str
-        event = TrackedEvent(name, work=work, final=final, system=system)
-        self.places.live[name] = event
+        to, ordered = names(row["to"]), said(row, "policy") is None
+        event = self.places.live[name] = TrackedEvent(name, work, final, system)
         self._count["work"] += work
         if final:
             self._finals[name] = payload(row, "payload")
@@ -186,6 +185,7 @@ class Books:
     def _end(self, row: dict[str, Any]) -> None:
         if row["activation"] not in self._running:
             refuse(f"{row['activation']!r} is not in progress")
+        said(row, "error")
         name, inputs = self._running.pop(row["activation"])
         agent = self.places.agents[name]
         agent.activation = None
@@ -297,44 +297,35 @@ def _read(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def _check_limits(
-    *,
-    mc_window_s: float = 30,
-    oe_window_s: float = 10,
-    dl_window_s: float = 30,
-    activation_limit_s: float = 300,
-    reroute_limit: int = 3,
-    coverage: bool = True,
-    **unknown: Any,
-) -> None:
-    times = (mc_window_s, oe_window_s, dl_window_s, activation_limit_s)
-    are_times = all(type(time) in (int, float) for time in times)
-    if (
-        not are_times
-        or max(map(abs, times)) > 1e15
-        or min(round(time * 1_000_000) for time in times[:3]) < 1
-        or times[3] < 0
-    ):
-        refuse("a window is no time, or of no length")
-    if type(reroute_limit) is not int or reroute_limit < 0 or type(coverage) is not bool:
-        refuse("`reroute_limit` is no number, or `coverage` not true or false")
+_SECONDS = {
+    "mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s", "stall_min_s",
+    "late_window_s",
+}  # fmt: skip
+_LEAST = {"reroute_limit": 1, "loop_limit": 2, "livelock_turns": 2, "livelock_agents": 2}
+_NULL = {"stall_factor", "late_window_s", "loop_limit", "livelock_turns"}
 
 
-_PAGES: dict[str, Callable[[Books, dict[str, Any]], None]] = {
-    "run": Books._run,
-    "emit": Books._emit,
-    "deliver": Books._deliver,
-    "start": Books._start,
-    "end": Books._end,
-    "join": Books._join,
-    "leave": Books._leave,
-    "redirect": Books._redirect,
-    "expire": Books._expire,
-    "finding": Books._finding,
-    "heal": Books._heal,
-    "incident": Books._incident,
-    "finish": Books._finish,
-}
+def _check_limits(limits: dict[str, Any]) -> None:
+    for name, value in limits.items():
+        if value is None and name in _NULL:
+            continue
+        is_number = type(value) in (int, float) and abs(value) <= 1e15
+        if name in _SECONDS and not (is_number and round(value * 1_000_000) >= 1):
+            refuse(f"`{name}` is no time, or of no length")
+        if name == "stall_factor" and not (is_number and value > 0):
+            refuse("`stall_factor` is no number above 0")
+        if name in _LEAST and (type(value) is not int or value < _LEAST[name]):
+            refuse(f"`{name}` is no whole number, or too small")
+        if name == "coverage" and type(value) is not bool:
+            refuse("`coverage` is not true or false")
+
+
+def _check_usual(usual: Any) -> None:
+    if usual is None:
+        return
+    lists = [usual["runs"], *(n for counts in usual["counts"].values() for n in counts)]
+    if any(type(n) is not int or n < 0 for n in lists):
+        refuse("`usual` holds a number of runs that is none")
 
 
 # --- what a monitor promises besides the rules ---
@@ -378,7 +369,13 @@ class Promises:
         return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
-        """Enter a delivery to an agent; names the event that should have come first, if any."""
+        """Enter a delivery to an agent; names the event that should have come first, if any.
+
+        Args:
+            event: The event.
+            to: The name of the agent.
+            agent: The agent, before the delivery.
+        """
         first = next(iter(agent.lane), event.id)
         if event.id not in agent.lane or first == event.id:
             return None

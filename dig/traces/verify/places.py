@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from .report import refuse
@@ -36,34 +37,28 @@ def _split(name: str) -> tuple[str, int]:
     return prefix, int(digits) if 0 < len(digits) < 18 and digits[0] != "0" else -1
 
 
+@dataclass(slots=True, eq=False)
 class TrackedEvent:
     """An event and its places: `copies` in buffers, `flight` on their way."""
 
-    __slots__ = (
-        "cause", "consumed", "copies", "final", "flight", "id", "system", "work",
-    )  # fmt: skip
-
-    def __init__(self, name: str, *, work: bool, final: bool, system: bool) -> None:
-        self.id = name
-        self.work = work
-        self.final = final
-        self.system = system
-        self.copies: dict[str, None] = {}
-        self.flight: dict[str, None] = {}
-        self.consumed = False
-        self.cause: str | None = None
+    id: str
+    work: bool = False
+    final: bool = False
+    system: bool = False
+    copies: dict[str, None] = field(default_factory=dict)
+    flight: dict[str, None] = field(default_factory=dict)
+    consumed: bool = False
+    cause: str | None = None
 
 
+@dataclass(slots=True, eq=False)
 class TrackedAgent:
     """A present agent, the events in its buffer and those on their way to it."""
 
-    __slots__ = ("activation", "buffer", "incoming", "lane")
-
-    def __init__(self) -> None:
-        self.buffer: dict[str, TrackedEvent] = {}
-        self.incoming: dict[str, TrackedEvent] = {}
-        self.lane: dict[str, None] = {}  # what is on its way to it in order
-        self.activation: str | None = None
+    buffer: dict[str, TrackedEvent] = field(default_factory=dict)
+    incoming: dict[str, TrackedEvent] = field(default_factory=dict)
+    lane: dict[str, None] = field(default_factory=dict)  # what is on its way to it in order
+    activation: str | None = None
 
 
 class Locations:
@@ -93,8 +88,7 @@ class Locations:
             if name not in self.events:
                 refuse(f"there is no event {name!r}")
             # It was closed; its part of the books is settled, and it may be sent on.
-            event = TrackedEvent(name, work=False, final=False, system=False)
-            self.live[name] = event
+            event = self.live[name] = TrackedEvent(name)
         return event
 
     def agent(self, name: str) -> TrackedAgent:
@@ -104,7 +98,13 @@ class Locations:
         return self.agents[name]
 
     def send(self, event: TrackedEvent, to: Iterable[str], ordered: bool) -> None:
-        """Put an event on its way to those agents that are present and do not have it yet."""
+        """Put an event on its way to those agents that are present and do not have it yet.
+
+        Args:
+            event: The event.
+            to: The names of the agents.
+            ordered: Whether it reaches each after what was sent to that agent before, in order.
+        """
         for name in to:
             agent = self.agents.get(name)
             if agent is not None and name not in event.copies and name not in event.flight:
@@ -135,6 +135,14 @@ def text(given: Any) -> str:
     if type(given) is not str:
         refuse(f"{given!r} is no text")
     return given
+
+
+def said(row: dict[str, Any], key: str) -> str | None:
+    """A text that is not empty, if the row has one there."""
+    given = row.get(key)
+    if given is not None and not text(given):
+        refuse(f"`{key}` is empty")
+    return None if given is None else str(given)
 
 
 def names(given: Any) -> list[str]:

@@ -107,7 +107,7 @@ def _of_work(relation: str, h: History, source: Node, target: Node) -> bool:
         return name == target["name"] and bool(source["state"] != target["state"])
     if relation == "led to":
         return name != target["name"] and name in h.behind(target["name"])
-    if relation == "was let go by":
+    if relation == "was dropped by":
         turn = h.turns[target["name"]]
         was_so = turn.stop is not None and source["onset_t"] < turn.stop
         return was_so and turn.fates.get(name) in ("reroute", "discard")

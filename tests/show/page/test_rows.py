@@ -53,6 +53,19 @@ def test_a_warning_is_no_error() -> None:
     assert told(lines)[-1]["severity"] == "warning"
 
 
+def test_a_part_of_the_monitor_that_failed_is_named() -> None:
+    """So that the page can show it; other incidents name none."""
+    failed = {"who": "detector X", "what": "raised KeyError('e1')"}
+    lines = trace(
+        row(1, "incident", what="failed", detail=failed),
+        row(2, "incident", what="waits", detail={"event": "e1"}),
+    )
+    shown = told(lines)
+    assert shown[1]["failed"] == "detector X"
+    assert shown[1]["says"] == "detector X failed: raised KeyError('e1')"
+    assert "failed" not in shown[2]
+
+
 def test_a_trace_that_tells_of_no_findings_is_looked_at_again() -> None:
     """What the standard detectors find is told apart from what a trace records."""
     lines = [line for line in hasty() if line["kind"] not in ("finding", "heal")]

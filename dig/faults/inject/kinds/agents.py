@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -32,10 +32,7 @@ class Stall(Injector):
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
-            meaning="Seconds that each activation takes longer.",
-            default=600.0,
-            null=0,
-            most=MOST_SECONDS,
+            "Seconds that each activation takes longer.", 600.0, null=0, most=MOST_SECONDS
         )
     }
 
@@ -66,10 +63,8 @@ class Crash(Injector):
         moment.tell("failed instead of deciding")
         return Plan(plan.think_s, "the agent's answer could not be read")
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target raises an error."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("raised an error")
         raise RuntimeError(f"{call.agent} has failed")
 
@@ -85,10 +80,8 @@ class LeaveTeam(Injector):
             return ()
         return ((start_s, "leave"),) if end_s is None else ((start_s, "leave"), (end_s, "join"))
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call fails, since the target is not there."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("was not there any more")
         raise LookupError(f"{call.agent} has left the team")
 
@@ -98,11 +91,7 @@ class Slow(Injector):
 
     parameters: ClassVar[Parameters] = {
         "factor": Parameter(
-            meaning="How many times as long each activation takes.",
-            default=20.0,
-            null=1,
-            least=1,
-            most=1_000_000,
+            "How many times as long each activation takes.", 20.0, null=1, least=1, most=1_000_000
         )
     }
 
@@ -132,10 +121,8 @@ class Silent(OnTurn):
         moment.tell("consumed everything and generated nothing")
         return Decision.respond(view)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target answers nothing, without having worked."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("answered nothing")
         return None
 
@@ -148,11 +135,10 @@ class Hoard(OnTurn):
         moment.tell("waited, and kept everything")
         return Decision.wait()
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target waits until the fault's window ends, and answers then."""
-        if self.happens(moment):
-            moment.tell("waited, and did not answer")
-            await anyio.sleep(call.remaining_s)
+        moment.tell("waited, and did not answer")
+        await anyio.sleep(call.remaining_s)
         return await go(call)
 
 
@@ -173,9 +159,9 @@ class PassOn(OnTurn):
             ]
         )
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """Another agent answers."""
-        if not call.others or not self.happens(moment):
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """Another agent answers, if there is one."""
+        if not call.others:
             return await go(call)
         to = moment.choice(call.others, "to")
         moment.tell(f"had {to} answer")
@@ -220,10 +206,7 @@ class DiscardNeeded(Injector):
 
     parameters: ClassVar[Parameters] = {"at_most": ONCE}
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        """Begin with nothing discarded."""
-        super().__init__(chosen)
-        self._thrown: list[str] = []
+    _thrown: list[str]  # in this activation: `seen` comes before `decided`
 
     def seen(self, view: View, moment: Moment) -> View:
         """The view without the events that will be discarded."""
@@ -246,10 +229,8 @@ class DiscardNeeded(Injector):
         decision = plan.decision.model_copy(update={"fates": fates + thrown})
         return Plan(plan.think_s, decision)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target ignores the call."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell("threw a call away")
         return None
 
@@ -257,10 +238,7 @@ class DiscardNeeded(Injector):
 class IgnoreNotes(Injector):
     """The agent sees neither notes nor system events, which only runs with healing have."""
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        """Begin with nothing left unread."""
-        super().__init__(chosen)
-        self._left: tuple[Pending, ...] | None = None
+    _left: tuple[Pending, ...] | None  # in this activation: `seen` comes before `decided`
 
     def seen(self, view: View, moment: Moment) -> View:
         """The view without notes and system events."""

@@ -31,18 +31,13 @@ class Drop(OnMessage):
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The same message, which never arrives."""
         on_its_way = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
-        lost = message.model_copy(
-            update={"policy": Disturbed(Expiring(on_its_way, after_s=_MOMENT_S))}
-        )
-        moment.tell("a message was lost", output=lost)
-        return [lost]
+        lost = Disturbed(Expiring(on_its_way, after_s=_MOMENT_S))
+        return self.changed(message, moment, "a message was lost", policy=lost)
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call never arrives."""
-        if self.happens(moment):
-            moment.tell(f"its call of {call.agent} was lost")
-            raise TimeoutError(f"no answer from {call.agent}")
-        return await go(call)
+        moment.tell(f"its call of {call.agent} was lost")
+        raise TimeoutError(f"no answer from {call.agent}")
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The answer never arrives."""
@@ -58,7 +53,7 @@ class Delay(OnMessage):
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
-            meaning="Seconds that a message arrives later.", default=90.0, null=0, most=MOST_SECONDS
+            "Seconds that a message arrives later.", 90.0, null=0, most=MOST_SECONDS
         )
     }
 
@@ -68,9 +63,8 @@ class Delay(OnMessage):
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
-        late = message.model_copy(update={"policy": Disturbed(policy)})
-        moment.tell(f"a message was delayed by {seconds:g} s", output=late)
-        return [late]
+        what = f"a message was delayed by {seconds:g} s"
+        return self.changed(message, moment, what, policy=Disturbed(policy))
 
     async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call arrives later."""
@@ -94,7 +88,7 @@ class Duplicate(OnMessage):
     """A message is sent several times: events with the same payload, to the same agents."""
 
     parameters: ClassVar[Parameters] = {
-        "copies": Parameter(meaning="Copies besides the message.", default=1, null=0, most=100)
+        "copies": Parameter("Copies besides the message.", 1, null=0, most=100)
     }
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
@@ -126,13 +120,12 @@ class Misaddress(OnMessage):
         wrong = [
             moment.choice(others, f"message {index}, recipient", i) for i in range(len(message.to))
         ]
-        astray = message.model_copy(update={"to": list(dict.fromkeys(wrong))})
-        moment.tell("a message went to the wrong agent", output=astray)
-        return [astray]
+        to = list(dict.fromkeys(wrong))
+        return self.changed(message, moment, "a message went to the wrong agent", to=to)
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """Another agent is called."""
-        if not call.others or not self.happens(moment):
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+        """Another agent is called, if there is one."""
+        if not call.others:
             return await go(call)
         wrong = moment.choice(call.others, "recipient")
         moment.tell(f"its call of {call.agent} went to {wrong}")
@@ -146,14 +139,11 @@ class AddressNobody(OnMessage):
         """The same message, to names that no agent has."""
         if not message.to:
             return [message]
-        astray = message.model_copy(update={"to": [f"{name}-assistant" for name in message.to]})
-        moment.tell("a message was addressed to nobody", output=astray)
-        return [astray]
+        to = [f"{name}-assistant" for name in message.to]
+        return self.changed(message, moment, "a message was addressed to nobody", to=to)
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call fails, since no agent has the name that is called."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell(f"its call of {call.agent} was addressed to nobody")
         raise LookupError(f"there is no agent {call.agent}-assistant")
 
@@ -163,9 +153,7 @@ class Corrupt(OnMessage):
 
     parameters: ClassVar[Parameters] = {
         "how": Parameter(
-            meaning="The transform; `any` draws one that fits the payload.",
-            default=ANY,
-            choices=(ANY, *TRANSFORMS),
+            "The transform; `any` draws one that fits the payload.", ANY, choices=(ANY, *TRANSFORMS)
         )
     }
     takes_final = True
@@ -176,9 +164,7 @@ class Corrupt(OnMessage):
         if not found:
             return [message]
         how = moment.choice(sorted(found), "how", index)
-        other = message.model_copy(update={"payload": found[how]})
-        moment.tell(f"a payload was damaged: {how}", output=other)
-        return [other]
+        return self.changed(message, moment, f"a payload was damaged: {how}", payload=found[how])
 
     def _damaged(self, payload: Any, moment: Moment) -> dict[str, Any]:
         transforms = moment.payloads.transforms
@@ -186,10 +172,8 @@ class Corrupt(OnMessage):
         made = {how: transforms[how](payload) for how in hows if how in transforms}
         return {how: one for how, one in made.items() if one is not None and one != payload}
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
+    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call has damaged arguments."""
-        if not self.happens(moment):
-            return await go(call)
         moment.tell(f"what it called {call.agent} with was damaged")
         return await go(replace(call, args=damaged(call.args), kwargs=damaged(call.kwargs)))
 
@@ -221,9 +205,8 @@ class ReplayStale(OnMessage):
         payload = self._first.get(message.type, message.payload)
         if payload == message.payload:
             return [message]
-        stale = message.model_copy(update={"payload": payload})
-        moment.tell("an old message was sent instead of a new one", output=stale)
-        return [stale]
+        what = "an old message was sent instead of a new one"
+        return self.changed(message, moment, what, payload=payload)
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target's first answer, again."""

@@ -5,6 +5,8 @@ import { $, h } from "./dom.js";
 import { isDark } from "./theme.js";
 import { ACTIONS, counted, describe, number, seconds } from "./words.js";
 
+const MOST_FAILED = 5;
+
 export class Heading {
   constructor(app) {
     this.app = app;
@@ -23,8 +25,25 @@ export class Heading {
         ...chips.map(([what, kind]) => h("li", { class: kind, text: what })),
       );
     }
+    this._failed();
     $("theme").textContent = isDark() ? "Light" : "Dark";
     $("count").textContent = model.findings.length ? number(model.findings.length) : "";
+  }
+
+  /** A line for each part of the monitor that failed: what it would have found is not here. */
+  _failed() {
+    const parts = [...this.app.model.failed.values()];
+    const lines = parts.slice(0, MOST_FAILED).map(({ times, says }) => {
+      const often = times > 1 ? ` (${number(times)} times; this is the latest)` : "";
+      return says + often;
+    });
+    const more = parts.length - MOST_FAILED;
+    if (more > 0) lines.push(`and ${counted(more, "further part")} of the monitor failed`);
+    const text = lines.join("|");
+    if (text === this.shownFailed) return;
+    this.shownFailed = text;
+    $("failed").hidden = !lines.length;
+    $("failed").replaceChildren(...lines.map((line) => h("li", { text: line })));
   }
 
   _chips() {

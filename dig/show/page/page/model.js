@@ -25,6 +25,7 @@ export class Model {
     this.findings = [];
     this.heals = [];
     this.incidents = [];
+    this.failed = new Map(); // part of the monitor that failed -> how often, and the latest failure
     this.types = new Map(); // type of event -> how many
     this.usage = new Map();
     this.version = 0;
@@ -294,6 +295,9 @@ export class Model {
 
   _incident(row, at) {
     this.incidents.push({ ...row, ...at });
+    if (row.failed === undefined) return;
+    const times = (this.failed.get(row.failed)?.times ?? 0) + 1;
+    this.failed.set(row.failed, { times, says: row.says });
   }
 
   _finish(row, at) {

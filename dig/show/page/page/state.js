@@ -17,6 +17,7 @@ export function state(app) {
       findings: model.findings.length,
       heals: model.heals.length,
     },
+    failed: [...model.failed.keys()],
     axis: view.axis,
     graph: view.cleaned ? "cleaned" : "raw",
     at: view.at,
