@@ -84,18 +84,24 @@ def wrap(
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, limits, usual, keep), mode)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
-    try:
-        session = Session(
-            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
-        )  # fmt: skip
-    except RuleError as error:  # an agent has a name that is not allowed
-        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
-    session.directory = files.path
+    session = _session(plan, setup, files, mode=mode, require=require, on_finding=on_finding)
     attached = _attached(plan, session, files)
     _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
     result: _T = attached.team
     return result
+
+
+def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
+    """The session of a team, which begins with its first record."""
+    try:
+        session = Session(
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=files,
+            veto=plan.veto, on_note=plan.on_note, **given,
+        )  # fmt: skip
+    except RuleError as error:  # an agent has a name that is not allowed
+        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
+    session.directory = files.path
+    return session
 
 
 def _directory(

@@ -19,11 +19,10 @@ from dig.detectors.watch import Watch
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NOTICE, Deliver, Emit, FindingRow, HealRow, Record, Usual
-from dig.show.runs.index import run_paths
+from dig.show.gate.checked import runs_in
 from dig.show.runs.summary import beside
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import follow_trace
-from dig.traces.journal.segments import is_run
 
 from .goal import Finished, Goal
 
@@ -173,7 +172,7 @@ def learn(
         SettingsError: There are too few good runs, or the runs are of different teams.
         TraceError: A trace cannot be read or breaks a rule; the line is named.
     """
-    traces = [trace for path in paths for trace in _traces(path)]
+    traces = runs_in(paths)
     bad, counts, team = Counter[str](), list[Counter[str]](), None
     for number, path in enumerate(traces):
         progress("runs", number, len(traces))
@@ -220,10 +219,6 @@ def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]
         pattern: tuple(each[j] for j in range(1, max(each) + 1))
         for pattern, each in sorted(counts.items())
     }
-
-
-def _traces(path: Path) -> list[Path]:
-    return run_paths(path) if path.is_dir() and not is_run(path) else [path]
 
 
 def _examined(

@@ -24,6 +24,7 @@ WAITS = "waits"
 
 FAILED = "failed"
 """The incident of a part that was handed in and failed: its detail has `who` and `what`."""
+
 DISTURBANCE = "fault"
 """The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
 

@@ -142,7 +142,7 @@ def check_run(
         path: The trace file or run directory.
         detectors: Fresh detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
-        usual: What is usual for the team; ``None``: as the trace says.
+        usual: What is usual for the team; ``None``: what the trace says.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.

@@ -128,6 +128,7 @@ class TeamRun:
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
+        _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
         return settings
 
     def about(self) -> dict[str, Any]:
@@ -194,6 +195,10 @@ MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
 _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
+)  # fmt: skip
+_ADDED_LIMITS = (
+    "stall_factor", "stall_min_s", "late_window_s", "loop_limit", "livelock_turns",
+    "livelock_agents",
 )  # fmt: skip
 _DEFAULT = TeamRun()
 
