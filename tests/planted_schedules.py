@@ -318,7 +318,7 @@ SCHEDULED = [
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(
-        "bus-alarm-not-moved", BUS,
+        "bus-alarm-not-moved", "runtime/pacing.py",
         "due < self._due", "due > self._due",
         "the timer is not set earlier when something is due earlier", SHELL,
     ),

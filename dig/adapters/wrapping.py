@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.policy import Policy
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.host import Setup
+from dig.runtime.host import Approve, Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .base import Attached, Mode, Session, WrapPlan
@@ -34,7 +35,7 @@ from .registry import (
 
 _T = TypeVar("_T")
 
-_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy}
 """What is handed in and is no function."""
 
 _FUNCTIONS = ("annotate", "deliver", "handoff")
@@ -48,6 +49,8 @@ def wrap(
     journal: str | Path | None = None,
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
+    policy: Policy | None = None,
+    approve: Approve | None = None,
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
@@ -67,6 +70,8 @@ def wrap(
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
+        policy: What is done about which findings (docs/policy.md).
+        approve: Asks a person about healing where the policy says so, on a thread of its own.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
@@ -84,23 +89,29 @@ def wrap(
     """
     if find(team) is not None:
         return team
-    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
+    _check(adapter=adapter, sink=sink, on_finding=on_finding)
+    setup = _setup(setup, keep, limits=limits, policy=policy, approve=approve)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, limits, keep), mode)
+    setup = fitting(setup, mode, plan.capabilities)
     about = {"mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)}
     files = _Files(journal, about, setup, sink, Keeping(segment_bytes=segment_bytes))
-    try:
-        session = Session(
-            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
-        )  # fmt: skip
-    except RuleError as error:  # an agent has a name that is not allowed
-        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
+    session = _session(plan, setup, mode=mode, require=require, sink=files, on_finding=on_finding)
     session.directory = files.path
     attached = _attached(plan, session, files)
     remember(Wrapped(attached, session, files.close))
     result: _T = attached.team
     return result
+
+
+def _session(plan: WrapPlan, setup: Setup, **more: Any) -> Session:
+    """The session of a team, with further arguments of `Session`."""
+    try:
+        return Session(
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, veto=plan.veto,
+            on_note=plan.on_note, **more,
+        )  # fmt: skip
+    except RuleError as error:  # an agent has a name that is not allowed
+        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
 
 
 def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
@@ -122,11 +133,13 @@ def _check(**given: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
 
 
-def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+def _setup(setup: Setup | None, keep: int | None, **given: Any) -> Setup:
+    """The setup of a call of `wrap`; what was given beside it replaces its parts."""
+    _check(setup=setup, **given)
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
-    return replace(setup, limits=limits) if limits else setup
+    return replace(setup, **{name: part for name, part in given.items() if part is not None})
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:

@@ -11,7 +11,7 @@ import typer
 from dig._util.text import safe_text
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, Config, Further, Given, Salvage, Trace, further, policy, recovered
 
 
 @app.command()
@@ -61,9 +61,11 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
     Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
     default, in this order.
     """
+    from dig.detectors.settings_file import find_settings
     from dig.detectors.thresholds import Thresholds
 
-    values = Thresholds.load(given or (), config)
+    config = find_settings(config)
+    values, ruled = Thresholds.load(given or (), config), policy(config, further(None))
     if as_json:
         print(values.model_dump_json())
         return
@@ -72,3 +74,6 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
         default = "" if value == field.default else f"  (default {field.default})"
         print(f"{name} = {json.dumps(value)}{default}")
         print(indent(field.description or "", "    "), end="\n\n")
+    print(f"policy: heal = {json.dumps(ruled.heal)}, notices = {json.dumps(ruled.notices)}")
+    for rule in ruled.rules:
+        print(f"    {json.dumps(rule.described(), ensure_ascii=False)}")

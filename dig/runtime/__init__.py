@@ -3,7 +3,7 @@
 - `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for
   agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
-  for the disk. `simulator`: virtual time.
+  for the disk; `pacing`: deadlines and pauses. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `result`: how a run ended. `llm`: agents that are language models.
@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
+from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
 from .bus import Bus
 from .host import Setup
 from .result import RunResult
@@ -24,7 +24,7 @@ __all__ = [
     "EventFate",
     "NewEvent",
     "Plan",
-    "Policy",
+    "PlannedAgent",
     "RunResult",
     "Setup",
     "View",

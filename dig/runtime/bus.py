@@ -5,25 +5,25 @@ sleeps until the monitor's next deadline and is woken when that moves. A request
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
 get between a decision and its delivery.
 
-`Resumed` is a bus that goes on from a moment of a recorded run. `DeadlineTimer` and `Pause` are
-parts of the bus: the task that keeps time, and the wait of the team while its reviewer reads.
+`Resumed` is a bus that goes on from a moment of a recorded run.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.abc
-import anyio.lowlevel
 
+from dig.detectors.policy import Policy
 from dig.errors import SettingsError
-from dig.graph.records import Outcome, micros
-from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
+from dig.graph.records import Outcome
+from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
@@ -31,9 +31,17 @@ from .agents import Agent, AgentFunction, View, as_agent
 from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
-from .observers import ActivationContext, AgentTask, Question, activation_context, attempt, settle
+from .observers import (
+    ActivationContext,
+    AgentTask,
+    Question,
+    activation_context,
+    ask_person,
+    attempt,
+    settle,
+)
+from .pacing import DeadlineTimer, Pause
 from .result import STALLED, RunResult
-from .reviewer import Reviewer
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
@@ -60,6 +68,7 @@ class Bus:
         *,
         sink: Sink | None = None,
         durable: Durable | None = None,
+        policy: Policy | None = None,
     ) -> None:
         """Prepare the run; nothing happens before `run` or `open`.
 
@@ -68,6 +77,7 @@ class Bus:
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
             durable: What the sink writes, if that is to be synced before its effect happens.
+            policy: What is done about which findings, instead of what the setup says.
 
         Raises:
             SettingsError: The team is empty.
@@ -76,6 +86,8 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
+        if policy is not None:
+            self._setup = replace(self._setup, policy=policy)
         self._sinks = [] if sink is None else [sink]
         self._contexts: list[ActivationContext] = []
         self._durable = durable
@@ -318,6 +330,12 @@ class Bus:
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
         self._request(resolve)
 
+    async def _ask_person(self, proposed: Proposed) -> None:
+        """Have a person decide about healing; without one, the policy's deadline does."""
+        if self._setup.approve is not None:
+            heal, error = await ask_person(self._setup.approve, proposed)
+            self._request(partial(self._host.monitor.decide, proposed.row, heal, error))
+
     # --- one synchronous step ---
 
     def _request(self, request: Callable[[], list[Effect]]) -> list[Effect]:
@@ -374,6 +392,8 @@ class Bus:
                     goes_on = True
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
+            elif isinstance(effect, Proposed):
+                self._tasks.start_soon(self._ask_person, effect)
             elif isinstance(effect, Answered):
                 settle(self._questions, effect)
             elif isinstance(effect, Over):
@@ -479,106 +499,3 @@ class Resumed(Bus):
 
     async def _sleep_until(self, us: int) -> None:
         await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)
-
-
-class DeadlineTimer:
-    """One task that sleeps until the monitor's next deadline, or until that moves."""
-
-    def __init__(
-        self,
-        monitor: Monitor,
-        clock: Callable[[], float],
-        speed: float,
-        tick: Callable[[], None],
-    ) -> None:
-        """Begin without a deadline.
-
-        Args:
-            monitor: Knows the deadlines.
-            clock: The run's clock, in seconds.
-            speed: How many times faster than real time that clock goes.
-            tick: Ticks the monitor and carries out what follows.
-        """
-        self._monitor = monitor
-        self._clock = clock
-        self._speed = speed
-        self._tick = tick
-        self._due: float | None = None
-        self._moved = anyio.Event()
-
-    async def run(self) -> None:
-        """Tick at each deadline, for ever; this is a task of the bus."""
-        while True:
-            self._moved = anyio.Event()
-            due = self._due = self._monitor.next_deadline()
-            if due is None:
-                await self._moved.wait()
-                continue
-            with anyio.move_on_after((due - self._clock()) / self._speed):
-                await self._moved.wait()
-            if micros(due) <= micros(self._clock()):  # as the monitor compares
-                self._tick()
-                await anyio.lowlevel.checkpoint()
-
-    def set(self) -> None:
-        """Wake the task up, if something is due before the moment that it sleeps until.
-
-        A deadline that moves on, as most do with every record, lets the task wake up for nothing
-        at the old moment; that costs less than waking it each time.
-        """
-        due = self._monitor.next_deadline()
-        if due is not None and (self._due is None or due < self._due):
-            self._moved.set()
-
-
-class Pause:
-    """Keeps the team from starting anything while its reviewer reads."""
-
-    def __init__(
-        self,
-        reviewer: Reviewer | None,
-        monitor: Monitor,
-        agents: Mapping[str, AgentTask],
-        join: Callable[[str], None],
-        leave: Callable[[str], None],
-    ) -> None:
-        """Begin without a waiting agent.
-
-        Args:
-            reviewer: The member of the team that reads along; ``None``: no agent ever waits.
-            monitor: Knows what has happened in the run.
-            agents: By the name of an agent that is present: its mailbox.
-            join: Has the agent of this name come.
-            leave: Has the agent of this name go.
-        """
-        self._reviewer = reviewer
-        self._monitor = monitor
-        self._agents = agents
-        self._join = join
-        self._leave = leave
-        self._over = anyio.Event()
-
-    async def wait(self, agent: str) -> None:
-        """Wait until an agent may be started."""
-        reviewer = self._reviewer
-        if reviewer is not None and agent != reviewer.name:
-            while reviewer.is_reading(self._monitor.graph):
-                await self._over.wait()
-
-    def look(self) -> None:
-        """After an activation has ended: have the reviewer come, or go, if it is time."""
-        if self._reviewer is not None and not self._monitor.is_over:
-            # A journal that fails has ended the run already, and the bus tells of it.
-            with suppress(Exception):
-                self._step(self._reviewer)
-
-    def _step(self, reviewer: Reviewer) -> None:
-        step = reviewer.next_step(self._monitor.graph)
-        if step == "come":
-            self._join(reviewer.name)
-        if step in ("come", "start"):
-            self._agents[reviewer.name].mail.set()
-        elif step == "go":
-            self._leave(reviewer.name)
-            self._over.set()
-            self._over = anyio.Event()

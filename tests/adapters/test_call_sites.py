@@ -196,7 +196,7 @@ async def by_hand(watching: Session) -> None:
         patch.setattr(watching.holds, "released", broken)
         await watching.released(third)
     watching.guard.call(lambda: None, default=None)
-    watching._follow_up([], [("ann", "said by healing")], [])
+    watching._follow_up([], [("ann", "said by healing")], [], [])
 
 
 async def broken(event: str) -> None:

@@ -17,7 +17,7 @@ from dig.detectors import JUDGE, PATTERNS, Judged, judged_healers, standard
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
-from dig.runtime import Decision, NewEvent, Plan, Policy, Setup, View, simulate
+from dig.runtime import Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from dig.tasks.judge.judge import Judging, Verdict, log_text
 from dig.tasks.judge.simulated import SimulatedJudge, look
@@ -233,7 +233,7 @@ def told(payload: Any) -> Recorder:
         healers=judged_healers,
         reviewer=Reviewer(JUDGE, 1),
     )
-    team: dict[str, Policy] = {name: Scripted(wait, wait) for name in "ab"}
+    team: dict[str, PlannedAgent] = {name: Scripted(wait, wait) for name in "ab"}
     team[JUDGE] = Says(payload)
     simulate(team, Output("?", ("a",), "problem"), setup=setup, sink=sink)
     return sink

@@ -12,7 +12,7 @@ from dig.diagnosis.causes import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RelationRule:
     """One kind of step.
 
     Attributes:
@@ -40,15 +40,15 @@ class Rule:
         return node.type == self.target and node.state in self.target_states
 
 
-def _rule(name: str, source: str, relation: str, target: str, mechanism: str) -> Rule:
+def _rule(name: str, source: str, relation: str, target: str, mechanism: str) -> RelationRule:
     """A rule; source and target are written `type: state state`."""
     (of, states), (to, others) = source.split(": "), target.split(": ")
-    return Rule(
+    return RelationRule(
         name, of, frozenset(states.split()), relation, to, frozenset(others.split()), mechanism
     )
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RelationRule, ...] = (
     # From the fault to what it acts on.
     _rule(
         "I1", "agent: injected", "acted in",
