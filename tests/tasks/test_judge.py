@@ -14,6 +14,7 @@ import pytest
 
 from dig import Output
 from dig.detectors import JUDGE, PATTERNS, Judged, judged_healers, standard
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
@@ -229,6 +230,7 @@ def told(payload: Any) -> Recorder:
     """What is written down when a judge says this about a team in which everybody waits."""
     sink = Recorder()
     setup = Setup(
+        policy=HEAL_ALL,
         detectors=lambda: [*standard(), Judged()],
         healers=judged_healers,
         reviewer=Reviewer(JUDGE, 1),
@@ -340,7 +342,7 @@ def test_of_hundreds_of_hostile_answers_come_notes_reroutes_and_system_events_al
 def test_only_the_judge_is_heard() -> None:
     """Another member that says the same in the same words raises nothing."""
     sink, says = Recorder(), {"reports": [report(do="create", to=["a"], note="!")]}
-    setup = Setup(detectors=lambda: [Judged()], healers=judged_healers)
+    setup = Setup(detectors=lambda: [Judged()], healers=judged_healers, policy=HEAL_ALL)
     simulate({"a": Says(says)}, Output("?", ("a",), "problem"), setup=setup, sink=sink)
     assert not rows(sink, "finding")
 
