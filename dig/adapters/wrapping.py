@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.policy import Policy
 from dig.detectors.team_usual import TeamUsual
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.host import Setup
+from dig.runtime.host import Approve, Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .base import Attached, Mode, Session, WrapPlan
@@ -28,7 +29,7 @@ from .registry import Adapter, adapter_of
 
 _T = TypeVar("_T")
 
-_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy}
 """What is handed in and is no function."""
 
 _FUNCTIONS = ("annotate", "deliver", "handoff")
@@ -43,6 +44,8 @@ def wrap(
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     usual: Usual | TeamUsual | str | Path | None = None,
+    policy: Policy | None = None,
+    approve: Approve | None = None,
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
@@ -63,6 +66,8 @@ def wrap(
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
         limits: The thresholds of the patterns.
         usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
+        policy: What is done about which findings (docs/policy.md).
+        approve: Asks a person about healing where the policy says so, on a thread of its own.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
@@ -80,9 +85,10 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
-    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
+    given = {"limits": limits, "policy": policy, "approve": approve}
+    _check(setup=setup, adapter=adapter, sink=sink, on_finding=on_finding, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, plan, limits, usual, keep), mode)
+    setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
     session = _session(plan, setup, files, mode=mode, require=require, on_finding=on_finding)
     attached = _attached(plan, session, files)
@@ -139,12 +145,13 @@ def _check(**given: Any) -> None:
 
 
 def _setup(
-    setup: Setup | None, plan: WrapPlan, limits: Limits | None, usual: object, keep: int | None
+    setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, given: Mapping[str, Any]
 ) -> Setup:
+    """The setup of a call of `wrap`; what was given beside it replaces its parts."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
-    setup = replace(setup, limits=limits) if limits else setup
+    setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
     return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
 
 

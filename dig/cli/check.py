@@ -16,7 +16,7 @@ import typer
 from dig.errors import SettingsError, TraceError
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, UsualFile, further, grouped
+from .options import AsJson, Config, Further, Given, UsualFile, further, grouped, policy
 
 if TYPE_CHECKING:
     from dig.detectors.protocols import Detector
@@ -178,9 +178,11 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
     Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
     default, in this order.
     """
+    from dig.detectors.settings_file import find_settings
     from dig.detectors.thresholds import Thresholds
 
-    values = Thresholds.load(given or (), config)
+    config = find_settings(config)
+    values, ruled = Thresholds.load(given or (), config), policy(config, further(None))
     if as_json:
         print(values.model_dump_json())
         return
@@ -189,3 +191,6 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
         default = "" if value == field.default else f"  (default {field.default})"
         print(f"{name} = {json.dumps(value)}{default}")
         print(indent(field.description or "", "    "), end="\n\n")
+    print(f"policy: heal = {json.dumps(ruled.heal)}, notices = {json.dumps(ruled.notices)}")
+    for rule in ruled.rules:
+        print(f"    {json.dumps(rule.described(), ensure_ascii=False)}")

@@ -19,6 +19,7 @@ from dig.errors import JournalError, SettingsError
 from .app import warn
 
 if TYPE_CHECKING:
+    from dig.detectors.policy import Policy
     from dig.tasks.run.team_run import TeamRun
     from dig.traces.journal.journal import Keeping
     from dig.traces.journal.recovery import SetAside
@@ -41,7 +42,11 @@ Given = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),
 ]
 Config = Annotated[
-    Path | None, typer.Option(help="A TOML file with thresholds in a table [thresholds].")
+    Path | None,
+    typer.Option(
+        help="A TOML file with tables [thresholds] and [policy]; else pyproject.toml, if it has "
+        "a table [tool.digmon]."
+    ),
 ]
 Judge = Annotated[
     list[str] | None,
@@ -72,6 +77,22 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
     if named and "" not in sys.path:
         sys.path.insert(0, "")
     return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
+
+
+def policy(config: Path | None, named: Sequence[str] = ()) -> Policy:
+    """The policy of a file with settings and of the environment.
+
+    Args:
+        config: The file, from `find_settings`; ``None``: there is none.
+        named: The detectors besides the standard ones, from `further`; it may be about theirs.
+
+    Raises:
+        SettingsError: The policy is wrong; the message says where, and what to write.
+    """
+    from dig.detectors import plugins
+    from dig.detectors.policy_settings import load_policy
+
+    return load_policy(config, patterns=[str(d.pattern) for d in plugins.detectors(named)])
 
 
 def recovered(file: Path, salvage: bool) -> SetAside | None:
@@ -171,6 +192,7 @@ class RunOptions:
         Raises:
             SettingsError: An option is wrong; the message names it.
         """
+        from dig.detectors.settings_file import find_settings
         from dig.detectors.team_usual import TeamUsual
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
@@ -178,16 +200,18 @@ class RunOptions:
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
+        config, detectors = find_settings(self.config), further(self.detector)
         run = make_run(
             task,
-            Thresholds.load(self.given or (), self.config),
+            Thresholds.load(self.given or (), config),
+            policy=policy(config, detectors),
             size=self.size,
             data=str(self.data) if self.data else None,
             agents=self.agents,
             seed=self.seed,
             method=self.method.value,
             limit_s=self.limit,
-            detectors=further(self.detector),
+            detectors=detectors,
             to=self.to.value,
             judging=Judging.of(self.judge or ()),
             **(asked or {"agents_are": self.team}),

@@ -7,6 +7,7 @@
 - `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.
 - `interventions`, `notes`: what healing may do, and how it speaks to agents.
 - `judged`: the findings of a judge. `thresholds`: all settings in one place.
+- `policy`: what is done about which findings; `policy_settings`, `settings_file`: read from a file.
 - `recorded_names`: the names of detectors and healers in traces.
 """
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from dig._util.text import anything, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, base_name
 
 from .finding import MOST_EVIDENCE, Explanation, Finding
 from .paths import PathFinder
 from .patterns import BY_NAME
-from .patterns.repeats import base_name
 
 
 def seconds(us: int) -> str:

@@ -15,9 +15,7 @@ from typing import Any
 from dig._util.text import counted, names, safe_text
 from dig.errors import RecordError, SettingsError
 from dig.graph.codec import decode
-from dig.graph.records import Limits, Run, Usual
-
-from .patterns.repeats import base_name
+from dig.graph.records import Limits, Run, Usual, base_name
 
 FORMAT = "digmon-usual"
 VERSION = 1

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from dig.graph.records import SYSTEM, Deliver, Emit, Expire, Redirect
+from dig.detectors.policy import Policy
+from dig.graph.records import NOTICE, SYSTEM, Deliver, Emit, Expire, Redirect
 
 from .messages import Answered, Delivered, Output, Over, Pending, Wake
 from .policies import policy_name
@@ -33,8 +35,9 @@ class Holds:
         new_id: Makes an id from the prefix `e` (event) or `a` (activation).
     """
 
-    def __init__(self, recorder: Recorder, new_id: Callable[[str], str]) -> None:
+    def __init__(self, recorder: Recorder, new_id: Callable[[str], str], policy: Policy) -> None:
         """Begin with nothing held."""
+        self._policy = policy
         self.held: dict[str, None] = {}
         self.waiting: dict[str, deque[tuple[str, int]]] = {}
         self.diverted: set[str] = set()
@@ -61,6 +64,8 @@ class Holds:
             to: Its recipients.
             hold: Whether it is to arrive now; if not, it is on its way.
         """
+        if by != SYSTEM and not output.final and self._policy.is_notice(to):
+            output = replace(output, type=NOTICE)
         self.payloads.put(name, sender, output)
         decides = output.policy is not None and not output.final
         policy = policy_name(output.policy) if decides else None

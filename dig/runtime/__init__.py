@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
+from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
 from .bus import Bus
 from .host import Setup
 from .result import RunResult
@@ -24,7 +24,7 @@ __all__ = [
     "EventFate",
     "NewEvent",
     "Plan",
-    "Policy",
+    "PlannedAgent",
     "RunResult",
     "Setup",
     "View",

@@ -100,7 +100,7 @@ async def test_a_call_cannot_be_withheld() -> None:
     with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
         await team["boss"](["x", "y"])
         it.must_be_sound()
-        assert [row["detail"]["action"] for row in it.rows("incident")] == ["reroute"]
+        assert [row["what"] for row in it.rows("incident")] == ["waits", "downgraded"]
     assert log[-1] == (1, "x", ("never",))
 
 

@@ -18,6 +18,7 @@ from langgraph.types import Command, RetryPolicy, Send, TimeoutPolicy
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
+from dig.detectors.policy import HEAL_ALL
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
@@ -180,7 +181,8 @@ def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
     def healers() -> Any:
         return {"ER": ToSomebodyElse()}
 
-    watched = Watched("heal", Setup(detectors=standard, healers=healers))
+    setup = Setup(detectors=standard, healers=healers, policy=HEAL_ALL)
+    watched = Watched("heal", setup)
     outcome = play(team(trio, ask_ping_pong), watched)
     assert "['?', 'c', 'Nobody wants this.']" in str(outcome.returned)
     assert watched.patterns == ["ER"] and watched.healed() == ["reroute"]

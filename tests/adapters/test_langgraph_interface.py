@@ -23,6 +23,7 @@ from dig.adapters.langgraph.routes import is_handoff
 from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Intervention, Reroute
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, IncidentRow, Record
@@ -266,7 +267,9 @@ def test_a_message_on_a_static_edge_can_be_sent_elsewhere_before_it_arrives(
 
     def setup() -> Setup:
         elsewhere = Elsewhere("b", *to)
-        return Setup(detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere})
+        return Setup(
+            detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere}, policy=HEAL_ALL
+        )
 
     watched = Watched("heal", setup())
     outcome = play(team(line), watched)

@@ -11,6 +11,7 @@ from dig import Budget, Limits, Watch
 from dig.adapters import Mode, Session
 from dig.adapters.plain import adapter as plain
 from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
 from dig.graph.codec import encode
 from dig.runtime import Setup
 from tests.conservation import Allowed, conservation
@@ -28,7 +29,10 @@ class Clock:
 
 
 def setup_of(**options: Any) -> Setup:
-    return Setup(**{"detectors": standard, "healers": standard_healers, **options})
+    """Healing does all it can, whatever a finding is worth."""
+    return Setup(
+        **{"policy": HEAL_ALL, "detectors": standard, "healers": standard_healers, **options}
+    )
 
 
 class Watched:

@@ -15,9 +15,8 @@ from typing import Literal
 from dig._util.text import counted, name, one_line
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.patterns import BY_NAME
-from dig.detectors.patterns.repeats import base_name
 from dig.errors import SettingsError
-from dig.graph.records import HealRow
+from dig.graph.records import HealRow, base_name
 
 from .baseline import FindingKind, KnownFindings
 from .checked import CheckedFinding, CheckedRun

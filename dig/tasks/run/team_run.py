@@ -20,6 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from dig._util.text import first_wrong, one_line, safe_text
 from dig.detectors import COOLDOWN_S
 from dig.detectors.interventions import MEANS, Budget, Means
+from dig.detectors.policy import HEAL_ALL, Policy
+from dig.detectors.policy_settings import read_policy
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 from dig.graph.records import Limits, Usual
@@ -61,6 +63,7 @@ class TeamRun:
         judging: Settings of the method `judge`.
         means: The actions that healing may take, with the method `dig`.
         usual: How often good runs of the team raise each pattern, if that was learned.
+        policy: What is done about which findings; by default all are healed, as in the paper.
     """
 
     task: str = COUNT_FREQUENCY
@@ -82,6 +85,7 @@ class TeamRun:
     judging: Judging = field(default_factory=Judging)
     means: tuple[Means, ...] = MEANS
     usual: Usual | None = None
+    policy: Policy = HEAL_ALL
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -133,7 +137,7 @@ class TeamRun:
 
     def about(self) -> dict[str, Any]:
         """The configuration, for the files beside the trace."""
-        return {"run": self.name, **asdict(self)}
+        return {"run": self.name, **asdict(self), "policy": self.policy.described()}
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> TeamRun:
@@ -154,6 +158,8 @@ class TeamRun:
             given["means"] = tuple(given.get("means", MEANS))
             usual = given.get("usual")
             given["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
+            if "policy" in given:
+                given["policy"] = read_policy(given["policy"])
             run = cls(**given)
             _adapter().validate_python(asdict(run))
             name = run.name
@@ -190,7 +196,7 @@ class TeamRun:
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 """How large a run may be; a number in a file is quickly written."""
 
-_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual")
+_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual", "policy")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
 _ADDED_HABITS = (

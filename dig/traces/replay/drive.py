@@ -36,6 +36,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.monitor.approvals import DECIDED, PERSON
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
@@ -50,7 +51,7 @@ Outputs = tuple[Output, ...]
 DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
-OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
+OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED)
 """The incidents that a monitor records by itself."""
 
 
@@ -295,9 +296,20 @@ def request_from_outside(
         case Redirect():
             to, again = edit.recipients(record), tape.sent_again(record.event)
             return lambda monitor: monitor.redirect(record.event, to, again)
+        case IncidentRow() if (decision := _decision(record)) is not None:
+            return lambda monitor: monitor.decide(*decision)
         case IncidentRow() if record.what not in OWN_INCIDENTS:
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
+
+
+def _decision(record: IncidentRow) -> tuple[int, bool] | None:
+    """What a person has decided about healing: the finding's record, and whether to heal it."""
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    if record.what != DECIDED or detail.get("by") != PERSON:
+        return None
+    row = detail.get("finding")
+    return (row, detail.get("heal") is True) if type(row) is int else None
 
 
 def as_output(emit: Emit) -> Output:
