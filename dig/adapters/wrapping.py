@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record
 from dig.monitor.monitor import KEEP
@@ -27,7 +28,7 @@ from .registry import Adapter, adapter_of
 
 _T = TypeVar("_T")
 
-_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter, "same_work": bool}
 """What is handed in and is no function."""
 
 _FUNCTIONS = ("annotate", "deliver", "handoff")
@@ -44,6 +45,7 @@ def wrap(
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
+    same_work: bool = False,
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
@@ -59,10 +61,12 @@ def wrap(
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
-        limits: The thresholds of the patterns.
+        limits: The thresholds of the patterns; by default those of our commands.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
+        same_work: Whether equal messages of an agent to several others are one piece of work, so
+            that a second answer is repeated work (RSP); else each call is an event of its own.
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
@@ -77,17 +81,17 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
-    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
+    _check(
+        setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding,
+        same_work=same_work,
+    )  # fmt: skip
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits, keep), mode)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
-    try:
-        session = Session(
-            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
-        )  # fmt: skip
-    except RuleError as error:  # an agent has a name that is not allowed
-        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
+    session = _session(
+        plan, setup, mode=mode, require=require, sink=files, on_finding=on_finding,
+        same_work=same_work,
+    )  # fmt: skip
     session.directory = files.path
     attached = _attached(plan, session, files)
     _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
@@ -108,6 +112,17 @@ def _directory(
     }  # fmt: skip
     keeping = Keeping(segment_bytes=segment_bytes)
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
+
+
+def _session(plan: WrapPlan, setup: Setup, **given: Any) -> Session:
+    """The session of a team that is to be wrapped."""
+    try:
+        return Session(
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, veto=plan.veto,
+            on_note=plan.on_note, **given,
+        )  # fmt: skip
+    except RuleError as error:  # an agent has a name that is not allowed
+        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
 
 
 def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
@@ -132,7 +147,10 @@ def _check(**given: Any) -> None:
 def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
-    setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
+    setup = setup or Setup(
+        "wrapped", keep=keep, limits=Thresholds().limits,
+        detectors=standard, healers=standard_healers,
+    )  # fmt: skip
     return replace(setup, limits=limits) if limits else setup
 
 

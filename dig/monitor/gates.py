@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from dig.detectors.interventions import Intervention
-from dig.graph.records import SYSTEM, micros
+from dig.graph.records import SYSTEM, WAITS, micros
 
 from .healing import Healing
 from .holds import Holds
@@ -52,6 +52,8 @@ class Gates:
         if not wishes:
             return False
         self.deciding[event] = wishes
+        names = [_name(self.gates[place]) for place in wishes]
+        self._recorder.incident(WAITS, {"event": event, "gates": names})
         for place, hold in wishes.items():
             due = self._recorder.now + max(1, micros(hold.seconds))
             heappush(self._late, (due, next(self._order), event, place))

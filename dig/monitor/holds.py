@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from dig.graph.records import SYSTEM, Deliver, Emit, Expire, Redirect
+from dig.graph.records import SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
 from .messages import Answered, Delivered, Output, Over, Pending, Wake
 from .recorder import Recorder
@@ -123,7 +123,7 @@ class Holds:
         Returns:
             The agents that it was delivered to.
         """
-        reached = []
+        reached, behind = [], []
         for agent, number in tuple(flight.items()):
             line = self.waiting.get(agent)
             if not line:
@@ -131,6 +131,9 @@ class Holds:
                 reached.append(agent)
             elif (event, number) not in line:  # else it keeps its place
                 line.append((event, number))
+                behind.append(line[0][0])
+        if behind and self._graph.event(event).work:
+            self._recorder.incident(WAITS, {"event": event, "behind": behind[0]})
         return reached
 
     def deliver_waiting(self, kept: Collection[str]) -> None:

@@ -24,6 +24,7 @@ from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
+    WAITS,
     Emit,
     End,
     FindingRow,
@@ -295,9 +296,16 @@ def request_from_outside(
         case Redirect():
             to, again = edit.recipients(record), tape.sent_again(record.event)
             return lambda monitor: monitor.redirect(record.event, to, again)
-        case IncidentRow() if record.what not in OWN_INCIDENTS:
+        case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
+
+
+def _is_own(incident: IncidentRow) -> bool:
+    """Whether the monitor has written an incident itself, while it did what it was asked."""
+    detail = incident.detail if isinstance(incident.detail, dict) else {}
+    is_for_gate = "gates" in detail or "behind" in detail  # else a host says what waits
+    return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_for_gate)
 
 
 def as_output(emit: Emit) -> Output:
