@@ -15,6 +15,7 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy
 from dig.detectors.team_usual import TeamUsual
+from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
@@ -29,7 +30,9 @@ from .registry import Adapter, adapter_of
 
 _T = TypeVar("_T")
 
-_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy}
+_KINDS = {
+    "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool
+}  # fmt: skip
 """What is handed in and is no function."""
 
 _FUNCTIONS = ("annotate", "deliver", "handoff")
@@ -49,6 +52,7 @@ def wrap(
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
+    same_work: bool = False,
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
@@ -64,13 +68,15 @@ def wrap(
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
-        limits: The thresholds of the patterns.
+        limits: The thresholds of the patterns; by default those of our commands.
         usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
         policy: What is done about which findings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
+        same_work: Whether equal messages of an agent to several others are one piece of work, so
+            that a second answer is repeated work (RSP); else each call is an event of its own.
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
@@ -86,11 +92,12 @@ def wrap(
     if id(team) in _wrapped:
         return team
     given = {"limits": limits, "policy": policy, "approve": approve}
-    _check(setup=setup, adapter=adapter, sink=sink, on_finding=on_finding, **given)
+    more = {"on_finding": on_finding, "same_work": same_work}
+    _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
-    session = _session(plan, setup, files, mode=mode, require=require, on_finding=on_finding)
+    session = _session(plan, setup, files, mode=mode, require=require, **more)
     attached = _attached(plan, session, files)
     _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
     result: _T = attached.team
@@ -150,7 +157,10 @@ def _setup(
     """The setup of a call of `wrap`; what was given beside it replaces its parts."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
-    setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
+    setup = setup or Setup(
+        "wrapped", keep=keep, limits=Thresholds().limits,
+        detectors=standard, healers=standard_healers,
+    )  # fmt: skip
     setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
     return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
 

@@ -53,7 +53,8 @@ class Gates:
         if not wishes:
             return False
         self.deciding[event] = wishes
-        self._recorder.incident(WAITS, {"event": event})
+        names = [_name(self.gates[place]) for place in wishes]
+        self._recorder.incident(WAITS, {"event": event, "gates": names})
         for place, hold in wishes.items():
             due = self._recorder.now + max(1, micros(hold.seconds))
             heappush(self._late, (due, next(self._order), event, place))
@@ -64,7 +65,7 @@ class Gates:
     def keep_for(self, proposed: Proposed, event: str) -> None:
         """Keep a held event until a person has decided about healing that concerns it."""
         if event not in self.deciding:
-            self._recorder.incident(WAITS, {"event": event})
+            self._recorder.incident(WAITS, {"event": event, "finding": proposed.row})
         self.deciding.setdefault(event, {})[-proposed.row] = Hold(proposed.seconds)
 
     def give_up(self, proposed: Proposed, event: str) -> None:

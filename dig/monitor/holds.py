@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from dig.detectors.policy import Policy
-from dig.graph.records import NOTICE, SYSTEM, Deliver, Emit, Expire, Redirect
+from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
 from .messages import Answered, Delivered, Output, Over, Pending, Wake
 from .policies import policy_name
@@ -129,7 +129,7 @@ class Holds:
         Returns:
             The agents that it was delivered to.
         """
-        reached = []
+        reached, behind = [], []
         for agent, number in tuple(flight.items()):
             line = self.waiting.get(agent)
             if not line:
@@ -137,6 +137,9 @@ class Holds:
                 reached.append(agent)
             elif (event, number) not in line:  # else it keeps its place
                 line.append((event, number))
+                behind.append(line[0][0])
+        if behind and self._graph.event(event).work:
+            self._recorder.incident(WAITS, {"event": event, "behind": behind[0]})
         return reached
 
     def deliver_waiting(self, kept: Collection[str]) -> None:

@@ -148,7 +148,7 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
     watching = Session(
         plan.agents, setup, capabilities=plan.capabilities, sink=Recorder(), keeps_time=False,
         clock=anyio.current_time, on_finding=lambda found: None, veto=plan.veto,
-        on_note=lambda agent, said: None, **options,
+        on_note=lambda agent, said: None, same_work=True, **options,
     )  # fmt: skip
     attached = plan.attach(watching)
     with failing.in_place(), anyio.fail_after(100):
@@ -186,8 +186,8 @@ async def by_hand(watching: Session) -> None:
     watching.begin("cyd").send("nonsense", [3])  # type: ignore[list-item]
     watching.release_instance(watching.reserve_instance("dan"))
     handing = watching.begin("ann", at_once=True)
-    handing.send_once("go", watching.reserve_instance("bob"), "bob")
-    handing.send_once("go", watching.reserve_instance("cyd"), "cyd")
+    handing.call("go", watching.reserve_instance("bob"))
+    handing.call("go", watching.reserve_instance("cyd"))
     fourth = watching.request("!", "dan")
     watching.begin("dan", [fourth]).hand_over("ann", "go", silent=lambda: True)
     watching.begin("dan").forward("ann")

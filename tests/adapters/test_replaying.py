@@ -33,7 +33,7 @@ async def ask_all(mode: Mode, runs: Path, **options: Any) -> list[Path]:
     found: list[Path] = []
     for team, question in ((passing_on(), "?"), (asking_twice(), "?"), (early(), [1, 2])):
         background = team.pop("background", {})
-        dig.wrap(team, mode=mode, journal=runs, **options)
+        dig.wrap(team, mode=mode, journal=runs, same_work=True, **options)
         boss = next(iter(team))
         async with anyio.create_task_group() as background["tasks"]:
             await team[boss](question)

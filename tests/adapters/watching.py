@@ -76,6 +76,7 @@ def watched(
     budget: Budget | None = None,
     gates: Any = (),
     healers: Any = standard_healers,
+    same_work: bool = False,
     **options: Any,
 ) -> Iterator[Watched]:
     """Wrap a team of plain callables for as long as a block lasts."""
@@ -88,6 +89,7 @@ def watched(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities,
         veto=plan.veto, on_note=plan.on_note,
         sink=trace, strict=True, keeps_time=False, clock=clock or Clock(),
+        same_work=same_work,
     )  # fmt: skip
     attached = plan.attach(session)
     try:

@@ -147,6 +147,7 @@ class Session:
         directory: Where its trace is kept, if it is.
         instances: The instances of agents; to look at, inside steps.
         holds: The events that are held.
+        same_work: Whether equal messages of a turn to several agents are one event.
     """
 
     def __init__(
@@ -164,6 +165,7 @@ class Session:
         on_finding: Callable[[Finding], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
         keeps_time: bool = True,
+        same_work: bool = False,
         strict: bool = False,
     ) -> None:
         """Begin to monitor; the first record goes to the sink at once.
@@ -181,12 +183,14 @@ class Session:
             on_finding: Told of each finding, after the step that raised it; on any thread.
             clock: Seconds, from any beginning.
             keeps_time: Have a thread raise what time makes due; else call `tick`.
+            same_work: Whether equal messages of a turn to several agents are one event.
             strict: Raise what a wrong use of this session leads to; for tests of a wrapper.
 
         Raises:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
         self.mode = mode
+        self.same_work = same_work
         self.capabilities = known(capabilities, "capabilities")
         setup = fitting(setup or Setup(), mode, self.capabilities)
         demand(require, self.capabilities, who)
@@ -198,17 +202,19 @@ class Session:
         self._forget_step()
         self._turns: dict[Turn, None] = {}
         self._bounces = BounceLimit()
-
-        def make(now: Callable[[], float]) -> Monitor:
-            fit = Fitting(self.capabilities, self._refuse)
-            return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
-
+        make = partial(self._make_monitor, setup, tuple(agents), sink)
         self.guard = guard = Guard(make, clock, strict=strict)
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
         self._watchdog = Watchdog(guard, is_used=keeps_time)
         guard.on_stop = self._watchdog.stop
+
+    def _make_monitor(
+        self, setup: Setup, agents: tuple[str, ...], sink: Sink, now: Callable[[], float]
+    ) -> Monitor:
+        fit = Fitting(self.capabilities, self._refuse)
+        return setup.monitor(agents, now, sink, time.perf_counter, fit)
 
     @property
     def stopped(self) -> str | None:
@@ -250,7 +256,7 @@ class Session:
             at_once: Release those events first, since they are not waited for any more.
         """
         events = None if events is None else tuple(events)
-        turn = Turn(self.guard, self.holds, agent, events, self._end_turn)
+        turn = Turn(self.guard, self.holds, agent, events, self._end_turn, same_work=self.same_work)
         if at_once and events:
             self.release(*events)
         self.guard.run(self._begin, turn, default=None)

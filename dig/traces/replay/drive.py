@@ -24,6 +24,7 @@ from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
+    WAITS,
     Emit,
     End,
     FindingRow,
@@ -298,7 +299,7 @@ def request_from_outside(
             return lambda monitor: monitor.redirect(record.event, to, again)
         case IncidentRow() if (decision := _decision(record)) is not None:
             return lambda monitor: monitor.decide(*decision)
-        case IncidentRow() if record.what not in OWN_INCIDENTS:
+        case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
 
@@ -310,6 +311,13 @@ def _decision(record: IncidentRow) -> tuple[int, bool] | None:
         return None
     row = detail.get("finding")
     return (row, detail.get("heal") is True) if type(row) is int else None
+
+
+def _is_own(incident: IncidentRow) -> bool:
+    """Whether the monitor has written an incident itself, while it did what it was asked."""
+    detail = incident.detail if isinstance(incident.detail, dict) else {}
+    is_ours = not {"gates", "behind", "finding"}.isdisjoint(detail)  # else a host says what waits
+    return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
 
 
 def as_output(emit: Emit) -> Output:
