@@ -90,7 +90,7 @@ class Chaos:
             policy = _policy(draws, tuple(to), i)
             return NewEvent(payload={"policy": True}, type=kind, policy=policy)
         if self.habit == "repeat":
-            return NewEvent(payload="again", to=view.team)
+            return NewEvent(payload="again", to=[*view.team])
         return NewEvent(payload=i, to=to, type=kind)
 
 

@@ -132,7 +132,8 @@ MUTANTS = [
     ),
     Mutant(
         "idle-oldest", IDLE,
-        "for latest in reversed(problem.running.values()):", "for latest in problem.running.values():",
+        "for latest in reversed(problem.running.values()):",
+        "for latest in problem.running.values():",
         "only the activation that began first is waited for",
     ),
     Mutant(

@@ -192,12 +192,14 @@ FINDINGS = [
     # -- LOOP ---
     Mutant(
         "loop-inputs", LOOP,
-        "message = (content, record.type, to, self._inputs)", "message = (content, record.type, to)",
+        "message = (content, record.type, to, self._inputs)",
+        "message = (content, record.type, to)",
         "the same answer to different questions is a repetition",
     ),
     Mutant(
         "loop-type", LOOP,
-        "message = (content, record.type, to, self._inputs)", "message = (content, to, self._inputs)",
+        "message = (content, record.type, to, self._inputs)",
+        "message = (content, to, self._inputs)",
         "messages of different types are the same",
     ),
     Mutant(
@@ -374,7 +376,8 @@ FINDINGS = [
     ),
     Mutant(
         "coverage-notices", "graph/coverage.py",
-        "e for e in history.source_events if history.is_work(e)", "e for e in history.source_events",
+        "e for e in history.source_events if history.is_work(e)",
+        "e for e in history.source_events",
         "a notice from outside is needed",
     ),
     Mutant(
@@ -456,7 +459,8 @@ FINDINGS = [
     ),
     Mutant(
         "usual-beyond", USUAL,
-        "counts[j - 1] if j <= len(counts) else 0", "counts[min(j, len(counts)) - 1] if counts else 0",
+        "counts[j - 1] if j <= len(counts) else 0",
+        "counts[min(j, len(counts)) - 1] if counts else 0",
         "beyond its list the last count goes on",
     ),
     Mutant(
