@@ -78,7 +78,11 @@ class Mapping:
         return items
 
     def evicted(self, eviction: Eviction) -> None:
-        """Repeat an eviction of the session; the exported items stay the same."""
+        """Repeat an eviction of the session; the exported items stay the same.
+
+        A later finding that names evicted history (`last` of LOOP, `origin` of LIVELOCK) has no
+        link to it.
+        """
         history = self._graph.history
         before = history.activation_ids
         eviction.repeat(self._graph)
