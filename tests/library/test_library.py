@@ -1,0 +1,98 @@
+"""Healthy teams raise no alarm, and the mistakes that they can have do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .report import FRAMEWORKS, claimed, is_installed, shapes_of, tables
+from .shapes import GAVE_UP, Shape, play
+
+PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
+
+NEEDS_CALLS: set[str] = {"voting", "mixture of agents", "race with cancel"}
+"""Their mistake is seen as soon as a call is an event of its own, also when another agent was
+asked the same."""
+
+INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
+SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
+
+HEALTHY = [pytest.param(shape, id=shape.name) for shape in SHAPES]
+BROKEN = [
+    pytest.param(
+        shape, id=shape.name,
+        marks=[pytest.mark.xfail(reason="needs calls")] if shape.name in NEEDS_CALLS else [],
+    )
+    for shape in SHAPES
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", HEALTHY)
+def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
+    """It answers right, and nothing is an alarm but what its line of policy silences."""
+    seen = play(shape, broken=False)
+    assert seen.answer == shape.answer
+    assert set(seen.alarms) == set(shape.needs_policy), seen.findings
+    assert seen.faults == 0
+
+
+@pytest.mark.parametrize("shape", BROKEN)
+def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
+    """These alarms and no others; beside them stand those that the line of policy silences."""
+    seen = play(shape, broken=True)
+    silenced = set(shape.needs_policy)
+    assert set(seen.alarms) | silenced == set(shape.alarms) | silenced, seen.findings
+    assert seen.faults == 0
+
+
+@pytest.mark.parametrize("shape", HEALTHY)
+def test_only_a_shape_that_would_raise_an_alarm_has_a_line_of_policy(shape: Shape) -> None:
+    """A policy is one line, and stands only where it silences something."""
+    assert bool(shape.policy) == bool(shape.needs_policy)
+    assert "\n" not in shape.policy
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+@pytest.mark.parametrize("framework", INSTALLED)
+def test_the_page_has_the_tables_of_the_shapes(framework: str) -> None:
+    """`docs/alarms-library.md` says of each shape what the tests above hold."""
+    assert tables(claimed(framework)) in PAGE.read_text("utf-8"), f"paste those of {framework}"
+
+
+def rows(page: str, kind: str) -> list[list[str]]:
+    """The cells of the rows of all tables of one kind in the page."""
+    blocks = re.findall(rf"^\| {kind} \|.*\n\| ---.*\n((?:\|.*\n?)+)", page, re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+def test_thirty_shapes_are_quiet_with_five_lines_and_twenty_four_mistakes_are_noticed() -> None:
+    """The numbers of all frameworks together, by the page's tables."""
+    page = PAGE.read_text("utf-8")
+    healthy, broken = rows(page, "healthy"), rows(page, "broken")
+    assert [one[0] for one in healthy] == [one[0] for one in broken]
+    assert len({one[0] for one in healthy}) == len(healthy) == 30
+    assert all(policy != "-" for _, _, alarms, policy in healthy if alarms != "-")
+    assert sum(policy != "-" for *_, policy in healthy) <= 5
+    assert sum(alarms != "-" for *_, alarms in broken) >= 24
+
+
+def test_a_program_that_never_answers_is_given_up() -> None:
+    """The user gives up, and what was raised until then is told."""
+
+    async def program(watch: Any, broken: bool) -> Any:
+        async def agent(question: str) -> str:
+            await never.wait()
+            return question
+
+        never = asyncio.Event()
+        return await watch({"agent": agent})["agent"]("?")
+
+    seen = play(Shape("hung", "", program, "?", "", ()), broken=False)
+    assert seen.answer == GAVE_UP
+    assert set(seen.alarms) == {"DL"}
