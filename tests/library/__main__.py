@@ -28,8 +28,8 @@ def main() -> None:
             quiet = sum(not one.healthy for one in rows)
             noticed = sum(bool(one.broken) for one in rows)
             print(f"## {title}\n\n{tables(rows)}\n")
-            print(f"Without an alarm: {quiet} of {len(rows)} healthy teams, before any policy.")
-            print(f"With an alarm: {noticed} of {len(rows)} broken ones.\n")
+            print(f"{quiet} of {len(rows)} healthy teams raise no alarm;", end=" ")
+            print(f"{noticed} of {len(rows)} broken ones raise one.\n")
 
 
 main()

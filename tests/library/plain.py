@@ -302,7 +302,7 @@ SHAPES = [
         "self-consistency", "A solver samples one model nine times; the commonest answer wins.",
         self_consistency, ["42", "42"],
         "The solver samples on until all samples agree, which never happens.", ("LIVELOCK",),
-        policy='LOOP = {action = "off", agents = ["sampler"]}', needs_policy=("LOOP",),
+        line='LOOP = {action = "off", agents = ["sampler"]}', without_line=("LOOP",),
     ),
     Shape(
         "best of N", "A writer makes eight drafts at once; a judge marks each.", best_of_n, 3,
@@ -342,6 +342,6 @@ SHAPES = [
         "fire-and-forget audit", "A shop tells an audit log of each sale and does not wait for it.",
         audit_log, ["two books for 20, on its way", "a lamp for 20, on its way"],
         "The shop does not wait for the shipping either.", ("ET",),
-        policy='notices = ["audit"]', needs_policy=("ET",),
+        line='notices = ["audit"]', without_line=("ET",),
     ),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from .shapes import Seen, Shape, play
+from .shapes import Shape, play
 
 FRAMEWORKS = {
     "plain": ("plain callables", "anyio"),
@@ -41,7 +41,8 @@ class Row:
         framework: What it is written with.
         does: What a healthy team does.
         healthy: The alarms of the healthy program.
-        policy: The line of policy that it needs; empty: none.
+        line: The line of configuration that it needs; empty: none.
+        without_line: The alarms of the healthy program without that line.
         mistake: What is wrong in the broken program.
         broken: The alarms of the broken program.
     """
@@ -50,7 +51,8 @@ class Row:
     framework: str
     does: str
     healthy: dict[str, int]
-    policy: str
+    line: str
+    without_line: dict[str, int]
     mistake: str
     broken: dict[str, int]
 
@@ -61,23 +63,20 @@ class Row:
 def look(framework: str) -> list[Row]:
     """Run both programs of all shapes of a framework."""
     return [
-        row(framework, shape, play(shape, broken=False), play(shape, broken=True))
+        Row(
+            shape.name, framework, shape.does, play(shape, broken=False).alarms, shape.line,
+            play(shape, broken=False, with_line=False).alarms, shape.mistake,
+            play(shape, broken=True).alarms,
+        )
         for shape in shapes_of(framework)
-    ]
-
-
-def row(framework: str, shape: Shape, healthy: Seen, broken: Seen) -> Row:
-    return Row(
-        shape.name, framework, shape.does, dict(healthy.alarms), shape.policy, shape.mistake,
-        dict(broken.alarms),
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def claimed(framework: str) -> list[Row]:
     """What the shapes of a framework say of themselves, each alarm once; nothing is run."""
     return [
         Row(
-            shape.name, framework, shape.does, Counter(shape.needs_policy), shape.policy,
+            shape.name, framework, shape.does, {}, shape.line, Counter(shape.without_line),
             shape.mistake, Counter(shape.alarms),
         )
         for shape in shapes_of(framework)
@@ -87,11 +86,14 @@ def claimed(framework: str) -> list[Row]:
 def tables(rows: Iterable[Row]) -> str:
     """The two tables, in Markdown: of the healthy teams, and of the broken ones."""
     rows = list(rows)
-    healthy = [(one.shape, one.does, _names(one.healthy), _code(one.policy)) for one in rows]
+    healthy = [
+        (one.shape, one.does, _names(one.healthy), _names(one.without_line), _code(one.line))
+        for one in rows
+    ]
     broken = [(one.shape, one.mistake, _names(one.broken)) for one in rows]
     return "\n\n".join(
         (
-            _table(("healthy", "what it does", "alarms", "line of policy"), healthy),
+            _table(("healthy", "what it does", "alarms", "without the line", "the line"), healthy),
             _table(("broken", "the mistake", "alarms"), broken),
         )
     )

@@ -7,6 +7,7 @@ takes seconds, as a real one does, and a program that never ends is given up.
 from __future__ import annotations
 
 import asyncio
+import tomllib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -45,8 +46,9 @@ class Shape:
         answer: What the healthy program answers.
         mistake: What is wrong in the broken one, in a sentence.
         alarms: The patterns of the alarms that the mistake raises; none: it is not noticed.
-        policy: The line of a policy (docs/wrapping.md) that the healthy team needs, if it does.
-        needs_policy: The alarms that this line silences.
+        line: The line of configuration that the healthy team needs, if it does: of the table
+            `[policy]`, or a threshold of the table `[thresholds]`.
+        without_line: The patterns of the alarms that the healthy team raises without it.
     """
 
     name: str
@@ -55,8 +57,8 @@ class Shape:
     answer: Any
     mistake: str
     alarms: tuple[str, ...]
-    policy: str = ""
-    needs_policy: tuple[str, ...] = ()
+    line: str = ""
+    without_line: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,21 @@ class _Loop(VirtualLoop):
 
 
 class Watch:
-    """Wraps the teams of one program."""
+    """Wraps the teams of one program.
 
-    def __init__(self) -> None:
+    Attributes:
+        limits: The thresholds that they are wrapped with.
+    """
+
+    def __init__(self, line: str = "") -> None:
+        """Take one line of configuration; other lines than of thresholds are not read yet."""
+        given = tomllib.loads(line)
+        is_threshold = given.keys() <= Thresholds.model_fields.keys()
+        self.limits = Thresholds(**given if is_threshold else {}).limits
         self._teams: list[Any] = []
 
     def __call__(self, team: Any, **options: Any) -> Any:
-        wrapped = dig.wrap(team, mode="observe", limits=Thresholds().limits, **options)
+        wrapped = dig.wrap(team, mode="observe", limits=self.limits, **options)
         self._teams.append(wrapped)
         return wrapped
 
@@ -124,20 +134,26 @@ class Watch:
         return Seen(answer, alarms, notices, faults, found)
 
 
-def play(shape: Shape, *, broken: bool) -> Seen:
-    """Run the program of a shape, and watch its teams."""
+def play(shape: Shape, *, broken: bool, with_line: bool = True) -> Seen:
+    """Run a program of a shape, and watch its teams.
+
+    Args:
+        shape: The shape.
+        broken: Whether it is the program with the mistake.
+        with_line: Whether the shape's line of configuration is read.
+    """
     with asyncio.Runner(loop_factory=_Loop) as runner:
         timed = partial(Session, clock=runner.get_loop().time, keeps_time=False)
         with patch.object(wrapping, "Session", timed):
-            return runner.run(_watched(shape.program, broken))
+            watch = Watch(shape.line if with_line else "")
+            return runner.run(_watched(watch, shape.program(watch, broken)))
 
 
-async def _watched(program: Program, broken: bool) -> Seen:
-    watch = Watch()
+async def _watched(watch: Watch, program: Awaitable[Any]) -> Seen:
     keeper = asyncio.create_task(watch.keep_time())
     try:
         async with asyncio.timeout(GIVE_UP_S):
-            answer = await program(watch, broken)
+            answer = await program
     except TimeoutError:
         answer = GAVE_UP
     except Exception as error:  # a broken team may raise what it likes
