@@ -260,10 +260,11 @@ SHAPES = [
     Shape(
         "supervisor", "A supervisor delegates eight tasks to one worker, one after the other.",
         supervisor, [8, 8],
-        "The supervisor forgets what is done, and delegates the first task for ever.", ("LIVELOCK", "LOOP"),
+        "The supervisor forgets what is done, and delegates the first task for ever.",
+        ("LIVELOCK", "LOOP"),
     ),
     Shape(
-        "resumed interrupts", "A draft waits ten minutes for a person, who changes it, then approves.",
+        "resumed interrupts", "A draft waits for a person, who changes it, then approves.",
         resumed_interrupts, ["sent: Dear Ada Byron", "sent: Dear Anne Byron"],
         "What is approved goes to a node that does not exist.", ("ET", "OE"),
     ),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agents import Agent, MaxTurnsExceeded, Runner, function_tool, handoff, set_tracing_disabled
+from agents import Agent, Runner, function_tool, handoff, set_tracing_disabled
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
 
@@ -232,8 +232,9 @@ SHAPES = [
         "After the approval the bank never answers, and the tool has no timeout.", ("DL",),
     ),
     Shape(
-        "slow model beside a fast router", "A router hands greetings to one model, proofs to another.",
-        slow_beside_fast, ["It holds.", "It holds."],
+        "slow model beside a fast router",
+        "A router hands greetings to one model, proofs to another.", slow_beside_fast,
+        ["It holds.", "It holds."],
         "The slow model's service hangs, and its client has no timeout.", ("DL", "STALL"),
         line="stall_min_s = 180", without_line=("DL", "STALL"),
     ),
