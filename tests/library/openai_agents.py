@@ -60,7 +60,7 @@ async def agents_as_tools(watch: Watch, broken: bool) -> Any:
     trains = agent("trains", lambda question, results: "One at ten.", 20)
     background: set[asyncio.Task[Any]] = set()
 
-    @function_tool(name_override="trains")
+    @function_tool(name_override="trains")  # type: ignore[untyped-decorator]
     async def begin_trains(input: str) -> str:
         """Ask for trains."""
         task = asyncio.create_task(Runner.run(trains, input))
@@ -128,7 +128,7 @@ async def approval(watch: Watch, broken: bool) -> Any:
     """A person takes ten minutes to approve a payment."""
     paid: list[int] = []
 
-    @function_tool(needs_approval=True)
+    @function_tool(needs_approval=True)  # type: ignore[untyped-decorator]
     async def pay(amount: int) -> str:
         """Pay."""
         if broken:
@@ -241,7 +241,7 @@ SHAPES = [
     Shape(
         "classifier of many items", "An intake asks a classifier about forty letters in a row.",
         classifier, ["25 of 40 are fine"],
-        "The intake asks about the first letter for ever.", ("LIVELOCK", "LOOP"),
+        "The intake asks about the first letter for ever.", ("LOOP",),
         line='LIVELOCK = {action = "off", agents = ["intake", "classifier"]}',
         without_line=("LIVELOCK",),
     ),

@@ -25,7 +25,7 @@ INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
 SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
 
 
-def cases(waiting: set[str], reason: str) -> Any:
+def cases(waiting: set[str], reason: str) -> pytest.MarkDecorator:
     """The shapes; some of them have to wait for something that is not there yet."""
     waits = pytest.mark.xfail(reason=reason)
     return pytest.mark.parametrize(
