@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 
 from .report import FRAMEWORKS, is_installed, look, tables
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables of each framework that this interpreter has."""
     parser = ArgumentParser(prog="python -m tests.library", description=__doc__)
     parser.add_argument("--framework", choices=FRAMEWORKS, help="only this one")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each shape")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for name in [options.framework] if options.framework else FRAMEWORKS:
         title = FRAMEWORKS[name][0]
         if not is_installed(name):
@@ -32,4 +33,5 @@ def main() -> None:
             print(f"{noticed} of {len(rows)} broken ones raise one.\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -64,9 +63,9 @@ def look(framework: str) -> list[Row]:
     """Run both programs of all shapes of a framework."""
     return [
         Row(
-            shape.name, framework, shape.does, play(shape, broken=False).alarms, shape.line,
-            play(shape, broken=False, with_line=False).alarms, shape.mistake,
-            play(shape, broken=True).alarms,
+            shape.name, framework, shape.does, dict(play(shape, broken=False).alarms), shape.line,
+            dict(play(shape, broken=False, with_line=False).alarms), shape.mistake,
+            dict(play(shape, broken=True).alarms),
         )
         for shape in shapes_of(framework)
     ]  # fmt: skip
@@ -76,8 +75,8 @@ def claimed(framework: str) -> list[Row]:
     """What the shapes of a framework say of themselves, each alarm once; nothing is run."""
     return [
         Row(
-            shape.name, framework, shape.does, {}, shape.line, Counter(shape.without_line),
-            shape.mistake, Counter(shape.alarms),
+            shape.name, framework, shape.does, {}, shape.line,
+            dict.fromkeys(shape.without_line, 1), shape.mistake, dict.fromkeys(shape.alarms, 1),
         )
         for shape in shapes_of(framework)
     ]  # fmt: skip

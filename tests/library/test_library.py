@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .__main__ import main
 from .report import FRAMEWORKS, claimed, is_installed, shapes_of, tables
 from .shapes import GAVE_UP, Shape, play
 
@@ -104,3 +106,24 @@ def test_a_program_that_never_answers_is_given_up() -> None:
     seen = play(Shape("hung", "", program, "?", "", ()), broken=False)
     assert seen.answer == GAVE_UP
     assert set(seen.alarms) == {"DL"}
+
+
+def test_the_command_prints_a_line_of_json_for_each_shape(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the number of alarms of each pattern, in the healthy and in the broken program."""
+    main(["--framework", "plain", "--json"])
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["shape"] for one in printed] == [one.shape for one in claimed("plain")]
+    (dropped,) = [one for one in printed if one["shape"] == "map-reduce"]
+    assert dropped["healthy"] == {} and dropped["broken"] == {"ET": 2}
+
+
+def test_the_command_says_which_framework_is_not_installed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A framework that is missing is skipped, and the others are run."""
+    missing = next(name for name in FRAMEWORKS if not is_installed(name))
+    main(["--framework", missing])
+    title = FRAMEWORKS[missing][0]
+    assert capsys.readouterr().out == f"## {title}\n\nNot installed here, so skipped.\n\n"
