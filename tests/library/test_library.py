@@ -1,0 +1,129 @@
+"""Healthy teams raise no alarm, and the mistakes that they can have do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .__main__ import main
+from .report import FRAMEWORKS, claimed, is_installed, shapes_of, tables
+from .shapes import GAVE_UP, Shape, play
+
+PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
+
+NEEDS_CALLS = {"voting", "mixture of agents", "race with cancel", "agents as tools"}
+"""Their mistake is seen as soon as a call is an event of its own, also when another agent was
+asked the same."""
+
+NEEDS_POLICY = {"self-consistency", "fire-and-forget audit", "classifier of many items"}
+"""They are quiet as soon as `Watch` reads a line of policy."""
+
+INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
+SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
+
+
+def cases(waiting: set[str], reason: str) -> pytest.MarkDecorator:
+    """The shapes; some of them have to wait for something that is not there yet."""
+    waits = pytest.mark.xfail(reason=reason)
+    return pytest.mark.parametrize(
+        "shape",
+        [
+            pytest.param(one, id=one.name, marks=[waits] if one.name in waiting else [])
+            for one in SHAPES
+        ],
+    )
+
+
+@cases(NEEDS_POLICY, "its line of policy is not read yet")
+def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
+    """It answers right, with one line of configuration at most."""
+    seen = play(shape, broken=False)
+    assert seen.answer == shape.answer
+    assert not seen.alarms, seen.findings
+    assert seen.faults == 0
+
+
+@cases(NEEDS_CALLS, "a call is no event of its own yet")
+def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
+    """These alarms and no others, but for those that a policy that is not read would silence."""
+    seen = play(shape, broken=True)
+    silenced = set(shape.without_line) if shape.name in NEEDS_POLICY else set()
+    assert set(seen.alarms) | silenced == set(shape.alarms) | silenced, seen.findings
+    assert seen.faults == 0
+
+
+@cases(set(), "")
+def test_a_line_stands_only_where_it_silences_an_alarm(shape: Shape) -> None:
+    """Without it the healthy team raises the alarms that are named, and no others."""
+    assert bool(shape.line) == bool(shape.without_line)
+    assert "\n" not in shape.line
+    seen = play(shape, broken=False, with_line=False)
+    assert set(seen.alarms) == set(shape.without_line), seen.findings
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+@pytest.mark.parametrize("framework", INSTALLED)
+def test_the_page_has_the_tables_of_the_shapes(framework: str) -> None:
+    """`docs/alarms-library.md` says of each shape what the tests above hold."""
+    assert tables(claimed(framework)) in PAGE.read_text("utf-8"), f"paste those of {framework}"
+
+
+def rows(page: str, kind: str) -> list[list[str]]:
+    """The cells of the rows of all tables of one kind in the page."""
+    blocks = re.findall(rf"^\| {kind} \|.*\n\| ---.*\n((?:\|.*\n?)+)", page, re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+def test_thirty_shapes_are_quiet_with_five_lines_and_twenty_four_mistakes_are_noticed() -> None:
+    """The numbers of all frameworks together, by the page's tables."""
+    page = PAGE.read_text("utf-8")
+    healthy, broken = rows(page, "healthy"), rows(page, "broken")
+    assert [one[0] for one in healthy] == [one[0] for one in broken]
+    assert len({one[0] for one in healthy}) == len(healthy) == 30
+    assert all(alarms == "-" for _, _, alarms, *_ in healthy)
+    assert sum(line != "-" for *_, line in healthy) <= 5
+    assert sum(alarms != "-" for *_, alarms in broken) >= 24
+
+
+def test_a_program_that_never_answers_is_given_up() -> None:
+    """The user gives up, and what was raised until then is told."""
+
+    async def program(watch: Any, broken: bool) -> Any:
+        async def agent(question: str) -> str:
+            await never.wait()
+            return question
+
+        never = asyncio.Event()
+        return await watch({"agent": agent})["agent"]("?")
+
+    seen = play(Shape("hung", "", program, "?", "", ()), broken=False)
+    assert seen.answer == GAVE_UP
+    assert set(seen.alarms) == {"DL"}
+
+
+def test_the_command_prints_a_line_of_json_for_each_shape(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the number of alarms of each pattern, in the healthy and in the broken program."""
+    main(["--framework", "plain", "--json"])
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["shape"] for one in printed] == [one.shape for one in claimed("plain")]
+    (dropped,) = [one for one in printed if one["shape"] == "map-reduce"]
+    assert dropped["healthy"] == {} and dropped["broken"] == {"ET": 2}
+
+
+def test_the_command_says_which_framework_is_not_installed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A framework that is missing is skipped, and the others are run."""
+    missing = next(name for name in FRAMEWORKS if not is_installed(name))
+    main(["--framework", missing])
+    title = FRAMEWORKS[missing][0]
+    assert capsys.readouterr().out == f"## {title}\n\nNot installed here, so skipped.\n\n"
