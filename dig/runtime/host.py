@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dig._util.json_values import plain
+from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.protocols import Detector, Healer
@@ -170,6 +171,7 @@ class Tally:
         most: How many findings are kept, the latest; ``None``: all.
         findings: The latest findings.
         earlier: How many findings there were before them, by pattern.
+        worth: How many findings there were of each worth.
         heals: How many interventions there were, by action.
         failures: How many activations failed, by agent.
         errors: The latest error of each agent that failed.
@@ -180,6 +182,7 @@ class Tally:
     most: int | None = None
     findings: deque[Finding] = field(default_factory=deque)
     earlier: Counter[str] = field(default_factory=Counter)
+    worth: Counter[str] = field(default_factory=Counter)
     heals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     errors: dict[str, str] = field(default_factory=dict)
@@ -191,6 +194,7 @@ class Tally:
         for effect in effects:
             if isinstance(effect, Raised):
                 self.findings.append(effect.finding)
+                self.worth[worth(effect.finding)] += 1
                 if self.most is not None and len(self.findings) > self.most:
                     self.earlier[self.findings.popleft().pattern] += 1
             elif isinstance(effect, Healed):
@@ -216,6 +220,7 @@ class Tally:
             errors=dict(self.errors),
             notes=self.notes,
             earlier=dict(self.earlier),
+            worth=dict(self.worth),
         )
 
 

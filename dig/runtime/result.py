@@ -8,6 +8,7 @@ from typing import Any
 
 from dig._util.html import table
 from dig._util.text import counted, one_line, value_text
+from dig.detectors.describe import counts_text
 from dig.detectors.finding import Finding, findings_html
 from dig.graph.graph import InteractionGraph
 
@@ -51,6 +52,8 @@ class RunResult:
         errors: The latest error of each agent that failed.
         notes: What the system wrote beside the accepted answer.
         earlier: How many findings there were before `findings`, by pattern.
+        worth: How many findings there were of each severity; those that a policy silences are
+            counted as `silenced` only.
     """
 
     outcome: str
@@ -67,10 +70,16 @@ class RunResult:
     errors: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     earlier: dict[str, int] = field(default_factory=dict)
+    worth: dict[str, int] = field(default_factory=dict)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
         return dict(Counter(self.earlier) + Counter(one.pattern for one in self.findings))
+
+    def findings_text(self) -> str:
+        """How many findings there were, by worth and by pattern, in words."""
+        worth = counts_text(self.worth)
+        return f"{worth}: {value_text(self.raised())}" if worth else "none"
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
@@ -79,7 +88,7 @@ class RunResult:
             ("answer", one_line(self.answer)),
             ("time", f"{self.seconds:.1f} s"),
             ("activity", activity),
-            ("findings", value_text(self.raised()) or "none"),
+            ("findings", self.findings_text()),
             ("healing", value_text(self.heals) or "none"),
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),
         ]

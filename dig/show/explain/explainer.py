@@ -13,6 +13,7 @@ from typing import Any
 from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.patterns import severity_of
 from dig.graph.history import History
 from dig.graph.records import FindingRow
 from dig.traces.run import RecordedRun
@@ -57,7 +58,14 @@ class Explainer:
 def said(finding: Finding | FindingRow) -> Explained:
     """A finding as data."""
     body = {key: getattr(finding, key) for key in KEYS}
-    return {"record": finding.t, "ts": finding.ts, **body, "says": finding_text(finding)}
+    return {
+        "record": finding.t,
+        "ts": finding.ts,
+        **body,
+        "severity": severity_of(finding),
+        "silenced": finding.silenced,
+        "says": finding_text(finding),
+    }
 
 
 def are_alike(a: Finding | FindingRow, b: Finding | FindingRow, keys: Sequence[str] = KEYS) -> bool:
@@ -73,7 +81,8 @@ def are_alike(a: Finding | FindingRow, b: Finding | FindingRow, keys: Sequence[s
 
 def as_finding(one: Finding | FindingRow) -> Finding:
     """A recorded finding as if it had just been found."""
-    return Finding(t=one.t, us=one.us, **{key: getattr(one, key) for key in KEYS})
+    body = {key: getattr(one, key) for key in KEYS}
+    return Finding(t=one.t, us=one.us, severity=severity_of(one), silenced=one.silenced, **body)
 
 
 # --- paths ---
