@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
@@ -17,6 +17,7 @@ from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
+from dig.runtime.alerts import Alerts, OnAlarm
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
@@ -47,6 +48,7 @@ def wrap(
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
+    on_alarm: OnAlarm | None = None,
     **options: Any,
 ) -> _T:
     """Put the monitor between the agents of a team.
@@ -66,6 +68,7 @@ def wrap(
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
+        on_alarm: Where alarms go: `dig.runtime.Alerts`, or a function, called on its own thread.
         options: What the team's adapter takes besides.
 
     Returns:
@@ -80,7 +83,7 @@ def wrap(
     _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits, keep), mode)
-    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
+    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
     try:
         session = Session(
             plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
@@ -91,8 +94,7 @@ def wrap(
     session.directory = files.path
     attached = _attached(plan, session, files)
     _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
-    result: _T = attached.team
-    return result
+    return cast(_T, attached.team)
 
 
 def _directory(
@@ -217,14 +219,20 @@ _wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive
 
 
 class _Files(FanOut):
-    """The sinks of a wrapped team: a run directory, made with the first record, and one more."""
+    """The sinks of a wrapped team: a run directory, made with the first record, and others."""
 
-    def __init__(self, make: Callable[[], RunDirectory] | None, further: Sink | None) -> None:
+    def __init__(
+        self, make: Callable[[], RunDirectory] | None, further: Sink | None,
+        on_alarm: OnAlarm | None,
+    ) -> None:  # fmt: skip
         self._make = make
         self._directory: RunDirectory | None = None
         super().__init__(self._keep)
         if further is not None:
             self.add(further)
+        alerts = Alerts.of(on_alarm)
+        if alerts is not None:
+            self.add(alerts.sink())
 
     def _keep(self, record: Record) -> None:
         if self._make is not None:

@@ -43,6 +43,14 @@ Given = Annotated[
 Config = Annotated[
     Path | None, typer.Option(help="A TOML file with thresholds in a table [thresholds].")
 ]
+Alert = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="log|webhook:URL|slack:URL|teams:URL|command:CMD",
+        help="Where errors and warnings go while it runs; webhook:env:NAME takes the URL from a "
+        "variable.",
+    ),
+]
 Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="How the judge judges: every=10, recall=0.6, ..."),

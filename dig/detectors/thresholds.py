@@ -7,7 +7,6 @@ The paper leaves them open. They come from the command line (`--set`), from the 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
@@ -20,6 +19,7 @@ from dig.errors import SettingsError
 from dig.graph.records import Limits
 
 from .interventions import COOLDOWN_S, Budget
+from .settings_file import read_table
 
 PREFIX = "DIG_"
 TABLE = "thresholds"
@@ -126,7 +126,8 @@ class Thresholds(BaseModel):
 
         Args:
             given: `NAME=VALUE`, as on a command line.
-            config: A TOML file with a table `[thresholds]`.
+            config: A TOML file with a table `[thresholds]`, or a `pyproject.toml` with
+                `[tool.digmon.thresholds]`.
             environment: Variables; those that are called `DIG_` and a threshold count.
 
         Raises:
@@ -209,13 +210,6 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
 
 
 def _from_file(path: Path) -> Iterator[Setting]:
-    try:
-        table = tomllib.loads(path.read_text("utf-8")).get(TABLE)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}") from None
-    if not isinstance(table, dict):
-        raise SettingsError(f"{path} has no table [{TABLE}]; thresholds stand below that line")
+    where, table = read_table(path, TABLE)
     for name, value in table.items():
-        yield f"{path}, [{TABLE}]", name, value
+        yield where, name, value

@@ -27,6 +27,7 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, AgentFunction, Decision, View, as_agent
+from .alerts import Alerts, OnAlarm
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
@@ -61,6 +62,7 @@ class Bus:
         *,
         sink: Sink | None = None,
         durable: Durable | None = None,
+        on_alarm: OnAlarm | None = None,
     ) -> None:
         """Prepare the run; nothing happens before `run` or `open`.
 
@@ -69,15 +71,20 @@ class Bus:
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
             durable: What the sink writes, if that is to be synced before its effect happens.
+            on_alarm: Where errors and warnings that no policy silences go: `Alerts`, or a function
+                that is given an `Alarm` on a thread of its own. The run waits for neither.
 
         Raises:
-            SettingsError: The team is empty.
+            SettingsError: The team is empty, or `on_alarm` is something else.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
         self._sinks = [] if sink is None else [sink]
+        alerts = Alerts.of(on_alarm)
+        if alerts is not None:
+            self._sinks.append(alerts.sink())
         self._contexts: list[ActivationContext] = []
         self._durable = durable
         self._result: RunResult | None = None

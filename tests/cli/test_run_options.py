@@ -67,3 +67,14 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
     assert not Path("runs").exists()
+
+
+def test_a_run_says_what_became_of_its_alerts(call: Any, tmp_path: Path) -> None:
+    """At its end, for each destination, without its address or its arguments."""
+    (tmp_path / "dig.toml").write_text("[alerts]\nto = ['command:true hush']\n")
+    settings = ["--virtual", "--agents", 6, "--size", 10_000, "--seed", 25, "--config", "dig.toml"]
+    code, out, _ = call("run", "count-frequency", *settings)
+    (line,) = [line for line in out.splitlines() if line.startswith("alerts")]
+    assert code == 0 and line.split(maxsplit=1)[1] == "command true: 3 sent"
+    side = "".join(file.read_text() for file in (tmp_path / "runs").rglob("*.json*"))
+    assert "hush" not in side
