@@ -25,6 +25,7 @@ from dig import (
 )
 from dig.detectors import standard, standard_healers
 from dig.detectors.interventions import Intervention
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import RequestError
 from dig.monitor.messages import DeliveryPolicy, Effect
 from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
@@ -174,6 +175,7 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         ),
         detectors=standard,
         healers=standard_healers if heal else None,
+        policy=HEAL_ALL,
         gates=gates,
         budget=Budget(*BUDGET),
         limit_s=limit_s,

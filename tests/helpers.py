@@ -14,6 +14,7 @@ from dig import Fate, Finding, Hold, InteractionGraph, Limits, Monitor, Output, 
 from dig.detectors.interventions import Intervention
 from dig.detectors.patterns.deadlock import Deadlock, HealDeadlock
 from dig.detectors.patterns.early_termination import EarlyTermination, HealEarlyTermination
+from dig.detectors.policy import HEAL_ALL
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.watch import Watch
 from dig.graph import records as kinds
@@ -88,6 +89,7 @@ class Stage:
         self.clock = Clock()
         self.sink: Recorder = settings.pop("sink", Recorder())
         settings.setdefault("limits", CALM)
+        settings.setdefault("policy", HEAL_ALL)
         self.monitor = Monitor(agents, clock=self.clock, sink=self.sink, **settings)
 
     @property

@@ -13,12 +13,15 @@ from typing import Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
+from dig.detectors.policy import Policy
+from dig.detectors.team_usual import TeamUsual
+from dig.detectors.thresholds import Thresholds
 from dig.errors import JournalError, RuleError, SettingsError
-from dig.graph.records import Limits, Record
+from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.alerts import Alerts, OnAlarm
-from dig.runtime.host import Setup
+from dig.runtime.host import Approve, Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .base import Attached, Mode, Session, WrapPlan
@@ -28,7 +31,9 @@ from .registry import Adapter, adapter_of
 
 _T = TypeVar("_T")
 
-_KINDS = {"setup": Setup, "limits": Limits, "adapter": Adapter}
+_KINDS = {
+    "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool
+}  # fmt: skip
 """What is handed in and is no function."""
 
 _FUNCTIONS = ("annotate", "deliver", "handoff")
@@ -42,9 +47,13 @@ def wrap(
     journal: str | Path | None = None,
     segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
+    usual: Usual | TeamUsual | str | Path | None = None,
+    policy: Policy | None = None,
+    approve: Approve | None = None,
     setup: Setup | None = None,
     keep: int | None = KEEP,
     require: Iterable[str] = (),
+    same_work: bool = False,
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
@@ -53,18 +62,21 @@ def wrap(
 ) -> _T:
     """Put the monitor between the agents of a team.
 
-    Each request from outside becomes a problem, each answer to it a submitted one, in a session
-    that lasts until `unwrap`. Whatever fails in the monitor, the team goes on.
+    Requests are problems, and results answers, until `unwrap`. Whatever fails, the team goes on.
 
     Args:
         team: A dict, list or object of async callables, or a framework's (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
-        limits: The thresholds of the patterns.
+        limits: The thresholds of the patterns; by default those of our commands.
+        usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
+        policy: What is done about which findings (docs/policy.md).
+        approve: Asks a person about healing where the policy says so, on a thread of its own.
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
+        same_work: Whether equal messages of an agent to several others are one piece of work.
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
@@ -80,21 +92,27 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
-    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding)
+    given = {"limits": limits, "policy": policy, "approve": approve}
+    more = {"on_finding": on_finding, "same_work": same_work}
+    _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, limits, keep), mode)
+    setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
+    session = _session(plan, setup, files, mode=mode, require=require, **more)
+    return cast(_T, _attach(team, plan, session, files))
+
+
+def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
+    """The session of a team, which begins with its first record."""
     try:
         session = Session(
-            plan.agents, setup, mode=mode, capabilities=plan.capabilities, require=require,
-            who=plan.who, sink=files, veto=plan.veto, on_note=plan.on_note, on_finding=on_finding,
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=files,
+            veto=plan.veto, on_note=plan.on_note, **given,
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
     session.directory = files.path
-    attached = _attached(plan, session, files)
-    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
-    return cast(_T, attached.team)
+    return session
 
 
 def _directory(
@@ -112,14 +130,16 @@ def _directory(
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
 
 
-def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
-    """The team with the monitor in it; if that cannot be, the session is over."""
+def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
+    """Put the monitor into a team, and return it; if that cannot be, the session is over."""
     try:
-        return plan.attach(session)
+        attached = plan.attach(session)
     except BaseException:
         session.close("the team could not be wrapped")
         files.close(session)
         raise
+    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
+    return attached.team
 
 
 def _check(**given: Any) -> None:
@@ -131,11 +151,29 @@ def _check(**given: Any) -> None:
             raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
 
 
-def _setup(setup: Setup | None, limits: Limits | None, keep: int | None) -> Setup:
+def _setup(
+    setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, given: Mapping[str, Any]
+) -> Setup:
+    """The setup of a call of `wrap`; what was given beside it replaces its parts."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
-    setup = setup or Setup("wrapped", keep=keep, detectors=standard, healers=standard_healers)
-    return replace(setup, limits=limits) if limits else setup
+    setup = setup or Setup(
+        "wrapped", keep=keep, limits=Thresholds().limits,
+        detectors=standard, healers=standard_healers,
+    )  # fmt: skip
+    setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
+    return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
+
+
+def _counts(usual: object, plan: WrapPlan, limits: Limits) -> Usual:
+    """What is usual for a team, which must be the one that it was learned from."""
+    if isinstance(usual, str | Path):
+        usual = TeamUsual.read(Path(usual))
+    if isinstance(usual, TeamUsual):
+        return usual.of_team(plan.agents, limits)
+    if isinstance(usual, Usual):
+        return usual
+    raise SettingsError(f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual")
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:

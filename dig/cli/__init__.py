@@ -2,7 +2,7 @@
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
-Exit status: 0 all is well, 1 something was found (`check`) or no answer came (`run`), 2 the
+Exit status: 0 all is well, 1 something fails the check (`check`) or no answer came (`run`), 2 the
 call or its input is wrong, 130 it was interrupted.
 """
 
@@ -15,6 +15,7 @@ from . import (
     experiment,
     export,
     fork,
+    learn,
     replay,
     report,
     run,
@@ -26,8 +27,8 @@ from . import (
 from .app import app, main
 
 _ORDER = (
-    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "graph",
-    "report", "view", "run", "verify", "replay", "fork", "thresholds",
+    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "learn",
+    "graph", "report", "view", "run", "verify", "replay", "fork", "thresholds",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -35,5 +36,5 @@ app.registered_commands.sort(
     key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "main",
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "learn", "main",
            "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip

@@ -1,57 +1,174 @@
-"""`digmon check` and `thresholds`: the failures in a stored trace, and what counts as one."""
+"""`digmon check` and `thresholds`: the failures in stored traces, and what counts as one."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dig._util.text import safe_text
+from dig.errors import SettingsError, TraceError
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, Salvage, Trace, further, recovered
+from .options import AsJson, Config, Further, Given, UsualFile, further, grouped, policy
+
+if TYPE_CHECKING:
+    from dig.detectors.protocols import Detector
+    from dig.show.gate.reports import CheckReport
+    from dig.show.gate.verdict import QualityGate
+
+FailOn = StrEnum("FailOn", ["unhealed", "error", "warning", "notice"])
+"""What fails a check."""
+
+Format = StrEnum("Format", ["text", "json", "github", "junit", "sarif"])
+"""How a check is reported."""
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What fails a check, and how it is reported."""
+
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            help="What fails the check: unhealed errors, all errors, all alarms (errors and "
+            "warnings), or all findings. A run that was cut off always does."
+        ),
+    ] = FailOn.unhealed
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN[=AGENT]",
+            help="Findings of this pattern do not count, or those about this agent; repeatable.",
+        ),
+    ] = None
+    baseline: Annotated[
+        Path | None, typer.Option(help="A file of known findings, which do not count.")
+    ] = None
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(help="Write what fails now as known findings to this file; exit with 0."),
+    ] = None
+    format: Annotated[Format, typer.Option(help="How it is reported.")] = Format.text
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the report there, and print it as text."),
+    ] = None
+    as_json: AsJson = False
+
+    def gate(self, patterns: list[str]) -> QualityGate:
+        """What decides what fails the check.
+
+        Args:
+            patterns: The patterns of all detectors.
+
+        Raises:
+            SettingsError: An option is wrong; the message names it.
+        """
+        from dig.show.gate.baseline import KnownFindings
+        from dig.show.gate.verdict import Ignored, QualityGate
+
+        if self.as_json and self.format not in (Format.text, Format.json):
+            raise SettingsError(f"--json and --format {self.format} exclude each other")
+        if self.baseline and self.write_baseline:
+            raise SettingsError(
+                "--write-baseline writes all that is known anew; leave --baseline out"
+            )
+        ignored = [Ignored.of(text, patterns) for text in self.ignore or ()]
+        known = KnownFindings.read(self.baseline) if self.baseline else None
+        return QualityGate(self.fail_on.value, ignored, known)  # type: ignore[arg-type]  # a name of FailOn
 
 
 @app.command()
+@grouped
 def check(
-    file: Trace,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Traces (NAME.dig.jsonl), run directories, directories of runs."
+        ),
+    ],
+    options: GateOptions,
     given: Given = None,
     detector: Further = None,
-    salvage: Salvage = False,
-    as_json: AsJson = False,
+    usual: UsualFile = None,
 ) -> None:
-    """Look for failures in a stored trace, and explain each with the paths that prove it.
+    """Look for failures in stored runs, and explain each with the paths that prove it.
 
-    Exit status 0 if there are none, 1 if there are some, 2 if the file cannot be read.
+    Says what was healed and what was not; changes no file that it reads. Exit status 0 if
+    nothing fails the check, 1 if something does (by default an unhealed error, or a run that was
+    cut off), 2 if a trace cannot be read or an option is wrong.
     """
     from dig.detectors import plugins, standard
-    from dig.detectors.describe import explained
+    from dig.detectors.team_usual import TeamUsual
     from dig.detectors.thresholds import Thresholds
-    from dig.detectors.watch import Watch
-    from dig.traces.journal.reader import check_trace
-    from dig.traces.journal.recovery import is_cut_off
+    from dig.show.gate.checked import UnreadRun, check_run, runs_in
+    from dig.show.gate.reports import CheckReport
 
-    def report(detector: str, what: str) -> None:
-        warn(f"detector {detector}: {what}")
+    named = further(detector)
 
-    recovered(file, salvage)
-    watch = Watch([*standard(), *plugins.detectors(further(detector))], on_fault=report)
+    def detectors() -> list[Detector]:
+        return [*standard(), *plugins.detectors(named)]
+
+    gate = options.gate([str(one.pattern) for one in detectors()])
     limits = partial(Thresholds.changed, given=given or ())
-    found = [  # to the end, before anything is said of it
-        json.dumps(finding.row()) if as_json else explained(finding, watch.graph)
-        for finding in check_trace(file, watch, limits)
-    ]
-    for text in found:
-        print(text)
-    if not as_json:
-        count = f"{len(found)} finding{'' if len(found) == 1 else 's'}"
-        print(f"{count} in {watch.graph.t + 1} records of {safe_text(watch.graph.run.run, 60)}")
-        if watch.graph.finished is None:
-            what = "was cut off" if is_cut_off(file) else "is going on, or was cut off"
-            print(f"The trace has no end: the run {what}.")
-    raise typer.Exit(1 if found else 0)
+    learned = None if usual is None else TeamUsual.read(usual)
+    verdicts, unread = [], []
+    for path in runs_in(files):
+        try:
+            verdicts.append(gate.judge(check_run(path, detectors(), limits, learned)))
+        except TraceError as error:
+            warn(error)
+            unread.append(UnreadRun(path, error))
+    unseen = len(set(gate.baseline.known) - gate.baseline.seen) if gate.baseline else 0
+    report = CheckReport(verdicts, unread, unseen)
+    if options.write_baseline is not None and not unread:
+        _write_baseline(options.write_baseline, report)
+        return
+    _print(options, report)
+    raise typer.Exit(report.status)
+
+
+def _write_baseline(path: Path, report: CheckReport) -> None:
+    from dig._util.text import counted, safe_text
+    from dig.show.gate.baseline import write_baseline
+
+    groups = [group for verdict in report.verdicts for group in verdict.groups if group.fails]
+    kinds = write_baseline(path, [group.kind for group in groups])
+    count = counted(sum(group.count for group in groups), "finding")
+    print(f"{safe_text(path)}: {count} of {counted(kinds, 'kind')}")
+
+
+def _print(options: GateOptions, report: CheckReport) -> None:
+    from dig.show.gate import junit, reports, sarif
+    from dig.traces.journal.files import cannot, write_output
+
+    formats: dict[str, Callable[[CheckReport], Iterator[str]]] = {
+        "text": reports.text_lines,
+        "json": reports.json_lines,
+        "github": reports.github_lines,
+        "junit": junit.junit_lines,
+        "sarif": sarif.sarif_lines,
+    }
+    made = formats["json" if options.as_json else options.format]
+    if made is reports.json_lines:  # its objects are findings, so it has no place for failures
+        for verdict in report.verdicts:
+            for part, what in verdict.run.failures.items():
+                warn(f"{verdict.run.path}: {reports.failure_text(part, what)}")
+    if options.out is not None:
+        try:
+            write_output(options.out, "".join(f"{line}\n" for line in made(report)).encode())
+        except OSError as error:
+            raise cannot("write", options.out, error) from None
+        made = reports.text_lines
+    for line in made(report):
+        print(line)
 
 
 @app.command()
@@ -61,9 +178,11 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
     Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
     default, in this order.
     """
+    from dig.detectors.settings_file import find_settings
     from dig.detectors.thresholds import Thresholds
 
-    values = Thresholds.load(given or (), config)
+    config = find_settings(config)
+    values, ruled = Thresholds.load(given or (), config), policy(config, further(None))
     if as_json:
         print(values.model_dump_json())
         return
@@ -72,3 +191,6 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
         default = "" if value == field.default else f"  (default {field.default})"
         print(f"{name} = {json.dumps(value)}{default}")
         print(indent(field.description or "", "    "), end="\n\n")
+    print(f"policy: heal = {json.dumps(ruled.heal)}, notices = {json.dumps(ruled.notices)}")
+    for rule in ruled.rules:
+        print(f"    {json.dumps(rule.described(), ensure_ascii=False)}")

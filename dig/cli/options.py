@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -19,6 +19,7 @@ from dig.errors import JournalError, SettingsError
 from .app import warn
 
 if TYPE_CHECKING:
+    from dig.detectors.policy import Policy
     from dig.tasks.run.team_run import TeamRun
     from dig.traces.journal.journal import Keeping
     from dig.traces.journal.recovery import SetAside
@@ -41,7 +42,11 @@ Given = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),
 ]
 Config = Annotated[
-    Path | None, typer.Option(help="A TOML file with thresholds in a table [thresholds].")
+    Path | None,
+    typer.Option(
+        help="A TOML file with tables [thresholds] and [policy]; else pyproject.toml, if it has "
+        "a table [tool.digmon]."
+    ),
 ]
 Alert = Annotated[
     list[str] | None,
@@ -58,6 +63,10 @@ Judge = Annotated[
 Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
+]
+UsualFile = Annotated[
+    Path | None,
+    typer.Option("--usual", metavar="FILE", help="What is usual for the team; see `digmon learn`."),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many processes work at once.")]
 Runs = Annotated[Path, typer.Option(help="Where run directories are made.")]
@@ -76,6 +85,22 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
     if named and "" not in sys.path:
         sys.path.insert(0, "")
     return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
+
+
+def policy(config: Path | None, named: Sequence[str] = ()) -> Policy:
+    """The policy of a file with settings and of the environment.
+
+    Args:
+        config: The file, from `find_settings`; ``None``: there is none.
+        named: The detectors besides the standard ones, from `further`; it may be about theirs.
+
+    Raises:
+        SettingsError: The policy is wrong; the message says where, and what to write.
+    """
+    from dig.detectors import plugins
+    from dig.detectors.policy_settings import load_policy
+
+    return load_policy(config, patterns=[str(d.pattern) for d in plugins.detectors(named)])
 
 
 def recovered(file: Path, salvage: bool) -> SetAside | None:
@@ -163,6 +188,7 @@ class RunOptions:
     given: Given = None
     config: Config = None
     detector: Further = None
+    usual: UsualFile = None
 
     def of_task(self, task: str, asked: dict[str, Any]) -> TeamRun:
         """The run of a task.
@@ -174,26 +200,34 @@ class RunOptions:
         Raises:
             SettingsError: An option is wrong; the message names it.
         """
+        from dig.detectors.settings_file import find_settings
+        from dig.detectors.team_usual import TeamUsual
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
-        from dig.tasks.run.arrange import make_run
+        from dig.tasks.run.arrange import make_run, make_task, members
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
-        return make_run(
+        config, detectors = find_settings(self.config), further(self.detector)
+        run = make_run(
             task,
-            Thresholds.load(self.given or (), self.config),
+            Thresholds.load(self.given or (), config),
+            policy=policy(config, detectors),
             size=self.size,
             data=str(self.data) if self.data else None,
             agents=self.agents,
             seed=self.seed,
             method=self.method.value,
             limit_s=self.limit,
-            detectors=further(self.detector),
+            detectors=detectors,
             to=self.to.value,
             judging=Judging.of(self.judge or ()),
             **(asked or {"agents_are": self.team}),
         )
+        if self.usual is None:
+            return run
+        team = members(run, make_task(run))
+        return replace(run, usual=TeamUsual.read(self.usual).of_team(team, run.limits))
 
 
 @dataclass(frozen=True)

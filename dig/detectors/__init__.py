@@ -3,9 +3,11 @@
 - `patterns`: the built-in patterns, one file each, and their table.
 - `protocols`: the base classes of detectors and healers; `plugins`: those of a user's own.
 - `watch`: a graph with detectors that look at it after every record.
+- `usual`, `team_usual`: what good runs raise, too, and is no alarm.
 - `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.
 - `interventions`, `notes`: what healing may do, and how it speaks to agents.
 - `judged`: the findings of a judge. `thresholds`: all settings in one place.
+- `policy`: what is done about which findings; `policy_settings`, `settings_file`: read from a file.
 - `recorded_names`: the names of detectors and healers in traces.
 """
 

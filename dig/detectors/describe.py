@@ -11,7 +11,7 @@ from typing import Any
 
 from dig._util.text import anything, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, base_name
 
 from .finding import MOST_EVIDENCE, Explanation, Finding
 from .paths import PathFinder
@@ -60,6 +60,33 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
     return Explanation(anything(finding.subject, finding.evidence), paths)
+
+
+def concerned(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
+    """The agents and the types of the events that a finding names or that its events come from.
+
+    An instance (`NAME#2`) counts as its agent. Nothing here depends on ids, so findings of
+    different runs can be compared by it.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding.
+    """
+    h = graph.history
+    agents, types = set[str](), set[str]()
+    evidence = finding.evidence
+    waiting = [key for part in evidence.values() if isinstance(part, Mapping) for key in part]
+    for one in dict.fromkeys([*_ids(finding.subject), *_ids(evidence), *waiting]):
+        n, v = h.event(one), h.activation(one)
+        if n is not None:
+            types.add(h.type_names[h.type_of[n]])
+            sender = h.sender(n)
+            agents.update([base_name(sender)] if sender else [])
+        elif v is not None:
+            agents.add(base_name(h.agent(v)))
+        elif one in graph.agents or one in h.agents:
+            agents.add(base_name(one))
+    return agents, types
 
 
 def _ids(value: Any) -> list[str]:

@@ -7,6 +7,7 @@ a pattern is usual if good runs had as many of them often enough.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from itertools import count
 from typing import Any
 
 from dig.graph.graph import InteractionGraph
@@ -56,6 +57,11 @@ def is_usual(usual: Usual, pattern: str, j: int) -> bool:
     counts = usual.counts.get(pattern, ())
     runs = counts[j - 1] if j <= len(counts) else 0
     return usual.runs >= LEAST_RUNS and 20 * (1 + runs) > 1 + usual.runs
+
+
+def most_usual(usual: Usual, pattern: str) -> int:
+    """How many findings of a pattern are usual in a run, or about a problem."""
+    return next(j for j in count() if not is_usual(usual, pattern, j + 1))
 
 
 def subject_sources(graph: InteractionGraph, subject: Any) -> list[str]:

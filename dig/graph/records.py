@@ -9,6 +9,7 @@ in whole microseconds since the run began (the file's `ts` is the same in second
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Literal, get_args
@@ -25,10 +26,20 @@ WAITS = "waits"
 FAILED = "failed"
 """The incident of a part that was handed in and failed: its detail has `who` and `what`."""
 
+DISTURBANCE = "fault"
+"""The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
+
 FateName = Literal["consume", "delay", "reroute", "discard"]
 Outcome = Literal["submitted", "timeout", "stopped", "error"]
 FATES: tuple[FateName, ...] = get_args(FateName)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+_INSTANCE = re.compile(r"(?<=.)#[0-9]+\Z", re.DOTALL)
+
+
+def base_name(agent: str) -> str:
+    """The agent that an instance (`NAME#2`, see docs/wrapping.md) is one of; else the agent."""
+    return _INSTANCE.sub("", agent) if "#" in agent else agent
 
 
 def micros(seconds: float) -> int:

@@ -13,7 +13,8 @@ The way of an event through one call of the monitor, and the function that does 
    the detectors look, and records what they find (`recorder`).
 6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`).
 7. gate: `Gates.keep` asks whether a gate keeps the event for longer (`gates`); `Gates.resolve`
-   holds it again when all its gates have decided.
+   holds it again when all its gates have decided. So does a person who decides about healing
+   (`approvals`).
 8. release: `Monitor._release` takes what is held, in order. Steps 5 to 8 are repeated until nothing
    is found and nothing is held (`Monitor._settle`).
 9. deliver or accept: `Holds.deliver` puts the event into the buffers of its recipients,
@@ -21,7 +22,7 @@ The way of an event through one call of the monitor, and the function that does 
 10. effects: the call returns what the host has to do (`messages`).
 
 Each module imports only those before it: messages, payloads, sinks, sanitize, recorder, holds,
-schedule, healing, gates, monitor.
+schedule, healing, gates, approvals, monitor.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from dig.detectors.interventions import Intervention
-from dig.graph.records import SYSTEM, micros
+from dig.graph.records import SYSTEM, WAITS, micros
 
 from .healing import Healing
 from .holds import Holds
-from .messages import Asked, Gate, Hold
+from .messages import Asked, Gate, Hold, Proposed
 from .recorder import Recorder
 
 
@@ -21,7 +21,8 @@ class Gates:
     Attributes:
         gates: The gates; one is known by its place here.
         deciding: The events that gates keep, each with the places of these gates and what each
-            wished.
+            wished. A person who decides about healing keeps one, too: by a negative number, that
+            of the finding's record.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Gates:
         if event in self.deciding:
             return True
         state = self._recorder.graph.event(event)
-        if state.by in (None, SYSTEM) or event in self._asked:
+        if not self.gates or state.by in (None, SYSTEM) or event in self._asked:
             return False
         if not (state.flight or state.final):
             return False
@@ -52,12 +53,28 @@ class Gates:
         if not wishes:
             return False
         self.deciding[event] = wishes
+        names = [_name(self.gates[place]) for place in wishes]
+        self._recorder.incident(WAITS, {"event": event, "gates": names})
         for place, hold in wishes.items():
             due = self._recorder.now + max(1, micros(hold.seconds))
             heappush(self._late, (due, next(self._order), event, place))
             shown = self._holds.payloads.pending(event)
             self._recorder.effects.append(Asked(self.gates[place], shown))
         return True
+
+    def keep_for(self, proposed: Proposed, event: str) -> None:
+        """Keep a held event until a person has decided about healing that concerns it."""
+        if event not in self.deciding:
+            self._recorder.incident(WAITS, {"event": event, "finding": proposed.row})
+        self.deciding.setdefault(event, {})[-proposed.row] = Hold(proposed.seconds)
+
+    def give_up(self, proposed: Proposed, event: str) -> None:
+        """Keep an event no longer because of a person; hold it, if nothing else keeps it."""
+        deciding = self.deciding.get(event, {})
+        if deciding.pop(-proposed.row, None) is not None and not deciding:
+            del self.deciding[event]
+            if event in self._holds.payloads:
+                self._holds.hold(event)
 
     def resolve(
         self, gate: Gate, event: str, decided: Iterable[Intervention] | None, error: str | None

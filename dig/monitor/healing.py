@@ -13,11 +13,12 @@ from typing import Any
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
+from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
-from .messages import Healed
+from .messages import Healed, Proposed
 from .recorder import Recorder
 from .sanitize import are_names
 from .schedule import DeliverySchedule
@@ -28,9 +29,9 @@ class Healing:
 
     def __init__(
         self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
-        healers: Mapping[str, Healer], budget: Budget, fit: Fit | None,
+        healers: Mapping[str, Healer], budget: Budget, fit: Fit | None, policy: Policy,
     ) -> None:  # fmt: skip
-        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last three."""
+        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last four."""
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -42,6 +43,7 @@ class Healing:
         }
         self._budget = budget
         self._fit = fit
+        self._policy = policy
         self._spent: Counter[str] = Counter()
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
@@ -58,23 +60,48 @@ class Healing:
             except Exception as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
-    def apply_healers(self) -> None:
-        """Heal what was found; findings that this brings about are for the next round."""
+    def apply_healers(self) -> list[Proposed]:
+        """Heal what was found; findings that this brings about are for the next round.
+
+        Returns:
+            The healing about which a person is to decide first.
+        """
         found, self._recorder.found = self._recorder.found, []
         moved: set[str] = set()
+        proposed: list[Proposed] = []
         for row, finding in found:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
+            rule = self._policy.ruling(self._recorder.graph, finding)
+            extent = self._policy.extent(rule, finding)
+            if extent == "none":
+                continue
             reason = self._spend(finding, healer)
             if reason is not None:
-                self._refuse(row, reason)
+                self.refuse(row, reason)
                 continue
-            for wish in self._ask(healer, finding):
+            wishes = _limited(self._ask(healer, finding), extent)
+            if rule is not None and extent == "ask":
+                how = rule.why, rule.deadline_s, rule.otherwise
+                proposed += [Proposed(row, finding, wishes, *how)] if wishes else []
+                continue
+            for wish in wishes:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
-                    intervention = self._fitted(wish)
-                    if intervention is not None:
-                        self._carry_out(row, intervention, moved)
+                    self._carry_out_fitted(row, wish, moved)
+        return proposed
+
+    def apply_approved(self, proposed: Proposed) -> None:
+        """Do what a person, or the deadline, has agreed to, as far as it still makes sense."""
+        moved: set[str] = set()
+        for wish in proposed.interventions:
+            if self._recorder.is_over:
+                return
+            reason = self._outdated(wish)
+            if reason is not None:
+                self.refuse(proposed.row, reason)
+            else:
+                self._carry_out_fitted(proposed.row, wish, moved)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
@@ -95,6 +122,8 @@ class Healing:
     def add_preventive_notes(self, event: str) -> None:
         """Attach preventive notes to an event that is about to be delivered to several agents."""
         for pattern, healer in self._preventers.items():
+            if not self._policy.prevents(pattern):
+                continue
             try:
                 notes = list(healer.prevent(self._recorder.graph, event))
                 for note in notes:
@@ -181,6 +210,18 @@ class Healing:
             return False
         return not self._recorder.is_over
 
+    def _outdated(self, wish: Intervention) -> str | None:
+        """Why an intervention makes no sense any more, if it was decided about for a while."""
+        if isinstance(wish, Create | Refuse):
+            return None
+        if wish.event not in self._holds.payloads:
+            return f"event {wish.event!r:.60} was used up before a decision was there"
+        event = self._recorder.graph.event(wish.event)
+        is_gone = event.consumed or bool(event.copies)
+        if isinstance(wish, Reroute) and (is_gone or self._recorder.graph.is_accepted(wish.event)):
+            return f"event {wish.event!r:.60} had arrived before a decision was there"
+        return None
+
     def _fitted(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention that the host can do; less than all becomes an incident."""
         if self._fit is None or isinstance(wish, Refuse):
@@ -193,6 +234,12 @@ class Healing:
             self._recorder.incident("downgraded", detail)
         return possible
 
+    def _carry_out_fitted(self, row: int, wish: Intervention, moved: set[str]) -> None:
+        """Do what the host can do of an intervention; see `_carry_out`."""
+        intervention = self._fitted(wish)
+        if intervention is not None:
+            self._carry_out(row, intervention, moved)
+
     def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
         """Write an intervention down, and do it.
 
@@ -202,7 +249,7 @@ class Healing:
             moved: The events that were rerouted because of the same findings.
         """
         if isinstance(what, Refuse):
-            self._refuse(row, what.reason)
+            self.refuse(row, what.reason)
         elif isinstance(what, Create):
             name = self._holds.new_id("e")
             self._write(row, "create", name, what.to, what.note)
@@ -223,9 +270,26 @@ class Healing:
         if what.in_s:
             self._schedule.schedule(what.event, what.to, what.in_s)
 
-    def _refuse(self, row: int, reason: str) -> None:
+    def refuse(self, row: int, reason: str) -> None:
+        """Write down why the finding at record `row` is not healed."""
         self._write(row, "refused", reason=reason)
 
     def _write(self, finding: int, action: str, *fields: Any, **named: Any) -> None:
         row = self._recorder.write(HealRow, finding, action, *fields, **named)
         self._recorder.effects.append(Healed(row))
+
+
+def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
+    """What healing may do of what a healer wants.
+
+    Where it may only give notes, a reroute becomes its note, and notes beside events are preferred
+    to system events: these are made only if a healer wants nothing else.
+    """
+    if extent != "notes":
+        return tuple(wishes)
+    beside: list[Intervention] = [
+        Inject(wish.event, wish.note) if isinstance(wish, Reroute) else wish
+        for wish in wishes
+        if not isinstance(wish, Create)
+    ]
+    return tuple(beside or wishes)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
-from dig.graph.records import SYSTEM, Deliver, Emit, Expire, Redirect
+from dig.detectors.policy import Policy
+from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
 from .messages import Answered, Delivered, Output, Over, Pending, Wake
+from .policies import policy_name
 from .recorder import Recorder
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
@@ -32,8 +35,9 @@ class Holds:
         new_id: Makes an id from the prefix `e` (event) or `a` (activation).
     """
 
-    def __init__(self, recorder: Recorder, new_id: Callable[[str], str]) -> None:
+    def __init__(self, recorder: Recorder, new_id: Callable[[str], str], policy: Policy) -> None:
         """Begin with nothing held."""
+        self._policy = policy
         self.held: dict[str, None] = {}
         self.waiting: dict[str, deque[tuple[str, int]]] = {}
         self.diverted: set[str] = set()
@@ -60,9 +64,11 @@ class Holds:
             to: Its recipients.
             hold: Whether it is to arrive now; if not, it is on its way.
         """
+        if by != SYSTEM and not output.final and self._policy.is_notice(to):
+            output = replace(output, type=NOTICE)
         self.payloads.put(name, sender, output)
         decides = output.policy is not None and not output.final
-        policy = type(output.policy).__name__ if decides else None
+        policy = policy_name(output.policy) if decides else None
         self._recorder.write(
             Emit, name, by, to, output.type, output.final, output.payload, policy,
             output.traceparent,
@@ -123,7 +129,7 @@ class Holds:
         Returns:
             The agents that it was delivered to.
         """
-        reached = []
+        reached, behind = [], []
         for agent, number in tuple(flight.items()):
             line = self.waiting.get(agent)
             if not line:
@@ -131,6 +137,9 @@ class Holds:
                 reached.append(agent)
             elif (event, number) not in line:  # else it keeps its place
                 line.append((event, number))
+                behind.append(line[0][0])
+        if behind and self._graph.event(event).work:
+            self._recorder.incident(WAITS, {"event": event, "behind": behind[0]})
         return reached
 
     def deliver_waiting(self, kept: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from dig._util.frozen import frozen
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention
+from dig.detectors.policy import Otherwise
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import HealRow
 
@@ -209,6 +210,27 @@ class Asked:
 
 
 @frozen
+class Proposed:
+    """A policy has a person decide about the healing of a finding; then call `Monitor.decide`.
+
+    Attributes:
+        row: The logical time of the finding's record.
+        finding: The finding.
+        interventions: What would be done.
+        reason: Why a person is asked.
+        seconds: How long the person has, on the run's clock.
+        otherwise: What is done after that.
+    """
+
+    row: int
+    finding: Finding
+    interventions: tuple[Intervention, ...]
+    reason: str
+    seconds: float
+    otherwise: Otherwise
+
+
+@frozen
 class Answered:
     """A final event was accepted.
 
@@ -240,4 +262,15 @@ class Over:
     outcome: str
 
 
-Effect = Delivered | Wake | Started | Raised | Healed | ComponentFailed | Asked | Answered | Over
+Effect = (
+    Delivered
+    | Wake
+    | Started
+    | Raised
+    | Healed
+    | ComponentFailed
+    | Asked
+    | Proposed
+    | Answered
+    | Over
+)

@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dig.detectors.interventions import Budget, Fit, Intervention
+from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import RequestError, SettingsError
 from dig.graph import records
-from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome
+from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome, Usual
 
+from .approvals import Approvals
 from .gates import Gates
 from .healing import Healing
 from .holds import Holds
@@ -66,11 +68,15 @@ class Monitor:
         session: Whether the run goes on with further problems after an answer.
         memory: Whether agents remember what they have seen, as chat agents do.
         limits: The thresholds of the patterns.
+        usual: How often good runs of the team raise each pattern, if that was learned.
         detectors: Fresh ones, in the order in which simultaneous findings are listed.
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
         fit: What the host can do of an intervention; ``None``: all that there are.
+        policy: What is done about which findings; ``None``: errors are healed with all means,
+            warnings and RSP by notes alone.
+        can_hold: Whether the host can keep an event while a person decides about healing.
         sink: Is given every record, before its effect happens.
         ids: Makes a new id from the prefix `e` (event) or `a` (activation).
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
@@ -99,11 +105,14 @@ class Monitor:
         session: bool = False,
         memory: bool = False,
         limits: Limits | None = None,
+        usual: Usual | None = None,
         detectors: Sequence[Detector] = (),
         healers: Mapping[str, Healer] | None = None,
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
         fit: Fit | None = None,
+        policy: Policy | None = None,
+        can_hold: bool = True,
         sink: Sink | None = None,
         ids: Callable[[str], str] | None = None,
         stopwatch: Callable[[], float] | None = None,
@@ -119,21 +128,23 @@ class Monitor:
             )
         self._new_id = ids or Numbered()
         self._sanitizer = Sanitizer(redacts)
-        recorder = Recorder(tuple(detectors), clock, sink, stopwatch, fail_closed)
-        holds = Holds(recorder, self._new_id)
+        policy = policy or Policy()
+        recorder = Recorder(tuple(detectors), clock, sink, stopwatch, fail_closed, policy)
+        holds = Holds(recorder, self._new_id, policy)
         schedule = DeliverySchedule(recorder, holds)
-        healing = Healing(recorder, holds, schedule, healers or {}, budget or Budget(), fit)
+        healing = Healing(recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy)
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
         self._healing = healing
         self._gates = Gates(recorder, holds, healing, gates)
+        self._approvals = Approvals(recorder, holds, self._gates, healing, can_hold=can_hold)
         self._keep = keep
         self._next_collection = keep or 0  # rows of history
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
-        recorder.write(records.Run, run, names, task, seed, session, memory, limits)
+        recorder.write(records.Run, run, names, task, seed, session, memory, limits, usual)
 
     def follow(self, sink: Sink) -> None:
         """Give every record to one more sink, after those before it.
@@ -268,6 +279,7 @@ class Monitor:
             payloads.restore(event, self._sanitizer.value(again))
         if event not in payloads:
             raise RequestError(f"event {event!r} does not exist, is used up or was evicted")
+        self._approvals.stop_holding(event)
         self._holds.redirect(event, tuple(to))
         return self._leave_call()
 
@@ -289,6 +301,22 @@ class Monitor:
         self._catch_up()
         if not self.is_over:
             self._gates.resolve(gate, event, decided, error)
+        return self._leave_call()
+
+    def decide(self, row: int, heal: bool, error: str | None = None) -> list[Effect]:
+        """A person has decided about healing (`Proposed`), or failed; too late is no error.
+
+        Args:
+            row: The logical time of the finding's record.
+            heal: Whether the finding is to be healed.
+            error: What went wrong, if the person could not be asked; then the deadline decides.
+        """
+        self._catch_up()
+        if not self.is_over:
+            if error is not None:
+                self._recorder.report_component_failure("approve", error)
+            else:
+                self._approvals.decide(row, heal)
         return self._leave_call()
 
     def tick(self) -> list[Effect]:
@@ -349,6 +377,7 @@ class Monitor:
         due = [self._recorder.watch.due]
         if self._gates.deciding:
             due.append(self._gates.deadline())
+        due.append(self._approvals.deadline())
         if self._has_plans:
             due.append(self._schedule.deadline(self.is_quiet))
         return min((us / 1_000_000 for us in due if us is not None), default=None)
@@ -388,7 +417,8 @@ class Monitor:
         recorder, holds = self._recorder, self._holds
         while not recorder.is_over:
             if recorder.found:
-                self._healing.apply_healers()
+                for proposed in self._healing.apply_healers():
+                    self._approvals.ask(proposed)
             self._release()
             if not (recorder.found or holds.held):
                 break
@@ -403,12 +433,13 @@ class Monitor:
                 return
             if event not in holds.payloads:
                 continue
-            if gates.gates and gates.keep(event):
+            if (gates.gates or gates.deciding) and gates.keep(event):
                 holds.wait_behind(event)
             else:
                 self._deliver(event)
         if gates.deciding:
             gates.overrule_late()
+        self._approvals.overrule_late()
         if self._has_plans:
             schedule.run_timers()
             while schedule.run_counter(self.is_quiet):

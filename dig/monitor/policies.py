@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dig.errors import SettingsError
+from dig.graph.records import DISTURBANCE
 
 from .messages import DeliveryPolicy, Later, Situation, Step
 
@@ -115,6 +116,22 @@ class Expiring(_WithDelay):
         later = Later(_Unless(_has_arrived, _Expire()), self.after_s, self.after_t)
         first = self.policy.step(now)
         return replace(first, also=(*first.also, later))
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """As another policy says; but a disturbance is behind it, so the event waits for no purpose."""
+
+    policy: DeliveryPolicy
+
+    def step(self, now: Situation) -> Step:
+        """Ask the policy."""
+        return self.policy.step(now)
+
+
+def policy_name(policy: object) -> str:
+    """The name of a kind of policy in a trace."""
+    return DISTURBANCE if isinstance(policy, Disturbed) else type(policy).__name__
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from dig.detectors.finding import Finding
+from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.errors import RequestError
@@ -41,7 +42,7 @@ class Recorder:
 
     def __init__(
         self, detectors: Sequence[Detector], clock: Callable[[], float], sink: Sink | None,
-        stopwatch: Callable[[], float] | None, fail_closed: bool,
+        stopwatch: Callable[[], float] | None, fail_closed: bool, policy: Policy,
     ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
         self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch)
@@ -56,6 +57,7 @@ class Recorder:
         self._clock = clock
         self._sinks = [] if sink is None else [sink]
         self._fail_closed = fail_closed
+        self._policy = policy
         self._is_closed = False
         self._failures: list[tuple[str, str]] = []
 
@@ -155,6 +157,7 @@ class Recorder:
     def _record_findings(self, found: Iterable[Finding]) -> None:
         """Write findings down, to be healed later in the call."""
         for finding in found:
+            finding = apply_policy(self._policy, self.graph, finding)
             self.found.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
             self.write(

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from .agents import Agent, Decision, EventFate, NewEvent, Plan, Policy, View
+from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
 from .alerts import Alerts
 from .bus import Bus
 from .destinations import Alarm, CommandAlerts, LogAlerts, WebhookAlerts
@@ -31,7 +31,7 @@ __all__ = [
     "LogAlerts",
     "NewEvent",
     "Plan",
-    "Policy",
+    "PlannedAgent",
     "RunResult",
     "Setup",
     "View",

@@ -150,7 +150,7 @@ class Agent(Protocol):
         ...
 
 
-class Policy(Protocol):
+class PlannedAgent(Protocol):
     """An agent whose decision can be had without waiting, for runs in virtual time.
 
     It keeps no state that its past views do not determine, and draws every random number from
@@ -184,7 +184,7 @@ class Thinking:
         speed: How many times faster than real time; `Setup.speed` of the same run.
     """
 
-    policy: Policy
+    policy: PlannedAgent
     speed: float = 1.0
 
     async def act(self, view: View) -> Decision:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +21,10 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from dig.detectors.policy import Policy
 from dig.errors import SettingsError, StopRunError
 from dig.graph.records import FAILED, Outcome, micros
-from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Started, Wake
+from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
@@ -31,7 +33,15 @@ from .alerts import Alerts, OnAlarm
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
-from .observers import ActivationContext, AgentTask, Question, activation_context, attempt, settle
+from .observers import (
+    ActivationContext,
+    AgentTask,
+    Question,
+    activation_context,
+    ask_person,
+    attempt,
+    settle,
+)
 from .result import STALLED, RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
@@ -63,6 +73,7 @@ class Bus:
         sink: Sink | None = None,
         durable: Durable | None = None,
         on_alarm: OnAlarm | None = None,
+        policy: Policy | None = None,
     ) -> None:
         """Prepare the run; nothing happens before `run` or `open`.
 
@@ -73,6 +84,7 @@ class Bus:
             durable: What the sink writes, if that is to be synced before its effect happens.
             on_alarm: Where errors and warnings that no policy silences go: `Alerts`, or a function
                 that is given an `Alarm` on a thread of its own. The run waits for neither.
+            policy: What is done about which findings, instead of what the setup says.
 
         Raises:
             SettingsError: The team is empty, or `on_alarm` is something else.
@@ -81,6 +93,8 @@ class Bus:
             raise SettingsError("a team needs at least one agent")
         self._team = {name: as_agent(agent) for name, agent in team.items()}
         self._setup = setup or Setup()
+        if policy is not None:
+            self._setup = replace(self._setup, policy=policy)
         self._sinks = [] if sink is None else [sink]
         alerts = Alerts.of(on_alarm)
         if alerts is not None:
@@ -371,6 +385,12 @@ class Bus:
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
         self._request(resolve)
 
+    async def _ask_person(self, proposed: Proposed) -> None:
+        """Have a person decide about healing; without one, the policy's deadline does."""
+        if self._setup.approve is not None:
+            heal, error = await ask_person(self._setup.approve, proposed)
+            self._request(partial(self._host.monitor.decide, proposed.row, heal, error))
+
     # --- one synchronous step ---
 
     def _request(self, request: Callable[[], list[Effect]]) -> list[Effect]:
@@ -425,6 +445,8 @@ class Bus:
                     goes_on = True
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
+            elif isinstance(effect, Proposed):
+                self._tasks.start_soon(self._ask_person, effect)
             elif isinstance(effect, Answered):
                 settle(self._questions, effect)
             elif isinstance(effect, Over):

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import anyio
 import anyio.to_thread
 
-from dig.monitor.messages import Answered, Asked, Effect, Over, Started, Wake
+from dig.monitor.messages import Answered, Asked, Effect, Over, Proposed, Started, Wake
 
 Durability = Literal["process", "effects", "power"]
 
@@ -43,7 +43,7 @@ def waits(level: Durability, effects: Iterable[Effect]) -> bool:
 
 
 # The others only tell what has happened.
-_OUTSIDE = (Started, Asked, Answered, Over)
+_OUTSIDE = (Started, Asked, Proposed, Answered, Over)
 _WAITING: dict[Durability, tuple[type[Effect], ...]] = {
     "process": (),
     "effects": _OUTSIDE,

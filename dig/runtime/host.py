@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from types import MappingProxyType
@@ -18,11 +18,13 @@ from dig._util.redaction import mask_secrets
 from dig._util.text import one_line
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
+from dig.detectors.patterns import NAMES
+from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import End, Fate, Finish, Limits, Outcome
+from dig.graph.records import End, Fate, Finish, Limits, Outcome, Usual
 from dig.monitor.messages import (
     Answered,
     ComponentFailed,
@@ -31,6 +33,7 @@ from dig.monitor.messages import (
     Healed,
     Output,
     Pending,
+    Proposed,
     Raised,
     Started,
 )
@@ -49,6 +52,9 @@ DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backo
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is evicted; the trace has them all."""
 
+Approve = Callable[[Proposed], bool | Awaitable[bool]]
+"""Asks a person whether a finding is to be healed; what is no coroutine function gets a thread."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -61,11 +67,15 @@ class Setup:
         session: Whether it goes on with further problems after an answer.
         memory: Whether agents remember what they have seen.
         limits: The thresholds of the patterns.
+        usual: How often good runs of the team raise each pattern; ``None``: nothing was learned.
         detectors: Makes a fresh set of detectors.
         healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
         means: Which means healing may use.
+        policy: What is done about which findings.
+        approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
+        can_hold: Whether an event can be kept while a person decides.
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
@@ -88,11 +98,15 @@ class Setup:
     session: bool = False
     memory: bool = False
     limits: Limits = field(default_factory=Limits)
+    usual: Usual | None = None
     detectors: Callable[[], Sequence[Detector]] = tuple
     healers: Callable[[], Mapping[str, Healer]] | None = None
     gates: Sequence[Gate] = ()
     budget: Budget = field(default_factory=Budget)
     means: Collection[Means] = MEANS
+    policy: Policy = field(default_factory=Policy)
+    approve: Approve | None = None
+    can_hold: bool = True
     reviewer: Reviewer | None = None
     fail_closed: bool = False
     redacts: bool = True
@@ -108,8 +122,11 @@ class Setup:
         """The facts about it that a replay or a fork needs, as plain JSON."""
         healers = self.healers() if self.healers else {}
         restricted = {} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}
+        policy = {} if self.policy == HEAL_ALL else {"policy": self.policy.described()}
         return {
             **restricted,
+            **policy,
+            **({} if self.can_hold or not self.policy.asks else {"can_hold": False}),
             **({} if self.redacts else {"redacts": False}),
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
@@ -134,8 +151,13 @@ class Setup:
             sink: Is given every record; ``None``: there is none.
             stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
             fit: What the host can do of an intervention; ``None``: all that there are.
+
+        Raises:
+            SettingsError: The policy has a rule about a pattern that no detector can raise.
         """
         reader = self.reviewer.name if self.reviewer else None
+        detectors = self.detectors()
+        self.policy.check((*NAMES, *(str(detector.pattern) for detector in detectors)))
         return Monitor(
             [agent for agent in agents if agent != reader],
             clock=clock,
@@ -145,11 +167,14 @@ class Setup:
             session=self.session,
             memory=self.memory,
             limits=self.limits,
-            detectors=self.detectors(),
+            usual=self.usual,
+            detectors=detectors,
             healers=self.healers() if self.healers else None,
             gates=self.gates,
             budget=self.budget,
             fit=only(self.means, fit),
+            policy=self.policy,
+            can_hold=self.can_hold,
             sink=sink,
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,

@@ -6,12 +6,14 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from dig.errors import DigError
-from dig.monitor.messages import Answered, Started
+from dig.monitor.messages import Answered, Proposed, Started
 
 from .agents import Agent
 
@@ -91,6 +93,31 @@ def activation_context(
             else:
                 entered.push(partial(leave, scope))
         yield
+
+
+async def ask_person(
+    approve: Callable[[Proposed], bool | Awaitable[bool]], proposed: Proposed
+) -> tuple[bool, str | None]:
+    """Ask a person about healing; a function that is no coroutine function gets a thread.
+
+    Returns:
+        Whether the finding is to be healed, and ``None``; or what went wrong.
+    """
+
+    async def ask() -> bool:
+        is_async = any(map(iscoroutinefunction, (approve, type(approve).__call__)))
+        said = approve(proposed) if is_async else await _in_thread(partial(approve, proposed))
+        heal = await said if isawaitable(said) else said
+        if not isinstance(heal, bool):
+            raise TypeError(f"{heal!r:.60} is neither True nor False")
+        return heal
+
+    heal, raised = await attempt(ask)
+    return bool(heal), f"raised {raised}" if raised else None
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
 async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | None]:

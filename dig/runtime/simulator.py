@@ -15,11 +15,11 @@ from typing import Any
 
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Outcome, micros
-from dig.monitor.messages import Asked, Effect, Output, Over, Started, Wake
+from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
-from .agents import Policy, View
+from .agents import PlannedAgent, View
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
@@ -35,7 +35,7 @@ _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 
 
 def simulate(
-    team: Mapping[str, Policy],
+    team: Mapping[str, PlannedAgent],
     problem: Any = None,
     *,
     setup: Setup | None = None,
@@ -70,7 +70,7 @@ class Simulation:
 
     def __init__(
         self,
-        team: Mapping[str, Policy],
+        team: Mapping[str, PlannedAgent],
         setup: Setup,
         sink: Sink | None = None,
         latency_s: float = 0.05,
@@ -109,7 +109,7 @@ class Simulation:
     def resume(
         cls,
         checkpoint: Checkpoint,
-        team: Mapping[str, Policy],
+        team: Mapping[str, PlannedAgent],
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
@@ -219,6 +219,8 @@ class Simulation:
                 self._think(effect, self.host.view(effect), self._now)
             elif isinstance(effect, Asked):
                 self._ask(effect)
+            elif isinstance(effect, Proposed):
+                self._ask_person(effect)
             elif isinstance(effect, Over):
                 how = "an answer was accepted" if effect.outcome == "submitted" else "a part failed"
                 self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
@@ -303,6 +305,24 @@ class Simulation:
         self.plan(
             self._now / 1_000_000 + seconds,
             lambda monitor: monitor.resolve(asked.gate, asked.event.id, decided, error),
+        )
+
+    def _ask_person(self, proposed: Proposed) -> None:
+        approve = self._setup.approve
+        if approve is None:
+            return
+        plan = getattr(approve, "plan", None)
+        if plan is None:
+            raise SettingsError(f"approve={approve!r:.60} has no `plan`; it cannot be simulated")
+        seconds, heal, error = 0.0, False, None
+        try:
+            seconds, heal = plan(proposed)
+            micros(seconds)  # raises, if it is no time
+        except Exception as raised:  # a person must not end the team
+            seconds, error = 0.0, f"raised {raised!r}"
+        self.plan(
+            self._now / 1_000_000 + seconds,
+            lambda monitor: monitor.decide(proposed.row, heal, error),
         )
 
     # --- time ---

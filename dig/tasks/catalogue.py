@@ -17,7 +17,7 @@ from typing import Any
 
 from dig.errors import SettingsError
 from dig.monitor.messages import Output
-from dig.runtime.agents import Policy, Tool
+from dig.runtime.agents import PlannedAgent, Tool
 
 from .count_frequency import TASK as COUNT_FREQUENCY
 from .count_frequency import CountFrequency
@@ -44,7 +44,7 @@ class TaskKind:
     """
 
     make: Callable[[int, int, str | None], Task]
-    agent: Callable[[int, Profile], Policy] | None = None
+    agent: Callable[[int, Profile], PlannedAgent] | None = None
     size: int = 1
     data: Callable[[], str | None] = lambda: None
 

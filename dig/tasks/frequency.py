@@ -95,7 +95,8 @@ class FrequencyTask:
 
         Args:
             answer: ``{"counts": {value: count}}``, other keys are ignored. A value is itself or,
-                as in JSON, its text; one that is missing counts as 0.
+                as in JSON, its text; one that is missing counts as 0. An answer may say with
+                ``"covers": [[start, stop], ...]`` which parts of the data were counted.
         """
         if answer is None:
             return Score(False, reason="there is no answer")
@@ -104,7 +105,8 @@ class FrequencyTask:
         except ValueError as error:
             return Score(False, reason=str(error))
         errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
-        return Score(True, hypot(*errors) / sqrt(len(self.values)))
+        rmse = hypot(*errors) / sqrt(len(self.values))
+        return Score(True, rmse, complete=_covers(answer, self.size))
 
     def _read_counts(self, answer: object) -> dict[str, float]:
         """The counts in an answer, by the values' texts.
@@ -152,6 +154,22 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
         return list(data[start:stop])
 
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
+
+
+def _covers(answer: object, size: int) -> bool | None:
+    """Whether the parts that an answer says it covers are all of the data, if it says so."""
+    covers = answer.get("covers") if isinstance(answer, Mapping) else None
+    if not isinstance(covers, list):
+        return None
+    reach = 0
+    try:
+        for start, stop in sorted(_bounds(part, size) for part in covers):
+            if start > reach:
+                return False
+            reach = max(reach, stop)
+    except ValueError:
+        return None
+    return reach == size
 
 
 def _bounds(part: Any, size: int) -> tuple[int, int]:

@@ -19,11 +19,13 @@ class Score:
         valid: Whether it has the shape that the problem asks for.
         rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
         reason: Why it is not valid; empty if it is.
+        complete: Whether it is about all of the problem; ``None``: the answer does not say.
     """
 
     valid: bool
     rmse: float | None = None
     reason: str = ""
+    complete: bool | None = None
 
     def __str__(self) -> str:
         if not self.valid:

@@ -10,8 +10,10 @@ each activation:
 
 from __future__ import annotations
 
+import json
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,8 +212,8 @@ class RecordedRun:
         edges = h.edges(h.activation_number(activation))
         return {h.event_ids[edge.event]: FATES[edge.fate] for edge in edges if edge.fate >= 0}
 
-    def heals_of(self, finding: int) -> list[HealRow]:
-        """The interventions about the finding at a record."""
+    def heals_of(self, finding: int | None) -> list[HealRow]:
+        """The interventions about the finding in a row of kind `finding`."""
         return [row for row in self.heals if row.finding == finding]
 
     def orphaned_t(self, event: str) -> int | None:
@@ -316,3 +318,40 @@ class RecordedRun:
                 self.events[fate.event].consumed_by.append(activation.id)
             elif fate.fate == "reroute":
                 self.events[fate.event].reroutes.append(record.t)
+
+
+def recorded_rows(
+    found: Sequence[Finding], rows: Iterable[FindingRow]
+) -> tuple[list[FindingRow | None], list[FindingRow]]:
+    """The row of a trace that each finding of its detectors was recorded as.
+
+    Equal findings get the rows in their order. Findings are equal if pattern, stage, subject and
+    evidence are; an old row has no severity.
+
+    Args:
+        found: The findings that detectors raise in the trace, in order.
+        rows: The rows of kind `finding` in the trace, in order.
+
+    Returns:
+        The row of each finding, ``None`` for one that is in no row; and the rows of no finding.
+    """
+    by_finding: dict[str, deque[FindingRow]] = {}
+    for row in rows:
+        by_finding.setdefault(_content(row), deque()).append(row)
+    if not by_finding:
+        return [None] * len(found), []
+    nothing = deque[FindingRow]()
+    matched = [
+        waiting.popleft() if (waiting := by_finding.get(_content(one), nothing)) else None
+        for one in found
+    ]
+    return matched, sorted((row for rest in by_finding.values() for row in rest), key=_number)
+
+
+def _number(row: FindingRow) -> int:
+    return row.t
+
+
+def _content(finding: Finding | FindingRow) -> str:
+    parts = (finding.pattern, finding.stage, finding.subject, finding.evidence)
+    return json.dumps(parts, sort_keys=True)

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import dig
 from dig.cli import app
 from dig.errors import SettingsError
+from dig.graph.records import Emit
 from dig.traces.verify import verify
 
 from .framework_cases import Cases
@@ -194,6 +195,41 @@ class GoingRound(Shared):
         assert {*watched.patterns} == {"ER"} and watched.healed() == []
         watched.must_be_sound()
         assert not watched.session.monitor.graph.orphans()
+
+
+class AskingTheSame(Shared):
+    """An agent asks others the same, and says so once it hears that this was done twice.
+
+    Attributes:
+        asking: It is asked something, in each way.
+        told: What its answer says then.
+    """
+
+    asking: ClassVar[Sequence[Scenario]]
+    told: ClassVar[str]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        metafunc.parametrize("asked", self.asking, ids=str)
+
+    def test_each_call_is_an_event_of_its_own(self, asked: Scenario) -> None:
+        """Those that are asked the same repeat nothing, so that nothing is healed either."""
+        watched = type(self).watched("heal")
+        assert play(asked, self.wrap(watched)) == play(asked)
+        assert watched.patterns == watched.healed() == []
+        sent = [row for row in watched.records if isinstance(row, Emit) and row.by is not None]
+        assert all(len(row.to) <= 1 for row in sent)
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open()
+
+    def test_rsp_equal_messages_may_be_declared_to_be_the_same_work(self, asked: Scenario) -> None:
+        """`same_work=True`: they are one event, and a note says that it was done twice."""
+        watched = type(self).watched("heal")
+        watched.more["same_work"] = True
+        assert self.told in str(play(asked, self.wrap(watched)).returned)
+        assert self.told not in str(play(asked).returned)
+        assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open()
 
 
 @cache

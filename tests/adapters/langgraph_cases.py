@@ -9,6 +9,7 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
+from dig.detectors.policy import HEAL_ALL
 from dig.runtime.host import Setup
 
 from .framework_cases import Case, Wrap
@@ -51,7 +52,7 @@ async def ask_with_few_steps(team: Any) -> Any:
 
 def elsewhere(to: str) -> Setup:
     one = Elsewhere("b", to)
-    return Setup(detectors=lambda: [one], healers=lambda: {"ELSEWHERE": one})
+    return Setup(detectors=lambda: [one], healers=lambda: {"ELSEWHERE": one}, policy=HEAL_ALL)
 
 
 def line(script: Script) -> Any:

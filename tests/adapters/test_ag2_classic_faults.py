@@ -45,7 +45,7 @@ class TestFaultless(Faultless):
 
 def test_once_one_chat_is_lost_no_answer_of_any_is_sent_back() -> None:
     """Ann is not asked twice because the wrapper has missed what came of a chat of hers."""
-    in_first = [site for site in SITES.all if site.called == "turn.send_once"][-1]
+    in_first = [site for site in SITES.all if site.called == "turn.call"][-1]
     asked, watched = scenario(nested), Whole("heal", strict=False)
     with SITES.passing(in_first, after=True) as passes:
         assert play(asked, watched) == play(asked)

@@ -33,7 +33,7 @@ from .ag2_classic_teams import (
     told,
     unless_told,
 )
-from .conformance import GoingRound
+from .conformance import AskingTheSame, GoingRound
 from .harness import Outcome, Scenario, Script, play
 
 
@@ -136,12 +136,11 @@ def twice(script: Script) -> Any:
     return team(user, ann)
 
 
-def test_rsp_the_same_question_put_to_two_is_found_and_who_asked_is_told() -> None:
-    asked = scenario(twice)
-    assert "Six" in str(play(asked).returned)
-    watched = Watched("heal")
-    assert "Three" in str(healed(asked, watched).returned)
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
+class TestAskingTheSame(AskingTheSame):
+    watched, asking, told = Watched, [scenario(twice)], "Three"
+
+    def wrap(self, watched: Any) -> Wrapping:
+        return Wrapping(watched)
 
 
 def slow(made: Any) -> Any:

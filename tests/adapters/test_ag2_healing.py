@@ -15,7 +15,7 @@ from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
 from .ag2_teams import PAIR, Act, Team, Watched, call, says, scenario
-from .conformance import GoingRound
+from .conformance import AskingTheSame, GoingRound
 from .harness import Scenario, play
 
 
@@ -142,13 +142,8 @@ def twice_asked() -> Scenario:
     return scenario("twice", {"ann": ann, "bob": says("Three"), "cyd": says("Three")}, ask)
 
 
-def test_rsp_the_same_thing_given_to_two_is_found_and_who_asked_is_told() -> None:
-    asked = twice_asked()
-    assert play(asked).returned == "'Three Three'"
-    watched = Watched("heal")
-    assert play(asked, watched).returned == "'once is enough'"
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    watched.must_be_sound()
+class TestAskingTheSame(AskingTheSame):
+    watched, asking, told = Watched, [twice_asked()], "once is enough"
 
 
 def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> None:

@@ -20,7 +20,7 @@ from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
 from .agent_framework_teams import Parts, Watched, agents, ends, half_join, passes_on, put_out, send
-from .conformance import GoingRound
+from .conformance import AskingTheSame, GoingRound
 from .harness import Scenario, Script, play
 
 
@@ -202,23 +202,21 @@ def twice(script: Script) -> Workflow:
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def test_rsp_the_same_thing_sent_to_two_is_found_and_who_joins_it_is_told() -> None:
-    assert play(asked(twice)).returned == "[2]"
-    watched = Watched("heal")
-    assert play(asked(twice), watched).returned == "['once']"
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    watched.must_be_sound()
+class TestAskingTheSame(AskingTheSame):
+    watched, asking, told = Watched, [asked(twice)], "['once']"
 
 
-def test_rsp_the_same_thing_sent_twice_to_one_is_work_done_twice() -> None:
+def test_rsp_the_same_thing_sent_twice_to_one_can_be_declared_to_be_the_same_work() -> None:
     def again(script: Script) -> Workflow:
         p = Parts(script, a=send("Count", "b", "b"), b=put_out("three"))
         return p.build("a").add_edge(p.a, p.b).build()
 
-    watched = Watched()
-    assert play(asked(again), watched).returned == "['three', 'three']"
-    assert watched.patterns == ["RSP"]
-    watched.must_be_sound()
+    for same, found in ((False, []), (True, ["RSP"])):
+        watched = Watched()
+        watched.more["same_work"] = same
+        assert play(asked(again), watched).returned == "['three', 'three']"
+        assert watched.patterns == found
+        watched.must_be_sound()
 
 
 def test_branches_by_design_are_no_finding() -> None:
@@ -228,6 +226,7 @@ def test_branches_by_design_are_no_finding() -> None:
         return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
     watched = Watched()
+    watched.more["same_work"] = True
     play(asked(by_design), watched)
     assert watched.patterns == []
 

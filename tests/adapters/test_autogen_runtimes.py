@@ -18,6 +18,7 @@ from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
 from .autogen_teams import Watched
+from .conformance import AskingTheSame
 from .framework_watch import Broken
 from .harness import play
 
@@ -139,18 +140,17 @@ def test_a_deliver_that_raises_is_counted_and_reaches_no_loop() -> None:
     assert seen == []
 
 
-def test_rsp_the_same_question_to_two_is_found_and_who_asked_is_told() -> None:
-    async def ann(node: Any, message: Any) -> str:
-        await node.ask("bob", "Count")
-        await node.ask("cyd", "Count")
-        return "once is enough" if dig.notes() else "twice three"
+async def asks_two(node: Any, message: Any) -> str:
+    await node.ask("bob", "Count")
+    await node.ask("cyd", "Count")
+    return "once is enough" if dig.notes() else "twice three"
 
-    asked = scenario("twice", {"ann": ann, "bob": says("3"), "cyd": says("3")}, ask_ann)
-    assert play(asked).returned == "'twice three'"
-    watched = Watched("heal")
-    assert play(asked, watched).returned == "'once is enough'"
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    watched.must_be_sound()
+
+ASKS_TWO = {"ann": asks_two, "bob": says("3"), "cyd": says("3")}
+
+
+class TestAskingTheSame(AskingTheSame):
+    watched, asking, told = Watched, [scenario("twice", ASKS_TWO, ask_ann)], "once is enough"
 
 
 def test_oe_what_is_published_where_nobody_listens_is_found() -> None:

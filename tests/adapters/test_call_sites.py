@@ -12,16 +12,18 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import anyio
 import pytest
 
-from dig import Budget, Limits
+from dig import Budget, Finding, Limits
 from dig.adapters import Session
 from dig.adapters.base import calls, guard, holds, session, turn
 from dig.adapters.plain import adapter as plain
 from dig.monitor import recorder
+from dig.monitor.messages import Proposed
 from tests.helpers import Recorder, backends
 
 from .test_faults import Boom, Flags, Healing, Keeper, note
@@ -140,13 +142,13 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
     gates = [Keeper(decide)] if options["mode"] == "heal" else []
     setup = setup_of(
         detectors=lambda: [Flags()], healers=lambda: {"RSP": Healing(note)}, gates=gates,
-        budget=Budget(99, 99, 99), limits=Limits(dl_window_s=5.0),
+        budget=Budget(99, 99, 99), limits=Limits(dl_window_s=5.0), approve=lambda proposed: True,
     )  # fmt: skip
     plan = plain.plan(team, annotate=lambda args, kwargs, notes: (args, kwargs))
     watching = Session(
         plan.agents, setup, capabilities=plan.capabilities, sink=Recorder(), keeps_time=False,
         clock=anyio.current_time, on_finding=lambda found: None, veto=plan.veto,
-        on_note=lambda agent, said: None, **options,
+        on_note=lambda agent, said: None, same_work=True, **options,
     )  # fmt: skip
     attached = plan.attach(watching)
     with failing.in_place(), anyio.fail_after(100):
@@ -160,6 +162,9 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
         attached.restore()
         watching.close()
     assert await team["ann"]("?") == ANSWERS
+
+
+PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave")
 
 
 async def by_hand(watching: Session) -> None:
@@ -181,8 +186,8 @@ async def by_hand(watching: Session) -> None:
     watching.begin("cyd").send("nonsense", [3])  # type: ignore[list-item]
     watching.release_instance(watching.reserve_instance("dan"))
     handing = watching.begin("ann", at_once=True)
-    handing.send_once("go", watching.reserve_instance("bob"), "bob")
-    handing.send_once("go", watching.reserve_instance("cyd"), "cyd")
+    handing.call("go", watching.reserve_instance("bob"))
+    handing.call("go", watching.reserve_instance("cyd"))
     fourth = watching.request("!", "dan")
     watching.begin("dan", [fourth]).hand_over("ann", "go", silent=lambda: True)
     watching.begin("dan").forward("ann")
@@ -196,7 +201,13 @@ async def by_hand(watching: Session) -> None:
         patch.setattr(watching.holds, "released", broken)
         await watching.released(third)
     watching.guard.call(lambda: None, default=None)
-    watching._follow_up([], [("ann", "said by healing")], [])
+    watching._follow_up([], [("ann", "said by healing")], [], [])
+    now = anyio.current_time()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching.guard, "_clock", lambda: now)  # there is no loop on that thread
+        asking = Thread(target=watching._ask_person, args=(PROPOSED,))
+        asking.start()
+        asking.join()
 
 
 async def broken(event: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from dig import Hold, Inject, InteractionGraph, Pending, Reroute
+from dig import Hold, Inject, InteractionGraph, Limits, Pending, Reroute
 from dig.adapters import Session, notes
 from dig.detectors.interventions import Intervention
 from dig.errors import SettingsError
@@ -70,6 +70,29 @@ async def test_who_is_sent_what_a_gate_keeps_begins_later_and_nobody_else() -> N
     assert gate.seen == ["x"]
 
 
+async def test_what_a_gate_keeps_waits_on_purpose_with_all_that_is_behind_it() -> None:
+    """No LATE: incidents `waits` name the event that is kept, and the one that waits for it."""
+    team, gate = team_of([]), Keeper("xx", after_s=2.0)
+
+    async def boss(parts: list[str]) -> str:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(team["ann"], parts[0])
+            await anyio.sleep(0.1)
+            tasks.start_soon(team["bob"], parts[1])
+        return "done"
+
+    team["boss"] = boss
+    limits = Limits(late_window_s=0.5)
+    with watched(team, "heal", gates=[gate], limits=limits, clock=anyio.current_time) as it:
+        assert await team["boss"](["x", "y"]) == "done"
+        it.must_be_sound()
+        assert it.patterns == []
+        said = {row["event"]: row.get("payload") for row in it.rows("emit")}
+        kept, behind = (row["detail"] for row in it.rows("incident") if row["what"] == "waits")
+    assert (said[kept["event"]], kept["gates"]) == ("xx", ["keeper"])
+    assert (said[behind["event"]], behind["behind"]) == ("yy", kept["event"])
+
+
 async def test_a_gate_may_put_a_note_beside_what_it_kept() -> None:
     """What it decides is done before the callee runs."""
     log: list[Any] = []
@@ -100,7 +123,8 @@ async def test_a_call_cannot_be_withheld() -> None:
     with watched(team, "heal", gates=[gate], clock=anyio.current_time) as it:
         await team["boss"](["x", "y"])
         it.must_be_sound()
-        assert [row["detail"]["action"] for row in it.rows("incident")] == ["reroute"]
+        waits, downgraded = it.rows("incident")
+        assert waits["what"] == "waits" and downgraded["detail"]["action"] == "reroute"
     assert log[-1] == (1, "x", ("never",))
 
 

@@ -18,12 +18,13 @@ from langgraph.types import Command, RetryPolicy, Send, TimeoutPolicy
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
+from dig.detectors.policy import HEAL_ALL
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .conformance import GoingRound
+from .conformance import AskingTheSame, GoingRound
 from .harness import Script, play
 from .langgraph_asked import QUESTION, ask, thread
 from .langgraph_teams import graph, node
@@ -113,13 +114,23 @@ def twice(script: Script) -> Any:
     return built.compile()
 
 
-def test_rsp_the_same_part_sent_twice_is_found_and_who_gets_the_results_is_told() -> None:
-    watched = Watched("heal")
-    outcome = play(team(twice), watched)
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    assert "Part of this may be there twice" in str(outcome.returned)
-    assert outcome.peak == 3
-    assert watched.leaves_nothing_open()
+def shared_out(script: Script) -> Any:
+    """The same part is given to two kinds of workers."""
+
+    def plan(state: Any, number: int) -> Any:
+        return Command(goto=[Send(name, {"name": "rome"}) for name in ("work", "check")])
+
+    work = node(script, "work", lambda state, number: {"done": [state["name"]]})
+    check = node(script, "check", lambda state, number: {"done": [state["name"]]})
+    join = node(script, "join", lambda state, number: {"done": told(state)})
+    edges: list[tuple[Any, str]] = [(START, "plan"), ("work", "join"), ("check", "join")]
+    plan = node(script, "plan", plan)
+    return graph(script, [], edges, plan=plan, work=work, check=check, join=join).compile()
+
+
+class TestAskingTheSame(AskingTheSame):
+    watched, asking = Watched, [team(twice), team(shared_out)]
+    told = "Part of this may be there twice"
 
 
 def waiting_pair(script: Script) -> Any:
@@ -180,7 +191,8 @@ def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
     def healers() -> Any:
         return {"ER": ToSomebodyElse()}
 
-    watched = Watched("heal", Setup(detectors=standard, healers=healers))
+    setup = Setup(detectors=standard, healers=healers, policy=HEAL_ALL)
+    watched = Watched("heal", setup)
     outcome = play(team(trio, ask_ping_pong), watched)
     assert "['?', 'c', 'Nobody wants this.']" in str(outcome.returned)
     assert watched.patterns == ["ER"] and watched.healed() == ["reroute"]

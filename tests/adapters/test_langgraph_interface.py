@@ -23,6 +23,7 @@ from dig.adapters.langgraph.routes import is_handoff
 from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Intervention, Reroute
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, IncidentRow, Record
@@ -266,7 +267,9 @@ def test_a_message_on_a_static_edge_can_be_sent_elsewhere_before_it_arrives(
 
     def setup() -> Setup:
         elsewhere = Elsewhere("b", *to)
-        return Setup(detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere})
+        return Setup(
+            detectors=lambda: [elsewhere], healers=lambda: {"ELSEWHERE": elsewhere}, policy=HEAL_ALL
+        )
 
     watched = Watched("heal", setup())
     outcome = play(team(line), watched)
@@ -282,6 +285,7 @@ def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -
         return graph(script, ["end"], [(START, "a")], a=a, work=work).compile()
 
     watched = Watched("heal")
+    watched.more["same_work"] = True
     play(team(split), watched)
     assert watched.patterns == ["RSP"]
     assert watched.incidents() == ["note not shown"]

@@ -21,6 +21,7 @@ from langgraph.types import Command, interrupt
 from dig import Detector, Healer, InteractionGraph
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
+from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Emit, Record
 from dig.runtime.host import Setup
 
@@ -317,7 +318,9 @@ def test_whoever_finds_fault_with_it_what_is_said_at_a_breakpoint_does_not_go_ba
 ) -> None:
     """It is no answer yet, whatever pattern is found in it."""
     refuses = Refuses()
-    setup = Setup(detectors=lambda: [refuses], healers=lambda: {"REFUSED": refuses})
+    setup = Setup(
+        detectors=lambda: [refuses], healers=lambda: {"REFUSED": refuses}, policy=HEAL_ALL
+    )
     bare, watched = kept(build()), Watched("heal", setup)
     team, stops = watched(kept(build())), {"interrupt_after": ["b", "risk"]}
     assert invoke(team, QUESTION, **stops) == invoke(bare, QUESTION, **stops)

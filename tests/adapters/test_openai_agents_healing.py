@@ -19,7 +19,7 @@ from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .conformance import GoingRound
+from .conformance import AskingTheSame, GoingRound
 from .harness import Script, play
 from .openai_agents_asked import raises
 from .openai_agents_teams import (
@@ -214,14 +214,9 @@ def twice(script: Script) -> Any:
     return agent(script, "a", reply, tools=[as_tool(b), as_tool(c)])
 
 
-@pytest.mark.parametrize("drive", [ask, stream])
-def test_rsp_the_same_part_given_to_two_is_found_and_who_gets_the_results_is_told(
-    drive: Any,
-) -> None:
-    watched = Watched("heal")
-    assert "'answer': 'done twice'" in str(play(scenario(twice, drive), watched).returned)
-    assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
-    assert watched.leaves_nothing_open()
+class TestAskingTheSame(AskingTheSame):
+    watched, asking = Watched, [scenario(twice, drive) for drive in (ask, stream)]
+    told = "'answer': 'done twice'"
 
 
 def test_asking_again_after_an_answer_is_no_repetition() -> None:
@@ -231,6 +226,7 @@ def test_asking_again_after_an_answer_is_no_repetition() -> None:
         return agent(script, "a", again, again, says("done"), tools=[as_tool(b)])
 
     watched = Watched()
+    watched.more["same_work"] = True
     play(scenario(build, name="again"), watched)
     assert watched.patterns == []
 

@@ -19,12 +19,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import dig
 from dig import Finding, Limits
 from dig.adapters import need_version
+from dig.detectors.team_usual import TeamUsual
 from dig.errors import SettingsError
-from dig.graph.records import Emit, IncidentRow
+from dig.graph.records import Emit, IncidentRow, Usual
 from dig.runtime import Setup
 from dig.traces.otel import instrument
 from dig.traces.verify import verify
-from tests.helpers import Recorder, backends
+from tests.helpers import Recorder, backends, rows
 
 
 def run(call: Any, *args: Any) -> Any:
@@ -75,6 +76,26 @@ def test_a_dict_keeps_its_interface_and_gets_its_own_back() -> None:
         (("ann",), False, {"args": ["hi"], "kwargs": {"loud": True}}),
         ((), True, "HI"),
     ]
+
+
+def test_what_is_usual_goes_into_the_trace_if_it_was_learned_from_this_team(
+    tmp_path: Path,
+) -> None:
+    """A file is compared with the team; counts that are given by themselves are taken as is."""
+    counts = Usual(100, {"ET": (90,)})
+    file, other = tmp_path / "team.json", tmp_path / "other.json"
+    for path, names in ((file, ("ann",)), (other, ("ann", "bob"))):
+        path.write_text(json.dumps(TeamUsual(names, Limits(), counts).to_json()))
+    for usual in (file, str(file), TeamUsual.read(file), counts):
+        trace, team = Recorder(), {"ann": ann}
+        dig.wrap(team, sink=trace, limits=Limits(), usual=usual)
+        dig.unwrap(team)
+        [first] = rows(trace[:1], "run")
+        assert first.usual == counts
+    with pytest.raises(SettingsError, match=r"other\.json was not learned from such runs"):
+        dig.wrap({"ann": ann}, limits=Limits(), usual=other)
+    with pytest.raises(SettingsError, match=r"usual=5 is no file that `digmon learn` made"):
+        dig.wrap({"ann": ann}, usual=5)  # type: ignore[arg-type]
 
 
 def test_what_is_kept_from_before_unwrapping_still_works() -> None:

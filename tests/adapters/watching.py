@@ -11,6 +11,7 @@ from dig import Budget, Limits, Watch
 from dig.adapters import Mode, Session
 from dig.adapters.plain import adapter as plain
 from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
 from dig.graph.codec import encode
 from dig.runtime import Setup
 from tests.conservation import Allowed, conservation
@@ -28,7 +29,10 @@ class Clock:
 
 
 def setup_of(**options: Any) -> Setup:
-    return Setup(**{"detectors": standard, "healers": standard_healers, **options})
+    """Healing does all it can, whatever a finding is worth."""
+    return Setup(
+        **{"policy": HEAL_ALL, "detectors": standard, "healers": standard_healers, **options}
+    )
 
 
 class Watched:
@@ -72,6 +76,7 @@ def watched(
     budget: Budget | None = None,
     gates: Any = (),
     healers: Any = standard_healers,
+    same_work: bool = False,
     **options: Any,
 ) -> Iterator[Watched]:
     """Wrap a team of plain callables for as long as a block lasts."""
@@ -84,6 +89,7 @@ def watched(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities,
         veto=plan.veto, on_note=plan.on_note,
         sink=trace, strict=True, keeps_time=False, clock=clock or Clock(),
+        same_work=same_work,
     )  # fmt: skip
     attached = plan.attach(session)
     try:

@@ -69,6 +69,40 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
     assert not Path("runs").exists()
 
 
+def test_a_policy_is_read_from_the_file_and_from_the_project(call: Any) -> None:
+    """What it silences is in the trace with the reason; `thresholds` shows what holds."""
+    Path("dig.toml").write_text('[policy]\nany = {action = "off", reason = "for fun"}')
+    Path("pyproject.toml").write_text('[tool.digmon.policy]\nany = "off"')
+    for config, reason in ((["--config", "dig.toml"], "for fun"), ([], "policy: every pattern = ")):
+        many = ("--virtual", "--json", "--agents", 4, "--to", "all", "--size", 100)
+        code, out, err = call("run", "count-frequency", *many, *config)
+        assert (code, err) == (0, "")
+        trace = Path(json.loads(out)["directory"], "trace.dig.jsonl").read_text()
+        rows = [json.loads(line) for line in trace.splitlines()]
+        silenced = [row["silenced"] for row in rows if row["kind"] == "finding"]
+        assert silenced and all(why.startswith(reason) for why in silenced)
+        assert not [row for row in rows if row["kind"] == "heal"]
+        assert '"action": "off"' in call("thresholds", *config)[1]
+
+
+def test_a_wrong_policy_is_refused_before_the_run(call: Any) -> None:
+    """With its place, and what was meant."""
+    Path("dig.toml").write_text('[policy]\nRPS = "off"')
+    code, out, err = call("run", "count-frequency", "--virtual", "--config", "dig.toml")
+    assert (code, out) == (2, "")
+    assert "dig.toml, [policy], RPS: there is no pattern 'RPS'; did you mean RSP?" in err
+
+
+def test_a_run_heals_by_severity_and_an_experiment_heals_all(call: Any) -> None:
+    """The first line of the trace and the side file say so."""
+    code, out, _ = call("run", "count-frequency", "--virtual", "--json", "--size", 100)
+    assert code == 0
+    folder = Path(json.loads(out)["directory"])
+    header = json.loads((folder / "trace.dig.jsonl").read_text().splitlines()[0])["journal"]
+    assert header["policy"] == {"heal": "severity"}
+    assert call("replay", folder, "--rerun")[0] == 0
+
+
 def test_a_run_says_what_became_of_its_alerts(call: Any, tmp_path: Path) -> None:
     """At its end, for each destination, without its address or its arguments."""
     (tmp_path / "dig.toml").write_text("[alerts]\nto = ['command:true hush']\n")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dig import Output, Pending
-from dig.runtime import Decision, EventFate, NewEvent, Plan, Policy, View
+from dig.runtime import Decision, EventFate, NewEvent, Plan, PlannedAgent, View
 from dig.runtime.keyed_random import KeyedRandom
 
 Habit = Callable[[View, KeyedRandom], Decision]
@@ -40,7 +40,7 @@ class Member:
 class Scene:
     """A team in front of a problem, and the answer that it should give."""
 
-    team: dict[str, Policy]
+    team: dict[str, PlannedAgent]
     problem: Output
     right: int
     script: Sequence[Happens] = ()
@@ -50,7 +50,7 @@ class Scene:
 
 def scene(seed: int, habits: Habits, **more: Any) -> Scene:
     """A team with these habits; the first agent is given the numbers of the seed."""
-    team: dict[str, Policy] = {name: Member(seed, *habit) for name, habit in habits.items()}
+    team: dict[str, PlannedAgent] = {name: Member(seed, *habit) for name, habit in habits.items()}
     problem = Output(numbers(seed), tuple(habits)[:1], "problem")
     return Scene(team, problem, sum(numbers(seed)), **more)
 

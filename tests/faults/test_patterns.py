@@ -48,6 +48,12 @@ def test_a_kind_raises_what_it_should(kind: str) -> None:
     assert all(found[pattern] > len(SEEDS) / 2 for pattern in KINDS[kind].raises), found
 
 
+def test_what_a_fault_delays_is_late_because_no_policy_keeps_it_on_purpose() -> None:
+    """In the trace the fault's delivery policy has the name of a disturbance."""
+    run = replace(STEADY, limits=replace(STEADY.limits, late_window_s=10.0))
+    assert "LATE" in raised(play(run, [Fault.parse("delay target=agent-1")]))
+
+
 @pytest.mark.parametrize(("target", "pattern"), [("agent-1", "MC"), ("agent-2", "DL")])
 def test_what_silence_raises_depends_on_who_is_silent(target: str, pattern: str) -> None:
     """MC, if nothing is left that is open; DL, if the others' parts are."""

@@ -72,6 +72,9 @@ def test_on_the_bus_every_pattern_is_raised_and_found_again(backend: str, heal: 
     assert set(raised) == {*KINDS}
 
 
+OPTIONS = ("--json", "--fail-on", "notice")
+
+
 @MODES
 def test_the_command_prints_for_a_trace_what_was_raised_in_the_run(
     heal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -84,7 +87,7 @@ def test_the_command_prints_for_a_trace_what_was_raised_in_the_run(
             continue  # nothing new in it
         path = tmp_path / f"{seed}.dig.jsonl"
         path.write_text("".join(encode(record) + "\n" for record in sink), encoding="utf-8")
-        monkeypatch.setattr(sys, "argv", ["digmon", "check", str(path), "--json"])
+        monkeypatch.setattr(sys, "argv", ["digmon", "check", str(path), *OPTIONS])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

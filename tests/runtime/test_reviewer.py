@@ -9,7 +9,7 @@ import pytest
 
 from dig import Output, Record
 from dig.graph import records as kinds
-from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, Policy, Setup, View, simulate
+from dig.runtime import Agent, Bus, Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.agents import Thinking
 from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from tests.helpers import Recorder, rows, story
@@ -67,7 +67,7 @@ def setup(every: int = 5, seed: int = 1) -> Setup:
 @pytest.mark.parametrize("seed", range(10))
 def test_in_virtual_time_nobody_is_started_while_it_reads(seed: int) -> None:
     sink, ball = Recorder(), Passes()
-    team: dict[str, Policy] = {**dict.fromkeys("abc", ball), NAME: Reads()}
+    team: dict[str, PlannedAgent] = {**dict.fromkeys("abc", ball), NAME: Reads()}
     result = simulate(team, Output(0, ("a",), "problem"), setup=setup(seed=seed), sink=sink)
     assert result.outcome == "submitted"
     assert pauses(sink) >= 3
@@ -87,7 +87,7 @@ async def test_on_the_bus_nobody_is_started_while_it_reads() -> None:
 def test_it_is_there_only_while_it_reads() -> None:
     """It comes, is started, ends and goes, and is no member of the team before or after."""
     sink = Recorder()
-    team: dict[str, Policy] = {"a": Passes(4), "b": Passes(4), NAME: Reads()}
+    team: dict[str, PlannedAgent] = {"a": Passes(4), "b": Passes(4), NAME: Reads()}
     simulate(team, Output(0, ("a",), "problem"), setup=setup(every=3), sink=sink)
     lines = [line for line in story(sink) if NAME in line]
     assert lines[:3] == [f"join {NAME}", f"start a4 of {NAME} on ", f"leave {NAME}"]
@@ -96,7 +96,7 @@ def test_it_is_there_only_while_it_reads() -> None:
 
 def test_each_reading_shows_all_before_it_once_as_new_and_no_payload() -> None:
     reader = Reads()
-    team: dict[str, Policy] = {"a": Passes(9), "b": Passes(9), NAME: reader}
+    team: dict[str, PlannedAgent] = {"a": Passes(9), "b": Passes(9), NAME: reader}
     simulate(team, Output(0, ("a",), "problem"), setup=setup(every=3))
     assert len(reader.readings) >= 2
     seen = 0
@@ -111,7 +111,7 @@ def test_each_reading_shows_all_before_it_once_as_new_and_no_payload() -> None:
 
 def test_one_that_fails_does_not_stop_the_team() -> None:
     sink = Recorder()
-    team: dict[str, Policy] = {**dict.fromkeys("abc", Passes()), NAME: Reads(fails=True)}
+    team: dict[str, PlannedAgent] = {**dict.fromkeys("abc", Passes()), NAME: Reads(fails=True)}
     result = simulate(team, Output(0, ("a",), "problem"), setup=setup(), sink=sink)
     assert (result.outcome, list(result.failures)) == ("submitted", [NAME])
     assert pauses(sink) == result.failures[NAME]
@@ -159,7 +159,7 @@ class Waits:
 
 
 def test_a_team_that_is_stuck_is_read_before_it_is_given_up() -> None:
-    team: dict[str, Policy] = {"a": Waits(), NAME: Speaks()}
+    team: dict[str, PlannedAgent] = {"a": Waits(), NAME: Speaks()}
     result = simulate(team, Output(0, ("a",), "problem"), setup=setup(every=1))
     assert (result.outcome, result.answer) == ("submitted", "done")
 

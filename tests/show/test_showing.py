@@ -43,13 +43,13 @@ def test_a_run_is_explained_with_what_was_raised_and_left(run: Path) -> None:
     found = show(run)
     assert (found["what"], found["state"], found["method"]) == ("run", "in progress", "dig")
     assert (found["team"], found["problems"]) == (["a", "b", "c"], ["p"])
-    assert [(f["record"], f["pattern"]) for f in found["raised"]] == [(12, "ET")]
+    assert [(f["record"], f["pattern"]) for f in found["raised"]] == [(11, "ET")]
     assert [(h["record"], h["finding"], h["note"]) for h in found["healing"]] == [
-        (13, 12, "q is open")
+        (13, 11, "q is open")
     ]
     assert found["left"]["orphaned"] == {"q": "left"}
     text = told(run)
-    assert "record 12, 2.0 s: ET: answer f was submitted too early; still open: q" in text
+    assert "record 11, 2.0 s: ET: answer f was submitted too early; still open: q" in text
     assert "orphaned: q (left)" in text
 
 
@@ -154,10 +154,12 @@ def test_an_agent_tells_what_it_did(run: Path) -> None:
 # --- a finding ---
 
 
-def test_a_finding_goes_by_its_record_number(run: Path) -> None:
-    """By that of its row, and by that of the record that raised it, which `check` prints."""
+def test_a_finding_goes_by_the_record_that_raised_it_as_in_check(run: Path) -> None:
+    """The number of its row, which rows of kind `heal` name, finds it too."""
     found = show(run, "12")
-    assert (found["pattern"], found["record"]) == ("ET", 12)
+    assert (found["pattern"], found["severity"], found["record"], found["row"]) == (
+        "ET", "error", 11, 12,
+    )  # fmt: skip
     assert [one["record"] for one in found["healing"]] == [13]
     assert ["p", "v", "q"] in [path["nodes"] for path in found["paths"]]
     assert show(run, "11") == found
@@ -167,7 +169,7 @@ def test_a_finding_goes_by_its_record_number(run: Path) -> None:
 
 
 def test_a_number_that_is_no_finding_names_those_there_are(run: Path) -> None:
-    with pytest.raises(TraceError, match="record 3 is no finding; findings are at: 12"):
+    with pytest.raises(TraceError, match="record 3 is no finding; findings are at: 11"):
         show(run, "3")
 
 

@@ -116,6 +116,22 @@ def test_the_score_is_the_root_of_the_mean_squared_error_over_all_values() -> No
     assert task.score({"counts": counts}).rmse == pytest.approx((2500 / 10) ** 0.5)
 
 
+@pytest.mark.parametrize(
+    ("covers", "complete"),
+    [
+        ([[0, 1000]], True), ([[500, 1000], [0, 500]], True), ([[0, 600], [400, 1000]], True),
+        ([[0, 999]], False), ([[1, 1000]], False), ([[0, 400], [500, 1000]], False), ([], False),
+        (None, None), ("all", None), ([[0, 2000]], None), ([5], None), ([[0, "x"]], None),
+    ],
+)  # fmt: skip
+def test_an_answer_is_complete_if_what_it_says_it_covers_is_all(covers: Any, complete: Any) -> None:
+    """An answer that does not say it, or not so that it can be read, is not judged."""
+    task = CountFrequency(1000, 3)
+    score = task.score({"counts": {}, "covers": covers})
+    assert (score.valid, score.complete) == (True, complete)
+    assert task.score({"counts": {}}).complete is None
+
+
 def test_a_value_that_is_missing_counts_as_zero() -> None:
     task = CountFrequency(1000, 3)
     truth = Counter(everything(task))

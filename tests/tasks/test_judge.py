@@ -14,10 +14,11 @@ import pytest
 
 from dig import Output
 from dig.detectors import JUDGE, PATTERNS, Judged, judged_healers, standard
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
-from dig.runtime import Decision, NewEvent, Plan, Policy, Setup, View, simulate
+from dig.runtime import Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from dig.tasks.judge.judge import Judging, Verdict, log_text
 from dig.tasks.judge.simulated import SimulatedJudge, look
@@ -229,11 +230,12 @@ def told(payload: Any) -> Recorder:
     """What is written down when a judge says this about a team in which everybody waits."""
     sink = Recorder()
     setup = Setup(
+        policy=HEAL_ALL,
         detectors=lambda: [*standard(), Judged()],
         healers=judged_healers,
         reviewer=Reviewer(JUDGE, 1),
     )
-    team: dict[str, Policy] = {name: Scripted(wait, wait) for name in "ab"}
+    team: dict[str, PlannedAgent] = {name: Scripted(wait, wait) for name in "ab"}
     team[JUDGE] = Says(payload)
     simulate(team, Output("?", ("a",), "problem"), setup=setup, sink=sink)
     return sink
@@ -340,7 +342,7 @@ def test_of_hundreds_of_hostile_answers_come_notes_reroutes_and_system_events_al
 def test_only_the_judge_is_heard() -> None:
     """Another member that says the same in the same words raises nothing."""
     sink, says = Recorder(), {"reports": [report(do="create", to=["a"], note="!")]}
-    setup = Setup(detectors=lambda: [Judged()], healers=judged_healers)
+    setup = Setup(detectors=lambda: [Judged()], healers=judged_healers, policy=HEAL_ALL)
     simulate({"a": Says(says)}, Output("?", ("a",), "problem"), setup=setup, sink=sink)
     assert not rows(sink, "finding")
 

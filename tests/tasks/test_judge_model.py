@@ -9,6 +9,7 @@ import pytest
 
 from dig import Output
 from dig.detectors import JUDGE, Judged, judged_healers, standard
+from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.records import Emit, End
 from dig.runtime import Agent, Bus, RunResult, Setup, View
@@ -46,7 +47,7 @@ async def judged(script: Any, sink: Recorder, b: Any = drop) -> tuple[RunResult,
     with serving(script) as server:
         async with Model(ModelSettings("m", server.url, retries=0)) as model:
             setup = Setup(
-                detectors=lambda: [*standard(), Judged()], healers=judged_healers,
+                detectors=lambda: [*standard(), Judged()], healers=judged_healers, policy=HEAL_ALL,
                 reviewer=Reviewer(JUDGE, 1), limit_s=20.0,
             )  # fmt: skip
             team: dict[str, Agent] = {"a": Scripted(tell("b"), submit())}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dig.detectors.policy import Policy, Rule
 from dig.errors import SettingsError
 from dig.runtime.result import RunResult
 from dig.tasks.run.arrange import make_problem, make_simulation, make_task
@@ -69,6 +70,17 @@ OLD = """
 0.004, "merge": 0.1, "hand_over": 0.02, "submit_early": 0.1, "fail": 0.01, "compliance": 0.9,
 "recompute": 0.8}}
 """
+
+
+def test_a_policy_is_part_of_a_run_and_of_its_name() -> None:
+    """Without one all is healed, as in the paper, and the name is the one of before."""
+    plain = TeamRun()
+    ruled = replace(plain, policy=Policy((Rule(action="off", pattern="ET", agents=("a",)),)))
+    assert plain.policy.heal == "all"
+    assert ruled.name != plain.name
+    assert TeamRun.read(json.loads(json.dumps(ruled.about()))) == ruled
+    before = {key: value for key, value in plain.about().items() if key != "policy"}
+    assert TeamRun.read(json.loads(json.dumps(before))) == plain
 
 
 def test_a_side_file_of_before_there_were_other_tasks_is_read() -> None:

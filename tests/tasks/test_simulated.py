@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Record
 from dig.runtime.host import Setup
 from dig.runtime.result import RunResult
@@ -33,6 +34,7 @@ def run(
         seed=seed,
         detectors=standard,
         healers=standard_healers if heal else None,
+        policy=HEAL_ALL,
         tools=task.tools(),
         limit_s=limit_s,
     )

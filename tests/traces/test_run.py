@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from dig.detectors import standard
+from dig.detectors.finding import Finding
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
 from dig.graph.codec import decode
-from dig.graph.records import Deliver, Emit, Leave
-from dig.traces.run import RecordedRun
+from dig.graph.records import Deliver, Emit, FindingRow, Leave
+from dig.traces.run import RecordedRun, recorded_rows
 from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.random_traces import random_trace
 from tests.traces.runs import store
@@ -97,3 +98,13 @@ def test_detectors_look_at_the_run_while_it_is_read(tmp_path: Path) -> None:
     assert [finding.pattern for finding in run.found] == ["OE"]
     assert not RecordedRun.read(path).found
     assert {type(record) for record in run.records} >= {Emit, Deliver}
+
+
+def test_equal_findings_get_their_rows_in_order() -> None:
+    """A finding without a row gets none, and a row without a finding is left over."""
+    evidence = {"a": [1], "b": None}
+    found = [Finding("X", t, t, {"event": "e"}, evidence) for t in (1, 3, 5)]
+    other = FindingRow(6, 6, "X", None, {"event": "f"}, evidence)
+    rows = [FindingRow(t, t, "X", None, {"event": "e"}, {"b": None, "a": [1]}) for t in (2, 4)]
+    assert recorded_rows(found, [*rows, other]) == ([*rows, None], [other])
+    assert recorded_rows(found, []) == ([None] * 3, [])

@@ -153,7 +153,7 @@ def test_what_follows_damage_stays_until_it_is_salvaged(tmp_path: Path) -> None:
         paths[at].write_bytes(paths[at].read_bytes().replace(b'"t":', b'"T":', 3))
         before = whole(path)
         assert recover(path) is None
-        with pytest.raises(DamageError, match=r"--salvage keeps"):
+        with pytest.raises(DamageError, match=r"--salvage` keeps"):
             list(read_records(path))
         aside = recover(path, salvage=True)
         assert aside is not None

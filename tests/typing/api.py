@@ -46,7 +46,7 @@ from dig.runtime import (
     Decision,
     NewEvent,
     Plan,
-    Policy,
+    PlannedAgent,
     RunResult,
     Setup,
     View,
@@ -76,7 +76,7 @@ class Passer:
 
 
 an_agent: Agent = Splitter()
-a_policy: Policy = Passer()
+a_policy: PlannedAgent = Passer()
 
 
 async def on_the_bus() -> None:

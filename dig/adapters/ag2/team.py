@@ -131,7 +131,7 @@ class HubTeam(AdapterState):
         elif sending.is_last:
             event = self._end(work, sending, to)
         else:
-            event = work.turn.send_once(sending.payload, to, awaits=waits)
+            event = work.turn.call(sending.payload, to, awaits=waits)
         for id in route.agents:
             self._events[envelope.envelope_id, id] = event
         if work is not None and waits:

@@ -248,7 +248,7 @@ class Chat(AdapterState):
             self._caller = None  # its turn is over, so that this comes from outside
             return session.request(payload, instance)
         self._is_asked = True
-        return caller.send_once(payload, instance, name)
+        return caller.call(payload, instance)
 
     def _say(self, reply: Any, name: str) -> None:
         self._said, self._reply = words(reply), as_message(reply, name)

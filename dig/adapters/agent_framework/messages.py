@@ -16,7 +16,7 @@ from agent_framework import (
     WorkflowMessage,
 )
 
-from dig.adapters.base import Turn, as_payload
+from dig.adapters.base import Turn, as_payload, is_whole
 
 Takers = tuple[str, ...]
 
@@ -208,7 +208,7 @@ class HandlerRun:
 class OutgoingEvent:
     """An event that is about to be generated: what it says, and the ways that it goes.
 
-    Equal messages that one handler sends one after the other are one event.
+    Equal messages that one handler sends one after the other can be declared to be one event.
     """
 
     payload: Any
@@ -221,12 +221,18 @@ class OutgoingEvent:
         return tuple(dict.fromkeys(executor for _, _, executor in self.routes))
 
 
-def events_of(messages: list[OutgoingMessage]) -> list[OutgoingEvent]:
-    """What a handler sends. Branches get an event each: that all work on it is by design."""
+def events_of(messages: list[OutgoingMessage], *, same_work: bool) -> list[OutgoingEvent]:
+    """What a handler sends: an event for each way that a message goes.
+
+    Args:
+        messages: The messages.
+        same_work: Whether equal messages are one event. Branches get an event each all the same:
+            that all of them work on it is by design.
+    """
     found: list[OutgoingEvent] = []
     for message in messages:
         for edges, executor in message.routes:
-            event = _same(found, message, executor)
+            event = _same(found, message, executor) if same_work else None
             if event is None:
                 event = OutgoingEvent(message.payload, message.type, [])
                 found.append(event)
@@ -241,7 +247,8 @@ def _same(
     same = [
         event
         for event in found
-        if event.type == message.type
+        if is_whole(message.payload)
+        and event.type == message.type
         and event.payload == message.payload
         and all(one is not message for one, _, _ in event.routes)
     ]

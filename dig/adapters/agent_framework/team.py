@@ -474,7 +474,8 @@ class WorkflowTeam(AdapterState):
         if self._undecided.get(work.executor) is work:
             del self._undecided[work.executor]
         turn, handed_on = work.turn, self._handed_on(work)
-        sent = events_of([outgoing for outgoing in work.outgoing if outgoing is not handed_on])
+        rest = [outgoing for outgoing in work.outgoing if outgoing is not handed_on]
+        sent = events_of(rest, same_work=self.session.same_work)
         waiting = [
             one
             for one in work.outgoing

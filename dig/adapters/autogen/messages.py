@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dig.adapters.base import AdapterState, RunAgent, SentMessages, Turn, as_payload, inside
+from dig.adapters.base import AdapterState, RunAgent, Turn, as_payload, inside
 
 
 class PublishedMessage:
@@ -42,7 +42,7 @@ class PublishedDelivery:
         state: The state of the adapter.
         published: The message.
         instance: The instance of its agent that was reserved for it.
-        sent: What the turn that works on it was called with.
+        received: What the turn that works on it was called with (`Turn.received`).
         at_work: What is being worked on.
         answer: What its agent has said to the outside while it worked on it.
     """
@@ -50,7 +50,7 @@ class PublishedDelivery:
     state: AdapterState
     published: PublishedMessage
     instance: str
-    sent: SentMessages
+    received: tuple[str, Any]
     at_work: AtWork
     answer: Any = None
 
@@ -85,7 +85,7 @@ class PublishedDelivery:
 
     def _begin(self) -> Turn:
         turn = self.state.session.begin(self.instance, (self.event,))
-        turn.sent = self.sent
+        turn.received = self.received
         self.at_work[turn] = self
         return turn
 

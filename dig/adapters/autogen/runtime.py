@@ -20,7 +20,6 @@ from dig.adapters.base import (
     NoteDelivery,
     Patches,
     RecipientOrder,
-    SentMessages,
     Session,
     Turn,
     WrapPlan,
@@ -151,8 +150,8 @@ class RuntimePatches:
         event = self._event(turn, payload, instances)
         published = PublishedMessage(event, turn, len(here))
         for agent, instance in zip(here, instances, strict=True):
-            sent = SentMessages(event if turn else "", payload)
-            post = PublishedDelivery(self._state, published, instance, sent, self._at_work)
+            received = (event if turn else "", payload)
+            post = PublishedDelivery(self._state, published, instance, received, self._at_work)
             self._deliveries[message_id, agent] = post
 
     def _answer(self, turn: Turn, payload: Any) -> None:
@@ -166,12 +165,7 @@ class RuntimePatches:
         if turn is None:
             kind = "problem" if self._outside else "notice"  # else no agent can ever answer it
             return self._session.request(payload, instances, kind)
-        event, received = turn.sent.received if turn.sent else ("", None)
-        if event and received == payload and turn.holds(event):
-            turn.pass_on(event, instances)
-            turn.wait_for()
-            return event
-        return turn.send(payload, instances, awaits=bool(instances))
+        return turn.call(payload, instances, awaits=bool(instances))
 
     def _subscribed(self, topic_id: Any) -> list[AgentId]:
         """The agents that get what is published, as the runtime finds out later."""

@@ -16,7 +16,7 @@ from .capabilities import CAPABILITIES, known, names_in
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches
-from .payload import as_call, as_payload
+from .payload import as_call, as_payload, is_whole
 from .plan import (
     Attached,
     Deliver,
@@ -27,12 +27,12 @@ from .plan import (
     need_version,
 )
 from .session import Mode, Session, Statistics
-from .turn import HandedOver, SentMessages, Turn, current, describe, inside, notes
+from .turn import HandedOver, Turn, current, describe, inside, notes
 
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
     "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
-    "RunAgent", "SentMessages", "Session", "Statistics", "Turn", "WrapPlan", "as_call",
-    "as_payload", "current", "current_turn", "describe", "importing", "inside", "known",
-    "names_in", "need_attributes", "need_version", "notes",
+    "RunAgent", "Session", "Statistics", "Turn", "WrapPlan", "as_call",
+    "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole",
+    "known", "names_in", "need_attributes", "need_version", "notes",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from .payload import as_payload
 from .session import Session
-from .turn import SentMessages, Turn, current, inside
+from .turn import Turn, current, inside
 
 RunAgent = Callable[[str, tuple[str, ...]], Awaitable[Any]]
 """Runs an agent, by its name, with the notes that stand beside what it is called with.
@@ -78,9 +78,7 @@ class Call:
         instance = session.reserve_instance(self._agent)
         if caller is None:
             return session.request(self._payload, instance), instance
-        if caller.sent is None or self._payload is None:
-            return caller.send(self._payload, instance), instance
-        return caller.send_once(self._payload, instance, self._agent), instance
+        return caller.call(self._payload, instance), instance
 
     def _begin(self) -> Turn:
         begun = self._session.guard.run(self._begun, default=None)
@@ -93,7 +91,7 @@ class Call:
             self._agent = self._instance = elsewhere[0]
         turn = self._turn = self._session.begin(self._instance, (self.event,))
         # What came from outside is not passed on, but sent to others in the agent's own name.
-        turn.sent = SentMessages(self.event if self._caller else "", self._payload)
+        turn.received = (self.event if self._caller else "", self._payload)
         return turn
 
     def _fail(self, error: BaseException) -> None:
@@ -104,8 +102,7 @@ class Call:
         if caller is None:
             turn.abandon(error, answer=self._answer)
             return
-        if caller.sent is not None:
-            caller.sent.forget(self.event)
+        caller.call_failed(self.event)
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
 
 

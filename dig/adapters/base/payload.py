@@ -70,6 +70,13 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return {kind: as_payload(given) for kind, given in call.items() if given} or None
 
 
+def is_whole(payload: Any) -> bool:
+    """Whether a payload is there, and told whole: only then it can be equal to another one."""
+    if isinstance(payload, dict):
+        return not any(key.startswith("$") for key in payload)
+    return payload is not None
+
+
 class _Telling:
     """Tells one value, as long as an event might carry it."""
 

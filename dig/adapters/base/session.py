@@ -8,22 +8,26 @@ must never reach the team: it is counted, written down and logged, and the team 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal
+
+import anyio
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 from dig.graph.records import Outcome
-from dig.monitor.messages import Asked, Effect, Healed, Output, Raised
+from dig.monitor.messages import Asked, Effect, Healed, Output, Proposed, Raised
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
+from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
 from .capabilities import CAPABILITIES, BounceLimit, Fitting, Veto, demand, known
@@ -143,6 +147,7 @@ class Session:
         directory: Where its trace is kept, if it is.
         instances: The instances of agents; to look at, inside steps.
         holds: The events that are held.
+        same_work: Whether equal messages of a turn to several agents are one event.
     """
 
     def __init__(
@@ -160,6 +165,7 @@ class Session:
         on_finding: Callable[[Finding], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
         keeps_time: bool = True,
+        same_work: bool = False,
         strict: bool = False,
     ) -> None:
         """Begin to monitor; the first record goes to the sink at once.
@@ -177,34 +183,38 @@ class Session:
             on_finding: Told of each finding, after the step that raised it; on any thread.
             clock: Seconds, from any beginning.
             keeps_time: Have a thread raise what time makes due; else call `tick`.
+            same_work: Whether equal messages of a turn to several agents are one event.
             strict: Raise what a wrong use of this session leads to; for tests of a wrapper.
 
         Raises:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
-        setup = fitting(setup or Setup(), mode)
         self.mode = mode
+        self.same_work = same_work
         self.capabilities = known(capabilities, "capabilities")
+        setup = fitting(setup or Setup(), mode, self.capabilities)
         demand(require, self.capabilities, who)
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
-        self._tally = setup.tally()
+        self._approve, self._tally = setup.approve, setup.tally()
         self._forget_step()
         self._turns: dict[Turn, None] = {}
         self._bounces = BounceLimit()
-
-        def make(now: Callable[[], float]) -> Monitor:
-            fit = Fitting(self.capabilities, self._refuse)
-            return setup.monitor(tuple(agents), now, sink, time.perf_counter, fit)
-
+        make = partial(self._make_monitor, setup, tuple(agents), sink)
         self.guard = guard = Guard(make, clock, strict=strict)
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
         self._watchdog = Watchdog(guard, is_used=keeps_time)
         guard.on_stop = self._watchdog.stop
+
+    def _make_monitor(
+        self, setup: Setup, agents: tuple[str, ...], sink: Sink, now: Callable[[], float]
+    ) -> Monitor:
+        fit = Fitting(self.capabilities, self._refuse)
+        return setup.monitor(agents, now, sink, time.perf_counter, fit)
 
     @property
     def stopped(self) -> str | None:
@@ -246,7 +256,7 @@ class Session:
             at_once: Release those events first, since they are not waited for any more.
         """
         events = None if events is None else tuple(events)
-        turn = Turn(self.guard, self.holds, agent, events, self._end_turn)
+        turn = Turn(self.guard, self.holds, agent, events, self._end_turn, same_work=self.same_work)
         if at_once and events:
             self.release(*events)
         self.guard.run(self._begin, turn, default=None)
@@ -364,20 +374,27 @@ class Session:
                 self._created += [(to, effect.row.note or "") for to in effect.row.to or ()]
             elif isinstance(effect, Asked):
                 self.holds.ask(effect)
+            elif isinstance(effect, Proposed):
+                self._proposed.append(effect)
 
     def _end_step(self) -> Callable[[], None]:
         """Take what a step has come to; gives what is to be done when nothing is locked."""
         wakes = self.holds.to_wake()
-        found, created = self._raised, self._created
+        found, created, proposed = self._raised, self._created, self._proposed
         self._forget_step()
-        return partial(self._follow_up, found, created, wakes)
+        return partial(self._follow_up, found, created, proposed, wakes)
 
     def _forget_step(self) -> None:
         self._raised: list[Finding] = []
         self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
+        self._proposed: list[Proposed] = []
 
     def _follow_up(
-        self, found: list[Finding], created: list[tuple[str, str]], wakes: list[Wake]
+        self,
+        found: list[Finding],
+        created: list[tuple[str, str]],
+        proposed: list[Proposed],
+        wakes: list[Wake],
     ) -> None:
         for wake in wakes:
             self.guard.call(wake, default=None)  # its loop may be closed by now
@@ -389,6 +406,14 @@ class Session:
         if self._on_finding is not None:
             for finding in found:
                 self.guard.call(self._on_finding, finding, default=None)
+        for one in proposed if self._approve is not None else ():
+            Thread(target=self._ask_person, args=(one,), name="dig approval", daemon=True).start()
+
+    def _ask_person(self, proposed: Proposed) -> None:
+        """Have a person decide about healing, on a thread of its own; the team waits for none."""
+        assert self._approve is not None
+        heal, error = anyio.run(ask_person, self._approve, proposed)
+        self.guard.run(self.guard.ask, self.monitor.decide, proposed.row, heal, error, default=NONE)
 
     # --- inside a step ---
 
@@ -430,14 +455,20 @@ class Session:
         return self._bounces.why_not(graph, event.id)
 
 
-def fitting(setup: Setup, mode: Mode) -> Setup:
+def fitting(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
     """The setup of a wrapped team, of what was asked for; fitting twice changes nothing.
+
+    Args:
+        setup: What was asked for.
+        mode: Whether to heal.
+        capabilities: What the team can be made to do.
 
     Raises:
         SettingsError: The mode is unknown, or gates are to observe.
     """
     if mode not in ("observe", "heal"):
         raise SettingsError(f"there is no mode {mode!r}; choose observe or heal")
+    setup = replace(setup, can_hold=setup.can_hold and "hold" in capabilities)
     if mode == "heal":
         return replace(setup, session=True, memory=True, fail_closed=False)
     if setup.gates:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from dig._util.text import one_line
 from dig.errors import DecisionError, PayloadError
-from dig.graph.records import SYSTEM, Fate
+from dig.graph.records import SYSTEM, WAITS, Fate
 from dig.monitor.messages import Output, Pending, Started
 
 from .guard import Guard, in_step
 from .holds import HoldWaiter
-from .payload import as_small_payload
+from .payload import as_small_payload, is_whole
 
 MOST_IN_ERROR = 300
 """How many characters of an exception's message are kept."""
@@ -56,29 +56,23 @@ def inside(turn: Turn) -> Iterator[None]:
             current.reset(token)
 
 
-class SentMessages:
-    """What a turn was called with and has sent on, to know a message again.
+class EqualMessages:
+    """What a turn has sent, where equal messages are one piece of work (`wrap(same_work=True)`)."""
 
-    Attributes:
-        received: The event that the turn was called with, and its payload; the id is empty if
-            that is never passed on.
-    """
+    def __init__(self) -> None:
+        """Begin with nothing sent."""
+        self._sent: list[tuple[str, Any, set[str]]] = []  # event, payload, its recipients
 
-    def __init__(self, event: str = "", payload: Any = None) -> None:
-        """Begin with what the turn was called with."""
-        self.received = (event, payload)
-        self._sent: list[tuple[str, Any, set[str]]] = []  # event, payload, the agents asked
-
-    def add(self, event: str, payload: Any, agent: str) -> None:
-        """The turn has sent a message to an agent."""
-        self._sent.append((event, payload, {agent}))
+    def add(self, event: str, payload: Any, instance: str) -> None:
+        """The turn has sent a message to an instance."""
+        self._sent.append((event, payload, {instance}))
         del self._sent[:-MOST_SENT]
 
-    def find_repeat(self, payload: Any, agent: str) -> str:
-        """The earlier message that is now sent to a further agent; empty: there is none."""
-        for event, before, agents in self._sent:
-            if before == payload and agent not in agents:
-                agents.add(agent)
+    def find(self, payload: Any, instance: str) -> str:
+        """The earlier message that is now sent to a further instance; empty: there is none."""
+        for event, before, asked in self._sent:
+            if before == payload and instance not in asked:
+                asked.add(instance)
                 return event
         return ""
 
@@ -114,7 +108,8 @@ class Turn:
         submitted: The answer that it has submitted last, if it has.
         bounces: Whether that can be sent back.
         is_open: Whether it goes on.
-        sent: What it has sent, as far as a message that is sent again is to be known.
+        received: The event that it was called with, and its payload, to know this again if it is
+            passed on; the id is empty if that never is.
         outer: The turn in whose code this one was begun, of whatever session.
     """
 
@@ -125,6 +120,8 @@ class Turn:
         instance: str,
         events: Collection[str] | None,
         on_end: Callable[[Turn], object] = lambda turn: None,
+        *,
+        same_work: bool = False,
     ) -> None:
         """Make one; `Session.begin` does.
 
@@ -134,6 +131,7 @@ class Turn:
             instance: The agent's name, or an instance of it.
             events: What it takes up when it starts; ``None``: all that lies in front of it.
             on_end: Told inside a step when the turn is over.
+            same_work: Whether equal messages to several agents are one event.
         """
         self.guard = guard
         self._holds = holds
@@ -151,7 +149,8 @@ class Turn:
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
         self._told: list[str] = []
-        self.sent: SentMessages | None = None
+        self.received: tuple[str, Any] = ("", None)
+        self._equal = EqualMessages() if same_work else None
 
     @property
     def activation(self) -> str | None:
@@ -244,49 +243,48 @@ class Turn:
             self._act()
 
     @in_step("")
-    def send_once(
-        self, payload: Any, to: str | Iterable[str], agent: str = "", *,
-        awaits: bool = True, repeats: str = "",
-    ) -> str:  # fmt: skip
-        """Send a message; one that was sent to another agent before is the same event.
+    def call(self, payload: Any, to: str | Iterable[str], *, awaits: bool = True) -> str:
+        """Call another agent: an event of its own, also if a further agent was asked the same.
 
-        So work that is done twice can be seen. What the turn was called with is passed on, if
-        this is the same and the turn remembers it (`SentMessages.received`).
+        What the turn was called with is passed on, if this is equal to it (`received`). In a
+        session with `same_work`, what was sent to another instance before is the same event.
 
         Args:
             payload: Plain JSON (see `as_payload`).
             to: The recipients (see `Session.reserve_instance`).
-            agent: The agent that is asked; by default the first recipient.
             awaits: Whether the turn will `receive` an answer.
-            repeats: The event that it is again, if the caller knows it.
 
         Returns:
             The event's id; empty, if the monitor has stopped.
         """
-        to, answers = recipients(to), int(awaits)
-        agent = agent or "".join(to[:1])
-        sent = self.sent = self.sent or SentMessages()
-        again = repeats or (sent.find_repeat(payload, agent) if len(to) == 1 else "")
+        to, answers, is_known = recipients(to), int(awaits), is_whole(payload)
+        equal = self._equal if is_known and len(to) == 1 else None
+        again = equal.find(payload, to[0]) if equal else ""
         if again:
             self._send([], answers)
             self.guard.ask(self.guard.monitor.redirect, again, to, payload)
             return again
-        event, received = sent.received
-        if event and received == payload and self.holds(event):
+        event, received = self.received
+        if event and is_known and received == payload and self.holds(event):
             self.pass_on(event, to)
             self._send([], answers)
         else:
             event = self._send([Output(payload, to)], answers)[0]
-        if to:
-            sent.add(event, payload, agent)
+        if equal is not None:
+            equal.add(event, payload, to[0])
         return event
+
+    def call_failed(self, event: str) -> None:
+        """A call came to nothing: an equal one is another attempt."""
+        if self._equal is not None:
+            self._equal.forget(event)
 
     @in_step(None)
     def waits(self) -> None:
         """Say in the trace (incident `waits`) that this activation waits for a person."""
         self._act()
         if self._activation is not None:
-            self.guard.incident("waits", {"activation": self._activation})
+            self.guard.incident(WAITS, {"activation": self._activation})
 
     # --- how it ends ---
 

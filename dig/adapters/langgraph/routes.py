@@ -61,10 +61,6 @@ class NodeRoute:
         """The write."""
         return self.channel, self.value
 
-    def is_same_work(self, other: NodeRoute) -> bool:
-        """Whether both give the same node something of its own."""
-        return self.is_send and other.is_send and self.node == other.node
-
     def to(self, node: str) -> NodeRoute:
         """The same to another node."""
         if isinstance(self.value, Send):

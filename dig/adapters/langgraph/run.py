@@ -22,7 +22,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START
 from langgraph.types import Command
 
-from dig.adapters.base import AdapterState, Turn
+from dig.adapters.base import AdapterState, Turn, is_whole
 from dig.detectors.interventions import Reroute
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
@@ -296,13 +296,14 @@ class GraphRequest(AdapterState):
         return outgoing
 
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
-        """What a node sends; the same thing sent twice to one node is one event."""
+        """What a node sends: an event for each route, or for equal sends if that is declared."""
         updates: list[OutgoingUpdate] = []
         for route in work.routes:
             payload = shown(route.packet if route.is_send else written)
             leg = (route, self.pending.address(route))
-            same = (one for one in updates if route.is_same_work(one.routes[0][0]))
-            outgoing = next((one for one in same if one.payload == payload), None)
+            may_be_same = self.session.same_work and route.is_send and is_whole(payload)
+            sends = (one for one in updates if may_be_same and one.routes[0][0].is_send)
+            outgoing = next((one for one in sends if one.payload == payload), None)
             if outgoing is None:
                 updates.append(OutgoingUpdate([leg], payload))
             else:

@@ -47,42 +47,6 @@ def joined(first: Any, second: Any) -> Any:
     return second
 
 
-Question = tuple[str, str, Any]
-"""What an agent was asked by another: the event, the agent, the payload."""
-
-
-class PendingQuestions:
-    """The questions of one turn that other agents have not answered; used inside steps."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._open: list[Question] = []
-
-    def ask(self, turn: Turn, payload: Any, agent: str, instance: str) -> str:
-        """An agent asks another, and awaits the answer.
-
-        The same question to another agent, or to one that has not answered it yet, is the same
-        event: so work that is done twice can be seen.
-
-        Args:
-            turn: The turn of the agent that asks.
-            payload: The question.
-            agent: The agent that is asked.
-            instance: The instance of that which will answer.
-        """
-        same = (event for event, name, said in self._open if name == agent and said == payload)
-        event = turn.send_once(payload, instance, agent, repeats=next(same, ""))
-        self._open.append((event, agent, payload))
-        return event
-
-    def answered(self, turn: Turn | None, question: Question, *, failed: bool) -> None:
-        """An agent has answered a question, or failed: then asking again is another attempt."""
-        if question in self._open:
-            self._open.remove(question)
-        if failed and turn is not None and turn.sent is not None:
-            turn.sent.forget(question[0])
-
-
 class MonitoredRun(AdapterState):
     """What a session is told of one run; it serves as its present turn, too (`as_turn`).
 
@@ -120,12 +84,11 @@ class MonitoredRun(AdapterState):
         self._answer = ""
         # By the agent that has the turn: its model's latest response.
         self._heard: tuple[Agent[Any], ModelResponse] | None = None
-        self._asked = PendingQuestions()
         self._lost: list[str] = []  # handoffs that the SDK has dropped
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
-        self._question: Question = ("", agent.name, payload)
+        self._question = ""  # the event that it is called with
         self._instance, self._deliveries = agent.name, [""]
-        self.step(self._place, default=None)
+        self.step(self._place, payload, default=None)
 
     # --- as a turn: what other code asks of the turn that runs ---
 
@@ -203,15 +166,14 @@ class MonitoredRun(AdapterState):
         self.team.has_failed = True
         self._fail(ADAPTER_FAILED)
 
-    def _place(self) -> None:
+    def _place(self, payload: Any) -> None:
         """Make the event of the call: a problem, or a message of the calling run."""
-        _, agent, payload = self._question
-        self._instance = self.session.reserve_instance(agent)
+        self._instance = self.session.reserve_instance(self._instance)
         if self._caller is None:
             event = self.session.request(payload, (self._instance,))
         else:
-            event = self._caller._asked.ask(self._caller._turn(), payload, agent, self._instance)
-        self._question, self._deliveries = (event, agent, payload), [event]
+            event = self._caller._turn().call(payload, self._instance)
+        self._question, self._deliveries = event, [event]
         if not self.session.is_held(event):
             self._begin()
 
@@ -222,7 +184,7 @@ class MonitoredRun(AdapterState):
     def _hand_over(self, to: str) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
         turn, talk = self._turn(), handing_over(*self._heard) if self._heard else HandoffMessage()
-        self._heard, self._asked = None, PendingQuestions()
+        self._heard = None
         instance = self.session.reserve_instance(to)
         handed = turn.hand_over(
             instance, as_payload(talk.payload(to)), "handoff",
@@ -261,13 +223,12 @@ class MonitoredRun(AdapterState):
         turn = self._turn()
         if self._caller is None:
             return turn.was_bounced(self._answer)
-        self._reply(self._answer, failed=False)
+        self._reply(self._answer)
         return False
 
-    def _reply(self, answer: str, *, failed: bool) -> None:
+    def _reply(self, answer: str) -> None:
         asker = self._asking()
-        if self._caller is not None and asker is not None:
-            self._caller._asked.answered(self._caller.turn, self._question, failed=failed)
+        if asker is not None:
             asker.receive(answer)
 
     def _asking(self) -> Turn | None:
@@ -287,8 +248,10 @@ class MonitoredRun(AdapterState):
         if self._caller is None:
             turn.abandon(error, answer=self._answer)
         else:
-            notice = turn.abandon(error, _address(self._asking()), answer=self._answer)
-            self._reply(notice, failed=True)
+            asker = self._asking()
+            if asker is not None:
+                asker.call_failed(self._question)
+            self._reply(turn.abandon(error, _address(asker), answer=self._answer))
 
     def _streamed(self, result: Any, task: asyncio.Task[Any]) -> None:
         """The task of a streamed run is done, so that nothing can be waited for any more."""

@@ -16,11 +16,8 @@ from dig.detectors.notes import described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, WAITS, Emit, IncidentRow, Record, micros
+from dig.graph.records import CHANGING, DISTURBANCE, WAITS, Emit, IncidentRow, Record, micros
 from dig.graph.state import FLYING, EventState, by_number
-
-FAULT = "fault"
-"""The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
 
 
 class LateDelivery(Detector):
@@ -60,7 +57,7 @@ class LateDelivery(Detector):
 
     def _note_purpose(self, graph: InteractionGraph, record: Record) -> None:
         """Take note of an event that a policy, or the host, keeps on purpose."""
-        if isinstance(record, Emit) and record.policy not in (None, FAULT):
+        if isinstance(record, Emit) and record.policy not in (None, DISTURBANCE):
             event: Any = record.event
         elif isinstance(record, IncidentRow) and record.what == WAITS:
             event = record.detail.get("event") if isinstance(record.detail, dict) else None

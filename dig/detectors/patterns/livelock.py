@@ -16,10 +16,10 @@ from dig.detectors.notes import into_outputs, listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record
+from dig.graph.records import SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
 
-from .repeats import CLOSING, GRAVE, EventMemory, base_name, is_doubling
+from .repeats import CLOSING, GRAVE, EventMemory, is_doubling
 
 MOST_RAISED = 1000
 """How many findings are remembered, so that none is raised twice; the latest ones."""

@@ -17,10 +17,10 @@ from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record
+from dig.graph.records import SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import EventState
 
-from .repeats import CLOSING, GRAVE, EventMemory, base_name, is_doubling
+from .repeats import CLOSING, GRAVE, EventMemory, is_doubling
 
 MOST_MESSAGES = 1000
 """How many distinct messages of an agent are remembered about a problem, the latest ones."""

@@ -1,8 +1,7 @@
-"""What the patterns about repetition share: doublings, agents without instances, event memory."""
+"""What the patterns about repetition share: doublings, and a bounded memory of events."""
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +18,6 @@ MOST_CLOSED = 1000
 CLOSING = (Emit, Deliver, End, Leave, Redirect, Expire)
 """The records that an `EventMemory` has to be updated after."""
 
-_INSTANCE = re.compile(r"(?<=.)#[0-9]+\Z", re.DOTALL)
 _Value = TypeVar("_Value")
 
 
@@ -27,11 +25,6 @@ def is_doubling(n: int, least: int) -> bool:
     """Whether a count is `least`, or that doubled once, twice, ...: when a repetition is raised."""
     times, rest = divmod(n, least)
     return times > 0 and rest == 0 and times & (times - 1) == 0
-
-
-def base_name(agent: str) -> str:
-    """The agent that an instance (`NAME#2`, see docs/wrapping.md) is one of; else the agent."""
-    return _INSTANCE.sub("", agent) if "#" in agent else agent
 
 
 def more_than(n: int, noun: str, evidence: Any) -> str:

@@ -20,10 +20,8 @@ from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, micros
+from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, base_name, micros
 from dig.graph.state import ActivationState, by_number
-
-from .repeats import base_name
 
 LATEST = 99
 """The number of latest turns that a limit is learned from."""

@@ -67,7 +67,7 @@ def _row(
 _ROWS = (
     # name, class, what goes wrong, patterns that it raises, patterns that it may raise
     _row("drop", messages.Drop, "What it sends is lost on its way.", "OE", "ET DL MC"),
-    _row("delay", messages.Delay, "What it sends arrives late.", "", "ET DL"),
+    _row("delay", messages.Delay, "What it sends arrives late.", "", "ET DL LATE"),
     _row("duplicate", messages.Duplicate, "What it sends arrives more than once.", "", "ET RSP"),
     _row("misaddress", messages.Misaddress,
          "What it sends goes to the wrong agents.", "", "ET DL ER"),

@@ -16,7 +16,7 @@ from .relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RelationRule:
     """One kind of step.
 
     Attributes:
@@ -42,13 +42,15 @@ class Rule:
         return node.type == self.target and node.state in self.target_states
 
 
-def _rule(name: str, source: str, relation: Relation, target: str) -> Rule:
+def _rule(name: str, source: str, relation: Relation, target: str) -> RelationRule:
     """A rule; source and target are written `type: state state`."""
     (of, states), (to, others) = source.split(": "), target.split(": ")
-    return Rule(name, of, frozenset(states.split()), relation, to, frozenset(others.split()))
+    return RelationRule(
+        name, of, frozenset(states.split()), relation, to, frozenset(others.split())
+    )
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RelationRule, ...] = (
     # From the fault to what it acts on.
     _rule(
         "I1",

@@ -6,7 +6,7 @@ A *path* is causal: from the problem, along consumed and generated events, to th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
 from dig.graph.history import History
-from dig.graph.records import FindingRow
-from dig.traces.run import RecordedRun
+from dig.graph.records import FindingRow, micros
+from dig.traces.run import RecordedRun, recorded_rows
 
 Explained = dict[str, Any]
 """The explanation of one thing, as plain data."""
@@ -42,38 +42,65 @@ class Explainer:
         self.path = path
         self.run = RecordedRun.read(path, detectors=standard())
         self.graph = self.run.graph
-        self.raised = self.run.findings or self.run.found
 
-    def why(self, one: Finding | FindingRow) -> Explanation:
+    def findings(self) -> Iterator[Explained]:
+        """The findings of the standard detectors, and what other detectors recorded in the trace.
+
+        A finding goes by the record that raised it, as in `digmon check`; one of another detector
+        by its own row.
+        """
+        rows, others = recorded_rows(self.run.found, self.run.findings)
+        found = [said(one, one.t, row) for one, row in zip(self.run.found, rows, strict=True)]
+        yield from sorted([*found, *(said(row, row.t, row) for row in others)], key=_record)
+
+    def why(self, one: Explained) -> Explanation:
         """The explanation of a finding, by the standard detector that raises it, if one does."""
-        known = next((found for found in self.run.found if are_alike(found, one)), None)
-        return explain(self.graph, known or as_finding(one))
+        for finding in self.run.found:
+            if all(getattr(finding, key) == one[key] for key in KEYS):
+                return explain(self.graph, finding)
+        body = {key: one[key] for key in KEYS}
+        return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
 
     def about(self, name: str) -> list[Explained]:
         """The findings that name something, as subject or as evidence."""
-        return [said(one) for one in self.raised if name in ids_in((one.subject, one.evidence))]
+        return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
 
 
-def said(finding: Finding | FindingRow) -> Explained:
-    """A finding as data."""
-    body = {key: getattr(finding, key) for key in KEYS}
-    return {"record": finding.t, "ts": finding.ts, **body, "says": finding_text(finding)}
-
-
-def are_alike(a: Finding | FindingRow, b: Finding | FindingRow, keys: Sequence[str] = KEYS) -> bool:
-    """Whether two findings say the same.
-
-    Args:
-        a: A finding.
-        b: Another one, at any time.
-        keys: The attributes to compare; by default all but the time.
-    """
-    return all(getattr(a, key) == getattr(b, key) for key in keys)
+def are_alike(a: Finding | FindingRow, b: Finding | FindingRow) -> bool:
+    """Whether two findings say the same, at any time."""
+    return all(getattr(a, key) == getattr(b, key) for key in KEYS)
 
 
 def as_finding(one: Finding | FindingRow) -> Finding:
     """A recorded finding as if it had just been found."""
     return Finding(t=one.t, us=one.us, **{key: getattr(one, key) for key in KEYS})
+
+
+def _record(one: Explained) -> int:
+    record: int = one["record"]
+    return record
+
+
+def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> Explained:
+    """A finding as data.
+
+    Args:
+        finding: The finding.
+        record: The record that it goes by.
+        row: The row of the trace that it was recorded as; ``None``: it was not.
+    """
+    return {
+        "record": record,
+        "row": row.t if row else None,
+        "ts": finding.ts,
+        "pattern": finding.pattern,
+        "severity": finding.severity,
+        "silenced": row.silenced if row else finding.silenced,
+        "stage": finding.stage,
+        "subject": finding.subject,
+        "evidence": finding.evidence,
+        "says": finding_text(finding),
+    }
 
 
 # --- paths ---

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from dig.detectors.describe import finding_text, healing_text, incident_text
+from dig.detectors.describe import healing_text, incident_text
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave
@@ -19,7 +19,7 @@ from dig.runtime.result import left
 from dig.show.runs.summary import summarise
 from dig.traces.journal.reader import trace_path
 
-from .explainer import KEYS, Explained, Explainer, are_alike, path_to, said
+from .explainer import Explained, Explainer, path_to
 from .story import event_story
 
 MOST_PATHS = 12
@@ -30,7 +30,7 @@ def show(path: Path, name: str | None = None) -> Explained:
 
     Args:
         path: A trace file or run directory.
-        name: The id of an event or an activation, an agent's name, or the record number of a
+        name: The id of an event or an activation, an agent's name, or the record that raised a
             finding, looked for in this order; ``None``: the run as a whole.
 
     Raises:
@@ -57,13 +57,15 @@ def show(path: Path, name: str | None = None) -> Explained:
 def _run(explainer: Explainer) -> Explained:
     graph = explainer.graph
     h = graph.history
+    raised = list(explainer.findings())
+    by_row = {one["row"]: one["record"] for one in raised}
     return {
         "what": "run",
         **summarise(explainer.path).to_json(),
         "team": list(explainer.run.agents),
         "problems": [h.event_ids[n] for n in h.source_events],
-        "raised": [said(one) for one in explainer.raised],
-        "healing": [_heal(row) for row in explainer.run.heals],
+        "raised": raised,
+        "healing": [_heal(row, by_row.get(row.finding)) for row in explainer.run.heals],
         "incidents": [_incident(row) for row in explainer.run.incidents],
         "left": asdict(left(graph)),
     }
@@ -162,30 +164,30 @@ def _agent(explainer: Explainer, name: str) -> Explained:
 
 
 def _finding(explainer: Explainer, number: int) -> Explained:
-    raised = [one for one in explainer.raised if one.t == number]
-    if not raised:  # the number that `digmon check` prints: the record that raised it
-        found = [one for one in explainer.run.found if one.t == number]
-        raised = [next((r for r in explainer.raised if are_alike(r, one, KEYS[:3])), one)
-                  for one in found]  # fmt: skip
+    everything = list(explainer.findings())
+    raised = [one for one in everything if one["record"] == number]
+    if not raised:  # the number of its row, which the trace's rows of kind `heal` name
+        raised = [one for one in everything if one["row"] == number]
     if not raised:
-        known = ", ".join(str(one.t) for one in explainer.raised[:20]) or "none"
+        known = ", ".join(dict.fromkeys(str(one["record"]) for one in everything[:20])) or "none"
         reason = f"record {number} is no finding; findings are at: {known}"
         raise TraceError(trace_path(explainer.path), None, reason)
     one, *others = raised
     why = explainer.why(one)
     return {
         "what": "finding",
-        **said(one),
+        **one,
         "why": why.text,
-        "healing": [_heal(row) for row in explainer.run.heals_of(one.t)],
+        "healing": [_heal(row, one["record"]) for row in explainer.run.heals_of(one["row"])],
         "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
-        "also": [finding_text(other) for other in others],
+        "also": [other["says"] for other in others],
     }
 
 
-def _heal(row: HealRow) -> Explained:
+def _heal(row: HealRow, finding: int | None) -> Explained:
+    """An intervention as data; `finding` is the record that its finding goes by."""
     to = None if row.to is None else list(row.to)
-    return {"record": row.t, "ts": row.ts, "finding": row.finding, "action": row.action,
+    return {"record": row.t, "ts": row.ts, "finding": finding, "action": row.action,
             "event": row.event, "to": to, "note": row.note, "reason": row.reason,
             "says": healing_text(row)}  # fmt: skip
 

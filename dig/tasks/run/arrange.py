@@ -13,7 +13,7 @@ from dig.detectors import plugins, standard
 from dig.detectors.thresholds import Thresholds
 from dig.monitor.messages import Output
 from dig.monitor.sinks import Sink
-from dig.runtime.agents import Policy
+from dig.runtime.agents import PlannedAgent
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
 from dig.runtime.host import Setup
@@ -100,8 +100,10 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         task=task.name,
         seed=run.seed,
         limits=run.limits,
+        usual=run.usual,
         detectors=lambda: [*standard(), *plugins.detectors(run.detectors)],
         budget=run.budget,
+        policy=run.policy,
         tools=task.tools(),
         limit_s=run.limit_s,
         speed=speed,
@@ -146,7 +148,7 @@ def make_simulation(
     """
     arranged = arranged or arrange(run, task)
     check_virtual(arranged.team)
-    policies = cast("Mapping[str, Policy]", arranged.team)
+    policies = cast("Mapping[str, PlannedAgent]", arranged.team)
     simulation = Simulation(policies, arranged.setup, sink, durable=durable)
     simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
     return simulation

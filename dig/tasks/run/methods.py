@@ -12,7 +12,7 @@ from types import MappingProxyType
 from dig.detectors import JUDGE, Judged, judged_healers, plugins, standard_healers
 from dig.detectors.protocols import Healer
 from dig.errors import SettingsError
-from dig.runtime.agents import Agent, Policy
+from dig.runtime.agents import Agent, PlannedAgent
 from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 from dig.tasks.judge.judge import LIKE_TEAM, SIMULATED
@@ -62,12 +62,13 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
         plain.setup,
         detectors=lambda: [*plain.setup.detectors(), Judged()],
         healers=judged_healers,
+        policy=replace(plain.setup.policy, heal="all"),  # what the judge wants is done
         reviewer=Reviewer(JUDGE, run.judging.every),
     )
     return Arrangement(setup, {**plain.team, JUDGE: _judge(run, plain.team)})
 
 
-def _judge(run: TeamRun, team: Team) -> Agent | Policy:
+def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
     """The judge of a team: a model, the team's own if that is meant, or a simulated judge."""
     by = run.judging.by
     model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)

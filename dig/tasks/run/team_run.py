@@ -20,9 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 from dig._util.text import first_wrong, one_line, safe_text
 from dig.detectors import COOLDOWN_S
 from dig.detectors.interventions import MEANS, Budget, Means
+from dig.detectors.policy import HEAL_ALL, Policy
+from dig.detectors.policy_settings import read_policy
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
-from dig.graph.records import Limits
+from dig.graph.records import Limits, Usual
 from dig.tasks.catalogue import TASKS
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import Judging
@@ -60,6 +62,8 @@ class TeamRun:
         to: The recipients of the problem: the first agent alone, or all.
         judging: Settings of the method `judge`.
         means: The actions that healing may take, with the method `dig`.
+        usual: How often good runs of the team raise each pattern, if that was learned.
+        policy: What is done about which findings; by default all are healed, as in the paper.
     """
 
     task: str = COUNT_FREQUENCY
@@ -80,6 +84,8 @@ class TeamRun:
     to: Recipients = "one"
     judging: Judging = field(default_factory=Judging)
     means: tuple[Means, ...] = MEANS
+    usual: Usual | None = None
+    policy: Policy = HEAL_ALL
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -126,11 +132,12 @@ class TeamRun:
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
+        _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
         return settings
 
     def about(self) -> dict[str, Any]:
         """The configuration, for the files beside the trace."""
-        return {"run": self.name, **asdict(self)}
+        return {"run": self.name, **asdict(self), "policy": self.policy.described()}
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> TeamRun:
@@ -149,6 +156,10 @@ class TeamRun:
             given["detectors"] = tuple(given["detectors"])
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
+            usual = given.get("usual")
+            given["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
+            if "policy" in given:
+                given["policy"] = read_policy(given["policy"])
             run = cls(**given)
             _adapter().validate_python(asdict(run))
             name = run.name
@@ -185,11 +196,15 @@ class TeamRun:
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 """How large a run may be; a number in a file is quickly written."""
 
-_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means")
+_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual", "policy")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
 _ADDED_HABITS = (
     "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
+)  # fmt: skip
+_ADDED_LIMITS = (
+    "stall_factor", "stall_min_s", "late_window_s", "loop_limit", "livelock_turns",
+    "livelock_agents",
 )  # fmt: skip
 _DEFAULT = TeamRun()
 

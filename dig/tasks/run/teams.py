@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dig._util.text import names
 from dig.errors import SettingsError
-from dig.runtime.agents import Agent, AgentFunction, Policy, Thinking
+from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, Thinking
 from dig.tasks.catalogue import kind
 from dig.tasks.task import Task
 from dig.tasks.user_objects import call, load
@@ -28,7 +28,7 @@ from .team_run import MODEL, OWN, SIMULATED, TeamRun
 if TYPE_CHECKING:
     from dig.runtime.llm import Model
 
-Team = Mapping[str, Agent | AgentFunction | Policy]
+Team = Mapping[str, Agent | AgentFunction | PlannedAgent]
 """Agents by name; those that have a `plan` can work in virtual time."""
 
 
@@ -69,10 +69,12 @@ def check_virtual(team: Team) -> None:
         raise SettingsError(f"real time is needed by {names(slow)}; leave --virtual out")
 
 
-def in_real_time(agent: Agent | AgentFunction | Policy, speed: float) -> Agent | AgentFunction:
+def in_real_time(
+    agent: Agent | AgentFunction | PlannedAgent, speed: float
+) -> Agent | AgentFunction:
     """An agent that really takes the time that it thinks, on a clock that goes `speed` times."""
     if hasattr(agent, "plan"):
-        return Thinking(cast("Policy", agent), speed)
+        return Thinking(cast("PlannedAgent", agent), speed)
     return agent
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dig.detectors.finding import Finding
+from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import DamageError, RecordError, RuleError, TraceError
 from dig.graph.codec import decode
@@ -37,8 +38,8 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
 
     Args:
         path: The trace file or run directory.
-        payloads: Whether to read large payloads that lie beside the trace; without, they are
-            ``None``, and may be missing.
+        payloads: Whether to read large payloads that lie beside the trace; without, the hash of
+            each stands for it, and they may be missing.
 
     Raises:
         TraceError: A file is missing or cannot be read, or a line is no record, or damaged; file
@@ -72,8 +73,9 @@ def record_of(line: Line, *, payloads: bool = True) -> Record:
     """
     try:
         row = line.row
-        if payloads and BLOBS in row:
-            row = {**row, **read_blobs(line.file.parent, row[BLOBS])}
+        if BLOBS in row:
+            blobs = row[BLOBS]
+            row = row | (read_blobs(line.file.parent, blobs) if payloads else _hashes(blobs))
         return decode(row)
     except RecordError as error:
         raise TraceError(line.file, line.number, str(error)) from None
@@ -206,7 +208,7 @@ class Tail:
             reason += f", or does not go on where {before} ends"
         reason += ": its checksum does not fit"
         if self.number:
-            reason += f" (--salvage keeps the {self.number} before it)"
+            reason += f" (`digmon verify --salvage` keeps the {self.number} before it)"
         raise DamageError(self._file, number, reason)
 
 
@@ -260,26 +262,56 @@ def read_graph(path: Path) -> InteractionGraph:
 
 
 def check_trace(
-    path: Path, watch: Watch, limits: Callable[[Limits], Limits] = lambda limits: limits
+    path: Path,
+    watch: Watch,
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
 ) -> Iterator[Finding]:
     """The findings of detectors in a stored trace, in order, each as soon as it is raised.
+
+    `follow_trace` has the arguments.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
+    """
+    for one in follow_trace(path, watch, limits, usual):
+        if isinstance(one, Finding):
+            yield one
+
+
+def follow_trace(
+    path: Path,
+    watch: Watch,
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
+) -> Iterator[Record | Finding]:
+    """The records of a stored trace, each when the graph has applied it, among the findings.
+
+    What a record makes due stands before it, what it raises after it.
 
     Args:
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
+        usual: What is usual for the team; ``None``: what the trace says.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
     """
 
-    def feed(record: Record) -> list[Finding]:
+    def feed(record: Record) -> list[Record | Finding]:
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
-        return watch.feed(record)
+            if usual is not None:
+                record = replace(record, usual=usual.of_team(record.agents, record.limits))
+        due = watch.advance(record.us)
+        watch.graph.apply(record)
+        return [*due, record, *watch.look(record)]
 
-    for found in feed_records(path, feed):
-        yield from found
+    for one in feed_records(path, feed):
+        yield from one
 
 
 def feed_records(
@@ -304,6 +336,11 @@ def feed_records(
 
 
 # --- payloads beside the trace ---
+
+
+def _hashes(blobs: Any) -> dict[str, str]:
+    """What stands for payloads beside a trace that are not read: equal for equal payloads."""
+    return {key: f"blob {name}" for key, name in blobs.items()} if type(blobs) is dict else {}
 
 
 _BLOB = re.compile("[0-9a-f]{64}")

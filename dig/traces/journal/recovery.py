@@ -95,6 +95,18 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     return SetAside(whole.file, _set_aside(whole, left), size, line, whole.records, what)
 
 
+def torn_bytes(path: Path) -> int:
+    """The size of the part of a line at the end of a journal that no process writes any more."""
+    path = trace_path(path)
+    try:
+        if not _needs_care(path, False) or is_being_written(path):
+            return 0
+        whole = _whole(path)
+        return 0 if whole.is_damaged else whole.file.stat().st_size - whole.end
+    except OSError:
+        return 0  # the reader of the trace reports the error
+
+
 def is_cut_off(path: Path) -> bool:
     """Whether a trace without an end gets no more records: a journal that no process writes.
 

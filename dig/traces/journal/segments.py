@@ -76,13 +76,29 @@ def fault(first: Path, number: int, reason: str) -> TraceError:
         number: The line, counted from 1 over all files.
         reason: The text of the error.
     """
-    files = [*segments(first)]
-    for file in files[:-1]:
-        lines = _count_lines(file)
-        if number <= lines:
-            return TraceError(file, number, reason)
-        number -= lines
-    return TraceError(files[-1], number, reason)
+    file, line = LineIndex(first).of(number)
+    return TraceError(file, line, reason)
+
+
+class LineIndex:
+    """Where the lines of a trace are, which are counted over all of its files."""
+
+    def __init__(self, first: Path) -> None:
+        """Count the lines of all files but the last.
+
+        Args:
+            first: The first file of the trace.
+        """
+        *self._full, self._last = segments(first)
+        self._lines = [_count_lines(file) for file in self._full]
+
+    def of(self, number: int) -> tuple[Path, int]:
+        """The file of a line, and its number there, both counted from 1."""
+        for file, lines in zip(self._full, self._lines, strict=True):
+            if number <= lines:
+                return file, number
+            number -= lines
+        return self._last, number
 
 
 def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
@@ -97,7 +113,7 @@ def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
     if later := later_segments(first, number):
         reason = f"is missing: {later[0].name} is there, and goes on after it; put it back"
         if kept:
-            reason += f" (--salvage keeps the {kept} records before it)"
+            reason += f" (`digmon verify --salvage` keeps the {kept} records before it)"
         return TraceError(path, None, reason)
     if os.path.lexists(path):
         return TraceError(path, None, "is no file that can be read")

@@ -24,6 +24,7 @@ from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
+    WAITS,
     Emit,
     End,
     FindingRow,
@@ -36,6 +37,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.monitor.approvals import DECIDED, PERSON
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
@@ -50,7 +52,7 @@ Outputs = tuple[Output, ...]
 DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
-OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED)
+OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED)
 """The incidents that a monitor records by itself."""
 
 
@@ -295,9 +297,27 @@ def request_from_outside(
         case Redirect():
             to, again = edit.recipients(record), tape.sent_again(record.event)
             return lambda monitor: monitor.redirect(record.event, to, again)
-        case IncidentRow() if record.what not in OWN_INCIDENTS:
+        case IncidentRow() if (decision := _decision(record)) is not None:
+            return lambda monitor: monitor.decide(*decision)
+        case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
+
+
+def _decision(record: IncidentRow) -> tuple[int, bool] | None:
+    """What a person has decided about healing: the finding's record, and whether to heal it."""
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    if record.what != DECIDED or detail.get("by") != PERSON:
+        return None
+    row = detail.get("finding")
+    return (row, detail.get("heal") is True) if type(row) is int else None
+
+
+def _is_own(incident: IncidentRow) -> bool:
+    """Whether the monitor has written an incident itself, while it did what it was asked."""
+    detail = incident.detail if isinstance(incident.detail, dict) else {}
+    is_ours = not {"gates", "behind", "finding"}.isdisjoint(detail)  # else a host says what waits
+    return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
 
 
 def as_output(emit: Emit) -> Output:

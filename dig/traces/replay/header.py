@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dig._util.text import first_wrong, safe_text
 from dig.detectors.interventions import MEANS, Budget, Means
+from dig.detectors.policy_settings import read_policy
 from dig.detectors.recorded_names import RECORDED
-from dig.errors import DigError, ReplayError
+from dig.errors import DigError, ReplayError, SettingsError
 from dig.runtime.host import DESCRIBED, Setup
 
 MOST_SHOWN = 200
@@ -80,6 +81,8 @@ class Header(_Strict):
     backoff_s: float
     means: tuple[Means, ...] = Field(MEANS, strict=False)
     redacts: bool = True
+    policy: dict[str, Any] = {"heal": "all"}  # of runs from before there were policies
+    can_hold: bool = True
 
     @property
     def foreign(self) -> list[str]:
@@ -91,15 +94,20 @@ class Header(_Strict):
         """A setup that makes fresh parts for each run.
 
         Raises:
-            ReplayError: Some part cannot be made.
+            ReplayError: Some part cannot be made, or the policy is none.
         """
         self._detectors()
         self._healers()
+        try:
+            policy = read_policy(self.policy)
+        except SettingsError as error:
+            raise ReplayError(f"the policy of the run cannot be read: {error}") from None
         return Setup(
             detectors=self._detectors,
             healers=self._healers if self.healers else None,
             budget=Budget(**self.budget.model_dump()),
-            **self.model_dump(include={*DESCRIBED, "means", "redacts"}),
+            **self.model_dump(include={*DESCRIBED, "means", "redacts", "can_hold"}),
+            policy=policy,
         )
 
     def _detectors(self) -> list[Any]:

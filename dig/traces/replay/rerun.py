@@ -115,7 +115,8 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
         raise ReplayError(f"the run was made with {said}, not with {given.described()}")
     return replace(
         given, run=run.run, task=run.task, seed=run.seed, session=run.session,
-        memory=run.memory, limits=run.limits, keep=None,      # its retention is unknown
+        memory=run.memory, limits=run.limits, usual=run.usual,
+        keep=None,      # its retention is unknown
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from dig.faults.inject.injector import (
     Parameters,
 )
 from dig.faults.inject.payloads import TRANSFORMS, damaged
-from dig.monitor.policies import Delayed, Expiring, ToAgents
+from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime.agents import Decision, NewEvent, View
 
 ANY = "any"
@@ -31,7 +31,7 @@ class Drop(OnMessage):
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The same message, which never arrives."""
         on_its_way = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
-        lost = Expiring(on_its_way, after_s=_MOMENT_S)
+        lost = Disturbed(Expiring(on_its_way, after_s=_MOMENT_S))
         return self.changed(message, moment, "a message was lost", policy=lost)
 
     async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
@@ -64,7 +64,7 @@ class Delay(OnMessage):
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
         what = f"a message was delayed by {seconds:g} s"
-        return self.changed(message, moment, what, policy=policy)
+        return self.changed(message, moment, what, policy=Disturbed(policy))
 
     async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The call arrives later."""

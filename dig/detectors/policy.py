@@ -1,0 +1,313 @@
+"""Policies: what a team's people want done about findings, whatever these are worth.
+
+A `Policy` is data: rules about patterns, agents and types of events, whether healing goes by
+severity, and the agents for which nothing is work. `dig.detectors.policy_settings` reads one from
+a file and from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import base_name
+
+from .finding import Finding
+
+Action = Literal["off", "observe", "ask", "heal"]
+"""What is done about a finding: nothing and no alarm is made of it; only an alarm; healing, if a
+person agrees; healing with all means."""
+
+Otherwise = Literal["heal", "leave"]
+"""What happens if a person that was asked does not answer in time."""
+
+Extent = Literal["all", "notes", "none", "ask"]
+"""How far healing goes: all means, notes beside events alone, nothing, or as a person decides."""
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+OTHERWISE: tuple[Otherwise, ...] = get_args(Otherwise)
+HEAL: tuple[str, ...] = ("severity", "all")
+
+DEADLINE_S = 60.0
+"""The time that a person has to decide, in seconds, if nothing else is said."""
+
+NOTED = ("RSP",)
+"""The patterns whose notices are healed, too: by notes, since a repetition is seldom a mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What is done about some findings.
+
+    Attributes:
+        action: `off`: silenced, no alarm, not healed. `observe`: an alarm, not healed. `ask`: a
+            person decides about the healing. `heal`: with all means.
+        pattern: The short name of the pattern, `ET` for instance; ``None``: of all patterns.
+        agents: The agents that it is about; empty: all. Either the agent that made the event, or
+            to which the activation belongs, must be among them, or all agents that the evidence
+            names. An instance (`NAME#2`) counts as its agent.
+        types: The types of events that it is about; empty: all. Either that of the finding's
+            event must be among them, or those of all events that the evidence names.
+        reason: Why; it is shown wherever the rule has an effect.
+        deadline_s: For `ask`: how many seconds the person has, on the run's clock.
+        otherwise: For `ask`: what is done after that.
+    """
+
+    action: Action
+    pattern: str | None = None
+    agents: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    reason: str = ""
+    deadline_s: float = DEADLINE_S
+    otherwise: Otherwise = "leave"
+
+    def __post_init__(self) -> None:
+        """Check all values.
+
+        Raises:
+            SettingsError: A value is none of those that there are; the message names it.
+        """
+        _one_of("action", self.action, ACTIONS)
+        _one_of("otherwise", self.otherwise, OTHERWISE)
+        for name in ("agents", "types"):
+            object.__setattr__(self, name, names_in(name, getattr(self, name)))
+        if not (self.pattern is None or (isinstance(self.pattern, str) and self.pattern)):
+            raise SettingsError(f"pattern is {self.pattern!r:.60}; it must be a pattern's name")
+        if not isinstance(self.reason, str):
+            raise SettingsError(f"reason is {self.reason!r:.60}; it must be a text")
+        seconds = self.deadline_s
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise SettingsError(f"deadline_s is {seconds!r:.60}; it must be a number of seconds")
+        if not 0 < seconds <= 1e9:
+            raise SettingsError(f"deadline_s is {seconds:g}; it must be above 0 and at most 1e9")
+
+    @property
+    def why(self) -> str:
+        """The reason; if none was given, what the rule says."""
+        return self.reason or f"policy: {self.pattern or 'every pattern'} = {self.action}"
+
+    @property
+    def is_general(self) -> bool:
+        """Whether it is about all agents and all types of events."""
+        return not (self.agents or self.types)
+
+    def fits(self, graph: InteractionGraph, finding: Finding) -> bool:
+        """Whether it is about a finding.
+
+        Args:
+            graph: The graph in which the finding was raised.
+            finding: The finding.
+        """
+        if self.pattern not in (None, finding.pattern):
+            return False
+        if self.agents and not _is_among(self.agents, *_agents(graph, finding)):
+            return False
+        return not self.types or _is_among(self.types, *_types(graph, finding))
+
+    def described(self) -> dict[str, Any]:
+        """What differs from the defaults, as plain JSON."""
+        values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value, default in values
+            if value != default
+        }
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is done about findings, and what is work at all.
+
+    Attributes:
+        rules: The first one that fits a finding decides about it. They are put in order: those
+            that name more of pattern, agents and types stand first.
+        heal: What is done about findings that no rule fits. `severity`: errors are healed with all
+            means, warnings and RSP by notes beside events alone, other notices not at all. `all`:
+            all findings are healed with all means, as the paper does.
+        notices: Agents for which nothing is work, a log for instance: an event that goes to them
+            alone enters as type `notice`.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    heal: Literal["severity", "all"] = "severity"
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check all values, and put the rules in order.
+
+        Raises:
+            SettingsError: A value is none of those that there are; the message names it.
+        """
+        _one_of("heal", self.heal, HEAL)
+        object.__setattr__(self, "notices", names_in("notices", self.notices))
+        rules = tuple(self.rules)
+        if not all(isinstance(rule, Rule) for rule in rules):
+            raise SettingsError("the rules of a policy must be of the class Rule")
+        object.__setattr__(self, "rules", tuple(sorted(rules, key=_generality)))
+
+    def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
+        """The rule that decides about a finding, if one fits it.
+
+        Args:
+            graph: The graph in which the finding was raised.
+            finding: The finding.
+        """
+        return next((rule for rule in self.rules if rule.fits(graph, finding)), None)
+
+    def extent(self, rule: Rule | None, finding: Finding) -> Extent:
+        """How far the healing of a finding goes.
+
+        Args:
+            rule: The rule that decides about it, from `ruling`.
+            finding: The finding.
+        """
+        if rule is not None:
+            by_action: dict[Action, Extent] = {"heal": "all", "ask": "ask"}
+            return by_action.get(rule.action, "none")
+        if self.heal == "all" or finding.severity == "error":
+            return "all"
+        return "notes" if finding.severity == "warning" or finding.pattern in NOTED else "none"
+
+    def prevents(self, pattern: str) -> bool:
+        """Whether notes may be given before there is a finding of a pattern."""
+        rules = (rule for rule in self.rules if rule.is_general)
+        rule = next((one for one in rules if one.pattern in (None, pattern)), None)
+        return rule is None or rule.action == "heal"
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may be asked."""
+        return any(rule.action == "ask" for rule in self.rules)
+
+    def is_notice(self, to: Collection[str]) -> bool:
+        """Whether an event that goes to some agents is no work."""
+        if not (self.notices and to):
+            return False
+        return all(name in self.notices or base_name(name) in self.notices for name in to)
+
+    def check(self, patterns: Collection[str]) -> None:
+        """Refuse rules about patterns that no detector can raise.
+
+        Raises:
+            SettingsError: There is such a rule; the message says which pattern was meant.
+        """
+        for rule in self.rules:
+            if rule.pattern is not None and rule.pattern not in patterns:
+                raise SettingsError(unknown_pattern("the policy", rule.pattern, patterns))
+
+    def described(self) -> dict[str, Any]:
+        """The policy as plain JSON; `dig.detectors.policy_settings.read_policy` reads it again."""
+        described: dict[str, Any] = {"heal": self.heal}
+        if self.rules:
+            described["rules"] = [rule.described() for rule in self.rules]
+        if self.notices:
+            described["notices"] = list(self.notices)
+        return described
+
+
+def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> Finding:
+    """The finding as a policy leaves it: silenced, with the reason, if a rule switches it off.
+
+    Args:
+        policy: The policy.
+        graph: The graph in which the finding was raised.
+        finding: The finding.
+    """
+    rule = policy.ruling(graph, finding) if policy.rules else None
+    return replace(finding, silenced=rule.why) if rule and rule.action == "off" else finding
+
+
+def unknown_pattern(where: str, name: str, patterns: Collection[str]) -> str:
+    """A sentence about a name that is none of a pattern.
+
+    Args:
+        where: Where the name stands.
+        name: The name.
+        patterns: The names that there are.
+    """
+    from difflib import get_close_matches  # only for an error
+
+    upper = {pattern.upper(): pattern for pattern in patterns}
+    close = get_close_matches(name.upper(), upper, 1, 0.5)
+    hint = f"did you mean {upper[close[0]]}?" if close else f"known are: {', '.join(patterns)}"
+    return f"{where}: there is no pattern {name!r:.60}; {hint}"
+
+
+def names_in(what: str, given: Any) -> tuple[str, ...]:
+    """A list of names that was handed in.
+
+    Raises:
+        SettingsError: It is none; a string would be taken for its letters.
+    """
+    if isinstance(given, list | tuple | set | frozenset):
+        names = tuple(sorted(given)) if isinstance(given, set | frozenset) else tuple(given)
+        if all(isinstance(name, str) for name in names):
+            return names
+    raise SettingsError(f"{what} is {given!r:.60}; it must be a list of names, such as ['ann']")
+
+
+def _one_of(what: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise SettingsError(f"{what} is {given!r:.60}; it must be one of {', '.join(known)}")
+
+
+def _generality(rule: Rule) -> int:
+    return -sum([rule.pattern is not None, bool(rule.agents), bool(rule.types)])
+
+
+def _is_among(known: tuple[str, ...], *sides: set[str]) -> bool:
+    return any(side and side <= {*known} for side in sides)
+
+
+HEAL_ALL = Policy(heal="all")
+"""The policy of the paper's method: all findings are healed with all means."""
+
+
+# --- what a finding is about; only what can change no more, so that a check finds the same ---
+
+
+def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
+    """The agent that made what a finding is about, and the agents that it names besides."""
+    subject, evidence = _as_dict(finding.subject), _as_dict(finding.evidence)
+    makers = set[str]()
+    event, activation = subject.get("event"), subject.get("activation")
+    if isinstance(event, str) and graph.knows(event):
+        sender = graph.history.sender(graph.event(event).n)
+        makers |= {sender} if sender else set()
+    v = graph.history.activation(activation) if isinstance(activation, str) else None
+    if v is not None:
+        makers.add(graph.history.agent(v))
+    named = [subject.get("agent"), evidence.get("agent")]
+    for key in ("agents", "to", "path"):
+        given = evidence.get(key)
+        named += given if isinstance(given, list) else []
+    named += _as_dict(evidence.get("waiting"))
+    others = {name for name in named if isinstance(name, str)}
+    return {*map(base_name, makers)}, {*map(base_name, others)}
+
+
+def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
+    """The type of the event that a finding is about, and those of the events it names besides."""
+    event = _as_dict(finding.subject).get("event")
+    own = {graph.event(event).type} if isinstance(event, str) and graph.knows(event) else set()
+    named = [name for name in _texts(finding.evidence) if graph.history.event(name) is not None]
+    return own, {graph.event(name).type for name in named if graph.knows(name)}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in evidence, keys left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,132 @@
+"""What is usual for one team, as a file: `digmon learn` writes it, runs and checks read it.
+
+The counts hold only for the team and the thresholds that they were learned from, so the file names
+both, and a run of another team is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import counted, names, safe_text
+from dig.errors import RecordError, SettingsError
+from dig.graph.codec import decode
+from dig.graph.records import Limits, Run, Usual, base_name
+
+FORMAT = "digmon-usual"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class TeamUsual:
+    """How often good runs of a team raise each pattern.
+
+    Attributes:
+        agents: The names of the team's agents, sorted; an instance `NAME#2` counts as `NAME`.
+        limits: The thresholds of detection that the findings were raised with.
+        usual: The counts.
+        path: The file that it was read from; ``None``: it was read from none.
+    """
+
+    agents: tuple[str, ...]
+    limits: Limits
+    usual: Usual
+    path: Path | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> TeamUsual:
+        """Read a file that `digmon learn` wrote.
+
+        Raises:
+            SettingsError: The file cannot be read, or is not such a file.
+        """
+        try:
+            body = json.loads(path.read_bytes())
+        except OSError as error:
+            raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(f"{path} is not JSON: {safe_text(error, 200)}") from None
+        try:
+            return replace(cls.from_json(body), path=path)
+        except RecordError as error:
+            raise SettingsError(
+                f"{path} is no file of what is usual: {error}; `digmon learn` makes one"
+            ) from None
+
+    @classmethod
+    def from_json(cls, body: Any) -> TeamUsual:
+        """The counts in a JSON object that `to_json` made.
+
+        Raises:
+            RecordError: The object is not one; the message says what is wrong.
+        """
+        if not isinstance(body, dict) or body.get("format") != FORMAT:
+            raise RecordError(f'`format` is not "{FORMAT}"')
+        if body.get("version") != VERSION:
+            raise RecordError(f"`version` is not {VERSION}, the only one that can be read")
+        if body.get("usual") is None:
+            raise RecordError("`usual` is missing")
+        # These keys mean what they mean in a trace's first record, so that is what reads them.
+        row = {key: body[key] for key in ("agents", "limits", "usual") if key in body}
+        run = decode({"t": 0, "ts": 0, "kind": "run", "version": 1, "run": "learned", **row})
+        assert isinstance(run, Run)
+        assert run.usual is not None
+        return cls(team_names(run.agents), run.limits, run.usual)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file, as plain JSON."""
+        counts = {pattern: list(runs) for pattern, runs in sorted(self.usual.counts.items())}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "agents": list(self.agents),
+            "limits": asdict(self.limits),
+            "usual": {"runs": self.usual.runs, "counts": counts},
+        }
+
+    def of_team(self, agents: Iterable[str], limits: Limits) -> Usual:
+        """The counts, for a run of this team.
+
+        Args:
+            agents: The names of the agents of the run.
+            limits: The thresholds of the run.
+
+        Raises:
+            SettingsError: They were learned from another team, or with other thresholds.
+        """
+        if unlike := self.unlike(agents, limits):
+            raise SettingsError(
+                f"{self.path or 'what is usual'} was not learned from such runs as this one, which "
+                f"has {unlike}: learn from good runs of this team with these thresholds "
+                "(`digmon learn`)"
+            )
+        return self.usual
+
+    def unlike(self, agents: Iterable[str], limits: Limits) -> str:
+        """How a run differs from those of this team, in words; empty if it does not.
+
+        Args:
+            agents: The names of the agents of the run.
+            limits: The thresholds of the run.
+        """
+        if (these := team_names(agents)) != self.agents:
+            return f"{_of(these)} and not {_of(self.agents)}"
+        pairs = (
+            (f.name, getattr(limits, f.name), getattr(self.limits, f.name)) for f in fields(limits)
+        )
+        return ", ".join(
+            f"{key} {value} and not {own}" for key, value, own in pairs if value != own
+        )
+
+
+def team_names(agents: Iterable[str]) -> tuple[str, ...]:
+    """The names of a team's agents, sorted; instances of an agent count as that agent."""
+    return tuple(sorted({base_name(agent) for agent in agents}))
+
+
+def _of(agents: tuple[str, ...]) -> str:
+    return f"{counted(len(agents), 'agent')} ({names(agents)})"

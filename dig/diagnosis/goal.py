@@ -1,0 +1,245 @@
+"""Goals: when a finished run is good.
+
+goal = Goal.parse("score.rmse<=250 and seconds<60")
+print(goal(Finished(records, result=json.loads(...))).why)
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from dig._util.text import name, names, one_line
+from dig.detectors.finding import Finding
+from dig.errors import SettingsError
+from dig.graph.records import Finish, Record, Run
+from dig.tasks.task import Score
+from dig.tasks.user_objects import load
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that is judged.
+
+    Attributes:
+        records: Its records.
+        result: The content of its `result.json`; empty if there is none.
+        unhealed: Its errors that were neither mended nor silenced.
+        healed: The patterns whose errors and warnings were healed in it.
+        name: What errors call it.
+    """
+
+    records: Sequence[Record]
+    result: Mapping[str, Any]
+    unhealed: Sequence[Finding] = ()
+    healed: Sequence[str] = ()
+    name: str = "the run"
+
+    @property
+    def score(self) -> Score | None:
+        """The score of its answer, if it is known."""
+        score = self.result.get("score")
+        if not isinstance(score, Mapping) or not isinstance(score.get("valid"), bool):
+            return None
+        return Score(**{one.name: score[one.name] for one in fields(Score) if one.name in score})
+
+
+class Judgement(NamedTuple):
+    """Whether a run is good.
+
+    Attributes:
+        good: Whether it is.
+        why: What it lacks, in words; if it is good, what was tested.
+    """
+
+    good: bool
+    why: str
+
+
+Test = Callable[[Finished], Judgement]
+"""A test of a finished run."""
+
+
+def has_answer(run: Finished) -> Judgement:
+    """Whether a run ended with an accepted answer, valid and complete as far as a score tells."""
+    finish = run.records[-1] if run.records else None
+    if not isinstance(finish, Finish):
+        return Judgement(False, "the run has no end")
+    if finish.outcome != "submitted":
+        return Judgement(False, f"no answer was accepted (outcome {finish.outcome})")
+    score = run.score
+    if score is not None and not score.valid:
+        return Judgement(False, "the answer is not valid")
+    if score is not None and score.complete is False:
+        return Judgement(False, "the answer is not complete")
+    return Judgement(True, "an answer was accepted")
+
+
+def is_unfailed(run: Finished) -> Judgement:
+    """The default: a run with such an answer, and without an unhealed error."""
+    answered = has_answer(run)
+    if answered.good and run.unhealed:
+        left = names([*dict.fromkeys(finding.pattern for finding in run.unhealed)])
+        return Judgement(False, f"unhealed: {left}")
+    return answered
+
+
+def is_healthy(run: Finished) -> Judgement:
+    """A run with such an answer, in which no error and no warning was healed; or a session.
+
+    Of a session `digmon learn` judges each problem by itself.
+    """
+    first = run.records[0] if run.records else None
+    if isinstance(first, Run) and first.session:
+        return Judgement(True, "a session")
+    answered = has_answer(run)
+    if answered.good and run.healed:
+        return Judgement(False, f"an error or a warning was healed: {names([*run.healed])}")
+    return answered
+
+
+# --- goals that users write ---
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_COMPARISON = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|!=|<|>)\s*([^<>=!]+?)\s*")
+_AND = re.compile(r"\s+and\s+")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A value in the result of a run, compared with a constant.
+
+    Attributes:
+        key: Where the value stands: `score.rmse`, `findings.ET`.
+        sign: One of `<= < >= > == !=`.
+        value: The constant.
+    """
+
+    key: str
+    sign: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.key}{self.sign}{self.value}"
+
+    def holds(self, value: Any) -> bool:
+        """Whether it holds of a value; nothing is smaller or larger than what is no number."""
+        if self.sign not in ("==", "!=") and not (_is_number(value) and _is_number(self.value)):
+            return False
+        return _COMPARE[self.sign](value, self.value)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A test of a finished run, as a user writes it.
+
+    Attributes:
+        text: The goal in the user's words.
+        test: The test that comes first.
+        conditions: Further ones, on the run's result.
+    """
+
+    text: str
+    test: Test
+    conditions: tuple[Condition, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, default: Test = is_unfailed) -> Goal:
+        """The goal that a text describes.
+
+        Args:
+            text: `default`; `none` (no run is good); comparisons of keys of `result.json`, such as
+                `score.rmse<=250 and findings.ET==0`, which are added to the default; or
+                `module:function`, a test of the user's own in its place.
+            default: The default test.
+
+        Raises:
+            SettingsError: The text is no goal; the message says how one is written.
+        """
+        if text == "default":
+            return cls(text, default)
+        if text == "none":
+            return cls(text, lambda run: Judgement(False, "by the goal `none` no run is good"))
+        if any(sign in text for sign in _COMPARE):
+            return cls(text, default, tuple(map(_condition, _AND.split(text.strip()))))
+        return cls(text, _own(text))
+
+    def __call__(self, run: Finished) -> Judgement:
+        """Judge a run.
+
+        Raises:
+            SettingsError: A key is not in the run's result, or a user's own test fails.
+        """
+        judged = self.test(run)
+        for one in self.conditions if judged.good else ():
+            if not one.holds(_value(one.key, run)):
+                return Judgement(False, f"{one} does not hold")
+        return judged
+
+
+def _condition(text: str) -> Condition:
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        raise SettingsError(
+            f"{one_line(repr(text), 80)} is no comparison; a goal is written as "
+            "'score.rmse<=250 and findings.ET==0'"
+        )
+    key, sign, constant = found.groups()
+    try:
+        value = json.loads(constant)
+    except ValueError:
+        value = constant  # a word: outcome==submitted
+    if sign not in ("==", "!=") and not _is_number(value):
+        raise SettingsError(f"{one_line(text, 80)}: {constant!r} is no number to compare with")
+    return Condition(key, sign, value)
+
+
+def _own(text: str) -> Test:
+    function = load(text, "goal")
+    if not callable(function):
+        raise SettingsError(f"the goal {text!r} is no function")
+
+    def test(run: Finished) -> Judgement:
+        try:
+            judged = function(run)
+        except Exception as error:
+            raise SettingsError(f"the goal {text!r} raised {error!r} of {run.name}") from error
+        if isinstance(judged, Judgement):
+            return judged
+        if isinstance(judged, bool):
+            return Judgement(judged, f"{text} said {'yes' if judged else 'no'}")
+        raise SettingsError(f"the goal {text!r} returned {judged!r:.60}, not a Judgement or a bool")
+
+    return test
+
+
+def _value(key: str, run: Finished) -> Any:
+    """The value of a key in the result of a run; a pattern that was not raised was raised 0 times.
+
+    Raises:
+        SettingsError: There is no such key.
+    """
+    first, _, rest = key.partition(".")
+    measures = run.result.get("measures") or {}
+    if first == "findings" and rest and isinstance(run.result.get("raised"), Mapping):
+        return run.result["raised"].get(rest, 0)
+    cost = {"tokens": measures.get("tokens"), **(measures.get("cost") or {})} if measures else None
+    place: Any = {**run.result, "cost": cost}
+    for step in key.split("."):
+        if not isinstance(place, Mapping) or step not in place:
+            known = names([one for one in run.result if one not in ("findings", "raised")], 12)
+            has = f"its result has: {known}" if run.result else "no result.json lies beside it"
+            raise SettingsError(f"{run.name} has no {name(key)} for the goal; {has}")
+        place = place[step]
+    return place
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

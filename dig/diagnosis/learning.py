@@ -1,0 +1,257 @@
+"""Learns from good runs of a team which findings are usual for it (`digmon learn`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import counted, safe_text
+from dig.detectors.finding import Finding
+from dig.detectors.mended import Mending
+from dig.detectors.patterns import severity
+from dig.detectors.protocols import Detector
+from dig.detectors.team_usual import TeamUsual, team_names
+from dig.detectors.usual import LEAST_RUNS, most_usual, subject_sources
+from dig.detectors.watch import Watch
+from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import NOTICE, Deliver, Emit, FindingRow, HealRow, Record, Usual
+from dig.show.gate.checked import runs_in
+from dig.show.runs.summary import beside
+from dig.traces.journal.journal import RESULT
+from dig.traces.journal.reader import follow_trace
+
+from .goal import Finished, Goal
+
+AT_LEAST = 100
+"""How many good runs are enough, unless the user says otherwise."""
+
+NOT_ANSWERED = "no answer to the problem was accepted"
+_RUN = ""
+"""Stands for the one problem of a run that is no session."""
+
+REFUSED = "refused"
+"""The action of a healing that was not carried out."""
+
+
+@dataclass
+class _Problem:
+    """What is counted: a run, or a problem of a session.
+
+    Attributes:
+        raised: How many findings there were, by pattern.
+        healed: The patterns whose errors or warnings were healed.
+        is_answered: Whether an answer to it was accepted.
+    """
+
+    raised: Counter[str] = field(default_factory=Counter)
+    healed: dict[str, None] = field(default_factory=dict)
+    is_answered: bool = False
+
+    @property
+    def why_not(self) -> str:
+        """Why it is no good problem of a session; empty if it is."""
+        if not self.is_answered:
+            return NOT_ANSWERED
+        if self.healed:
+            return f"an error or a warning was healed: {', '.join(self.healed)}"
+        return ""
+
+
+class ProblemCounts:
+    """Counts the findings of a run, or of each problem of a session, by pattern.
+
+    Feed it each record after the graph was changed by it, and each finding when it is raised.
+
+    Attributes:
+        problems: What was counted, in order; of a session its environment work events, by id.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no record."""
+        self.problems: dict[str, _Problem] = {}
+        self._waiting: dict[str, _Problem] = {}  # those that are not answered
+        self._rows: dict[int, tuple[str, list[_Problem]]] = {}  # of findings that are no notices
+
+    def look(self, graph: InteractionGraph, record: Record) -> None:
+        """Take note of a record that the graph was just changed by."""
+        if record.t == 0 and not graph.run.session:
+            self._pose(_RUN)
+        match record:
+            case Emit(event=event, by=None, type=kind) if graph.run.session and kind != NOTICE:
+                self._pose(event)
+            case Deliver(to=None) if graph.run.session:
+                self._answer(graph)
+            case FindingRow(t=t, pattern=pattern) if _severity(record) != "notice":
+                self._rows[t] = (str(pattern), self._about(graph, record.subject))
+            case HealRow(finding=t, action=action) if action != REFUSED and t in self._rows:
+                pattern, problems = self._rows[t]
+                for problem in problems:
+                    problem.healed[pattern] = None
+
+    def add(self, graph: InteractionGraph, finding: Finding) -> None:
+        """Take note of a finding, when it is raised."""
+        for problem in self._about(graph, finding.subject):
+            problem.raised[finding.pattern] += 1
+
+    def _pose(self, name: str) -> None:
+        self.problems[name] = self._waiting[name] = _Problem()
+
+    def _answer(self, graph: InteractionGraph) -> None:
+        for name in [*self._waiting]:
+            if not graph.unanswered(graph.sources_of(graph.history.event_number(name))):
+                self._waiting.pop(name).is_answered = True
+
+    def _about(self, graph: InteractionGraph, subject: Any) -> list[_Problem]:
+        sources = subject_sources(graph, subject) if graph.run.session else [_RUN]
+        return [self._waiting[name] for name in sources if name in self._waiting]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned.
+
+    Attributes:
+        team: What is usual, for a file.
+        runs: How many runs and problems of sessions were looked at.
+        bad: How many of them were not good, by the reason.
+    """
+
+    team: TeamUsual
+    runs: int
+    bad: Mapping[str, int]
+
+    @property
+    def usual(self) -> dict[str, int]:
+        """How many findings of a pattern are usual in a run, by pattern; those with any."""
+        usual = self.team.usual
+        each = {pattern: most_usual(usual, pattern) for pattern in sorted(usual.counts)}
+        return {pattern: j for pattern, j in each.items() if j}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        good = self.team.usual.runs
+        return {"runs": self.runs, "good": good, "bad": dict(self.bad), "usual": self.usual}
+
+    def lines(self) -> list[str]:
+        """As lines for a person."""
+        good = self.team.usual.runs
+        told = [f"Learned from {counted(good, 'good run')} of {self.runs:,}."]
+        told += [f"  {count:,} not good: {safe_text(why)}" for why, count in self.bad.items()]
+        usual = [f"  {safe_text(pattern)} up to {counted(j, 'time')} a run" for pattern, j in
+                 self.usual.items()]  # fmt: skip
+        if good < LEAST_RUNS:
+            return [*told, f"Nothing is usual, as in all teams with fewer than {LEAST_RUNS} runs."]
+        return [*told, "Usual, and so no alarm:" if usual else "Nothing is usual.", *usual]
+
+
+def learn(
+    paths: Sequence[Path],
+    goal: Goal,
+    detectors: Callable[[], Sequence[Detector]],
+    *,
+    at_least: int = AT_LEAST,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Learned:
+    """Learn what is usual for a team from its good runs.
+
+    In a session each environment work event that was answered is a run, good if no error and no
+    warning about it was healed.
+
+    Args:
+        paths: Run directories, traces, and directories of these; all of one team.
+        goal: Says which runs are good.
+        detectors: Makes a fresh set of detectors.
+        at_least: How many good runs are enough.
+        progress: Takes what is read, how many of it are done, and how many there are.
+
+    Raises:
+        SettingsError: There are too few good runs, or the runs are of different teams.
+        TraceError: A trace cannot be read or breaks a rule; the line is named.
+    """
+    traces = runs_in(paths)
+    bad, counts, team = Counter[str](), list[Counter[str]](), None
+    for number, path in enumerate(traces):
+        progress("runs", number, len(traces))
+        problems = ProblemCounts()
+        finished, graph = _examined(path, detectors(), problems)
+        team = team or TeamUsual(team_names(graph.run.agents), graph.run.limits, _NONE, path)
+        if unlike := team.unlike(graph.run.agents, graph.run.limits):
+            raise SettingsError(
+                f"{path} is of another team than {team.path}: it has {unlike}; learn from runs of "
+                "one team with one set of thresholds"
+            )
+        judged = goal(finished)
+        for problem in problems.problems.values():
+            why = "" if judged.good else judged.why
+            why = why or (problem.why_not if graph.run.session else "")
+            if why:
+                bad[why] += 1
+            else:
+                counts.append(problem.raised)
+    progress("runs", len(traces), len(traces))
+    if team is None:
+        raise SettingsError("there is no run to learn from")
+    if len(counts) < at_least:
+        raise SettingsError(_too_few(len(counts), at_least, bad))
+    usual = Usual(len(counts), usual_counts(counts))
+    team = TeamUsual(team.agents, team.limits, usual)
+    return Learned(team, len(counts) + bad.total(), dict(bad.most_common()))
+
+
+_NONE = Usual(0, {})
+
+
+def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]]:
+    """By pattern: in how many runs it was raised once or more, twice or more, and so on.
+
+    Args:
+        runs: How many findings each run has, by pattern.
+    """
+    counts: dict[str, Counter[int]] = {}
+    for raised in runs:
+        for pattern, most in raised.items():
+            counts.setdefault(pattern, Counter()).update(range(1, most + 1))
+    return {
+        pattern: tuple(each[j] for j in range(1, max(each) + 1))
+        for pattern, each in sorted(counts.items())
+    }
+
+
+def _examined(
+    path: Path, detectors: Sequence[Detector], problems: ProblemCounts
+) -> tuple[Finished, InteractionGraph]:
+    """Go through a run once."""
+    watch, mending = Watch(detectors), Mending()
+    records, found = list[Record](), list[Finding]()
+    for one in follow_trace(path, watch):
+        if isinstance(one, Finding):
+            found.append(one)
+            mending.add(watch.graph, one)
+            problems.add(watch.graph, one)
+        else:
+            records.append(one)
+            mending.look(watch.graph, one)
+            problems.look(watch.graph, one)
+    healed = {name: None for one in problems.problems.values() for name in one.healed}
+    finished = Finished(
+        records, beside(path, RESULT), tuple(mending.unhealed(found)), tuple(healed), str(path)
+    )
+    return finished, watch.graph
+
+
+def _severity(row: FindingRow) -> object:
+    """What a recorded finding is worth; rows of old files do not say."""
+    return row.severity or severity(row.pattern)
+
+
+def _too_few(good: int, at_least: int, bad: Counter[str]) -> str:
+    reasons = "; ".join(f"{count} not: {why}" for why, count in bad.most_common(5))
+    return (
+        f"{counted(good, 'good run')} of {good + bad.total()} are too few to learn from"
+        f"{f' ({reasons})' if reasons else ''}; {at_least} are wanted: give more runs, or say "
+        f"--at-least {max(good, 1)}"
+    )

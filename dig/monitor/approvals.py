@@ -1,0 +1,104 @@
+"""Approvals: healing that waits until a person has decided about it, or has taken too long.
+
+What is held is kept meanwhile, as a gate keeps it; if the finding is about nothing that is held,
+the healing alone waits. The team goes on in both cases.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dig.graph.records import micros
+
+from .gates import Gates
+from .healing import Healing
+from .holds import Holds
+from .messages import Proposed
+from .recorder import Recorder
+
+DECIDED = "healing decided"
+"""The incident when it was decided whether a finding is healed."""
+
+PERSON, DEADLINE = "person", "deadline"
+
+
+class _Open(NamedTuple):
+    """A question that is open: until when, in microseconds; and the event that is kept for it."""
+
+    proposed: Proposed
+    due: int
+    event: str | None
+
+
+class Approvals:
+    """The questions to persons in one run."""
+
+    def __init__(
+        self, recorder: Recorder, holds: Holds, gates: Gates, healing: Healing, *, can_hold: bool
+    ) -> None:
+        """Begin without a question.
+
+        Args:
+            recorder: Writes the decisions down.
+            holds: Knows which events are held.
+            gates: Keep held events.
+            healing: Carries out what was agreed to.
+            can_hold: Whether the host can keep an event while a person decides.
+        """
+        self._recorder = recorder
+        self._holds = holds
+        self._gates = gates
+        self._healing = healing
+        self._can_hold = can_hold
+        self._open: dict[int, _Open] = {}
+
+    def ask(self, proposed: Proposed) -> None:
+        """Ask a person whether a finding is to be healed; keep its event, if it is held."""
+        event = proposed.finding.subject.get("event")
+        if not (isinstance(event, str) and self._is_kept(event)):
+            event = None
+        else:
+            self._gates.keep_for(proposed, event)
+        due = self._recorder.now + max(1, micros(proposed.seconds))
+        self._open[proposed.row] = _Open(proposed, due, event)
+        self._recorder.effects.append(proposed)
+
+    def decide(self, row: int, heal: bool, by: str = PERSON) -> None:
+        """Heal the finding at record `row`, or leave it; too late, or twice, has no effect."""
+        question = self._open.pop(row, None)
+        if question is None or self._recorder.is_over:
+            return
+        pattern = question.proposed.finding.pattern
+        detail = {"finding": row, "pattern": pattern, "heal": heal, "by": by}
+        self._recorder.incident(DECIDED, detail)
+        if question.event is not None:  # before it is sent elsewhere, maybe for later
+            self._gates.give_up(question.proposed, question.event)
+        if heal:
+            self._healing.apply_approved(question.proposed)
+        else:
+            who = "a person" if by == PERSON else "the policy, at its deadline,"
+            self._healing.refuse(row, f"{who} decided to leave it")
+
+    def stop_holding(self, event: str) -> None:
+        """The host does not wait for an event any more: its healing goes on waiting without it."""
+        for row, question in self._open.items():
+            if question.event == event:
+                self._gates.give_up(question.proposed, event)
+                self._open[row] = question._replace(event=None)
+
+    def deadline(self) -> int | None:
+        """The moment, in microseconds, at which the next question is decided by itself."""
+        return min((question.due for question in self._open.values()), default=None)
+
+    def overrule_late(self) -> None:
+        """Decide the questions whose time is up."""
+        for row, question in sorted(self._open.items(), key=lambda item: item[1].due):
+            if question.due <= self._recorder.now:
+                self.decide(row, question.proposed.otherwise == "heal", DEADLINE)
+
+    def _is_kept(self, event: str) -> bool:
+        """Whether an event is held, and no agent would wait for it in vain."""
+        if not (self._can_hold and event in self._holds.held):
+            return False
+        state = self._recorder.graph.event(event)
+        return state.work or state.final

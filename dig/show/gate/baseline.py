@@ -1,0 +1,140 @@
+"""Known findings: a file that names kinds of findings, without ids, so that it fits later runs.
+
+    {"version": 1, "known": [
+      {"pattern": "ET", "stage": null, "agents": ["ada"], "types": ["problem", "solution"]}]}
+
+A finding is known if an entry of its pattern and stage names all agents and all types of events
+that the finding concerns. So an entry fits a finding that concerns fewer of them, and no other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dig._util.text import first_wrong
+from dig.detectors.describe import concerned
+from dig.detectors.finding import Finding
+from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
+from dig.traces.journal.files import cannot, write_output
+
+
+class FindingKind(NamedTuple):
+    """What findings of different runs can have in common.
+
+    Attributes:
+        pattern, stage: As in the finding.
+        agents: The agents that it concerns, sorted.
+        types: The types of the events that it concerns, sorted.
+    """
+
+    pattern: str
+    stage: str | None
+    agents: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: InteractionGraph, finding: Finding) -> FindingKind:
+        """The kind of a finding; the graph knows all that it names."""
+        agents, types = concerned(graph, finding)
+        return cls(finding.pattern, finding.stage, tuple(sorted(agents)), tuple(sorted(types)))
+
+    def has(self, other: FindingKind) -> bool:
+        """Whether it names all agents and types that another kind of the same pattern names."""
+        return (
+            (self.pattern, self.stage) == (other.pattern, other.stage)
+            and {*other.agents} <= {*self.agents}
+            and {*other.types} <= {*self.types}
+        )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pattern: str
+    stage: str | None = None
+    agents: list[str]
+    types: list[str]
+
+
+class _File(BaseModel):
+    version: Literal[1]
+    known: list[_Entry]
+
+
+@dataclass
+class KnownFindings:
+    """The kinds of findings that are known.
+
+    Attributes:
+        known: The kinds.
+        seen: Those of them that a finding was asked about, so far.
+    """
+
+    known: tuple[FindingKind, ...]
+    seen: set[FindingKind] = field(default_factory=set)
+
+    def has(self, kind: FindingKind) -> bool:
+        """Whether a finding of this kind is known."""
+        fitting = [one for one in self.known if one.has(kind)]
+        self.seen.update(fitting)
+        return bool(fitting)
+
+    @classmethod
+    def read(cls, path: Path) -> KnownFindings:
+        """Read a file of known findings.
+
+        Raises:
+            SettingsError: The file cannot be read, or is no such file.
+        """
+        cure = "`digmon check RUNS --write-baseline FILE` makes such a file"
+        try:
+            body = _File.model_validate(json.loads(path.read_text("utf-8")))
+        except OSError as error:
+            raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+        except ValidationError as error:
+            where, what = first_wrong(error)
+            at = f" at {where}" if where else ""
+            raise SettingsError(f"{path} is no baseline{at}: {what}; {cure}") from None
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(f"{path} is not JSON: {error}; {cure}") from None
+        return cls(
+            tuple(
+                FindingKind(one.pattern, one.stage, tuple(one.agents), tuple(one.types))
+                for one in body.known
+            )
+        )
+
+
+def write_baseline(path: Path, kinds: Iterable[FindingKind]) -> int:
+    """Write a file of known findings; returns the number of its entries.
+
+    Args:
+        path: The file; an old one is replaced.
+        kinds: The kinds; one that another names already is left out.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    kept: list[FindingKind] = []
+    for kind in sorted(set(kinds), key=lambda one: -len(one.agents) - len(one.types)):
+        if not any(other.has(kind) for other in kept):
+            kept.append(kind)
+    known: list[dict[str, Any]] = [
+        kind._asdict() for kind in sorted(kept, key=lambda one: json.dumps(one))
+    ]
+    body = ",\n  ".join(json.dumps(one) for one in known)
+    text = (
+        f'{{"version": 1, "known": [\n  {body}\n]}}\n' if known else '{"version": 1, "known": []}\n'
+    )
+    try:
+        write_output(path, text.encode())
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    return len(known)

@@ -1,0 +1,206 @@
+"""A run that was checked: its findings, what was done about them, and what else must not be silent.
+
+Nothing here changes a file. A torn end of a journal is measured and left where it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dig.detectors.describe import explained, sentence
+from dig.detectors.finding import Finding
+from dig.detectors.mended import Mending
+from dig.detectors.protocols import Detector
+from dig.detectors.team_usual import TeamUsual
+from dig.detectors.watch import Watch
+from dig.errors import TraceError
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import FindingRow, HealRow, IncidentRow, Limits
+from dig.show.runs.index import run_paths
+from dig.show.runs.summary import State, standing
+from dig.traces.journal.reader import follow_trace, trace_path
+from dig.traces.journal.recovery import torn_bytes
+from dig.traces.journal.segments import LineIndex, is_run
+from dig.traces.run import recorded_rows
+
+from .baseline import FindingKind
+
+FAILED = "failed"
+"""The incident of a detector, healer, gate or other part of the monitor that failed."""
+
+
+@dataclass(frozen=True)
+class CheckedFinding:
+    """A finding with what became of it.
+
+    Attributes:
+        finding: The finding; `silenced` is as recorded in the trace.
+        kind: What findings of other runs can have in common with it.
+        is_mended: Whether it was mended later in the run.
+        heals: What healing did about it.
+        text: Its explanation with the paths, if it is the first of its kind, severity and fate;
+            a notice has its sentence alone.
+    """
+
+    finding: Finding
+    kind: FindingKind
+    is_mended: bool
+    heals: tuple[HealRow, ...]
+    text: str = ""
+
+    @property
+    def is_unhealed(self) -> bool:
+        """Whether it is an error that is neither mended nor silenced."""
+        return (
+            self.finding.severity == "error"
+            and self.finding.silenced is None
+            and not self.is_mended
+        )
+
+
+@dataclass
+class CheckedRun:
+    """What a check found in one run; the graph is not kept, so that many runs can be checked.
+
+    Attributes:
+        path: The path as it was named: a trace file or run directory.
+        name: The name of its configuration, as the trace has it.
+        records: The number of records in the trace.
+        us: Its length on its own clock, in microseconds.
+        outcome: Its outcome, if it has ended.
+        patterns: The patterns of all detectors that looked.
+        state: `ended`; `cut off`, if the trace has no end and no process writes it any more;
+            `in progress`, if it may still be written.
+        findings: The findings, in order.
+        failures: What is said of each part of the monitor that failed, in the run or in this check.
+        incidents: The number of other incidents, by what they are.
+        not_found: The number of recorded findings by pattern, of patterns without a detector here.
+        torn: The size of a torn last record, in bytes.
+    """
+
+    path: Path
+    patterns: tuple[str, ...]
+    state: State
+    name: str = ""
+    records: int = 0
+    us: int = 0
+    outcome: str | None = None
+    findings: list[CheckedFinding] = field(default_factory=list)
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    incidents: Counter[str] = field(default_factory=Counter)
+    not_found: Counter[str] = field(default_factory=Counter)
+    torn: int = 0
+
+    @property
+    def places(self) -> LineIndex:
+        """The files and lines of its records."""
+        return LineIndex(trace_path(self.path))
+
+
+@dataclass(frozen=True)
+class UnreadRun:
+    """A trace that could not be checked.
+
+    Attributes:
+        path: The path as it was named.
+        error: The reason.
+    """
+
+    path: Path
+    error: TraceError
+
+
+def runs_in(paths: Iterable[Path]) -> list[Path]:
+    """The traces that are meant by some paths: a directory of runs stands for all runs in it.
+
+    Raises:
+        TraceError: A directory has no run in it.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir() or is_run(path):
+            found.append(path)
+        elif inside := run_paths(path):
+            found += inside
+        else:
+            raise TraceError(path, None, "is no run, and there is no run in it")
+    return list(dict.fromkeys(found))
+
+
+def check_run(
+    path: Path,
+    detectors: Sequence[Detector],
+    limits: Callable[[Limits], Limits] = lambda limits: limits,
+    usual: TeamUsual | None = None,
+) -> CheckedRun:
+    """Check a stored run, or the part that there is of a run that goes on.
+
+    Args:
+        path: The trace file or run directory.
+        detectors: Fresh detectors.
+        limits: Changes the thresholds that the trace was made with; by default, not at all.
+        usual: What is usual for the team; ``None``: what the trace says.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        SettingsError: What is usual was learned from another team.
+    """
+    failures: dict[str, list[str]] = {}
+
+    def failed(part: str, what: str) -> None:
+        failures.setdefault(part, []).append(what)
+
+    state = standing(path)  # before it is read: a run that ends meanwhile was not cut off
+    watch = Watch(detectors, on_fault=lambda name, what: failed(f"detector {name}, here", what))
+    run = CheckedRun(
+        path, tuple(dict.fromkeys(str(one.pattern) for one in detectors)), state,
+        failures=failures, torn=torn_bytes(path),
+    )  # fmt: skip
+    mending, found = Mending(), list[Finding]()
+    rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
+    for one in follow_trace(path, watch, limits, usual):
+        if isinstance(one, Finding):
+            mending.add(watch.graph, one)
+            found.append(one)
+            continue
+        mending.look(watch.graph, one)
+        if isinstance(one, FindingRow):
+            rows.append(one)
+        elif isinstance(one, HealRow):
+            heals.setdefault(one.finding, []).append(one)
+        elif isinstance(one, IncidentRow):
+            _note(run, one)
+    graph = watch.graph
+    run.name, run.records, run.us = graph.run.run, graph.t + 1, graph.now
+    if graph.finished is not None:
+        run.state, run.outcome = "ended", graph.finished.outcome
+    matched, others = recorded_rows(found, rows)
+    run.not_found.update(r.pattern for r in others if r.pattern not in run.patterns)
+    told = set[object]()
+    for finding, row, is_mended in zip(found, matched, mending.mended, strict=True):
+        if row is not None and row.silenced is not None:
+            finding = replace(finding, silenced=str(row.silenced))
+        its = tuple(heals.get(row.t, ())) if row is not None else ()
+        kind = FindingKind.of(graph, finding)
+        key = (kind, finding.severity, is_mended, finding.silenced)
+        text = "" if key in told else _text(graph, finding)
+        told.add(key)
+        run.findings.append(CheckedFinding(finding, kind, is_mended, its, text))
+    return run
+
+
+def _text(graph: InteractionGraph, finding: Finding) -> str:
+    return sentence(finding) if finding.severity == "notice" else explained(finding, graph)
+
+
+def _note(run: CheckedRun, incident: IncidentRow) -> None:
+    detail = incident.detail
+    if incident.what != FAILED:
+        run.incidents[str(incident.what)] += 1
+    elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:
+        run.failures.setdefault(str(detail["who"]), []).append(str(detail["what"]))
+    else:
+        run.failures.setdefault("a part of the monitor", []).append(str(detail))

@@ -1,0 +1,147 @@
+"""A check as SARIF 2.1.0, for code scanning: a result for each kind of finding in each run.
+
+A result has the level `error` if it fails the check, else `warning`. Findings that are set aside,
+and notices that do not fail the check, are counted in the properties of the run. Fingerprints are
+made of the kind of finding and of the run's name, so that a server recognises it in a later run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dig._util.text import safe_text
+from dig._version import __version__
+from dig.detectors.patterns import BY_NAME, PATTERNS
+from dig.traces.journal.segments import trace_path
+
+from .checked import CheckedRun
+from .reports import CheckReport, ending, entry, failure_text, from_here
+from .verdict import Group, RunVerdict
+
+Node = dict[str, Any]
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+CUT_OFF = "cut-off"
+MOST_RESULTS = 25_000
+"""How many results GitHub takes of one upload."""
+
+_LEVELS = {"error": "error", "warning": "warning", "notice": "note"}
+
+
+def sarif_lines(report: CheckReport) -> Iterator[str]:
+    """The report as one JSON document."""
+    results = [one for verdict in report.verdicts for one in _results(verdict)]
+    named = dict.fromkeys(one["ruleId"] for one in results)
+    rules = [
+        _rule(name)
+        for name in [*(p.name for p in PATTERNS), *(n for n in named if n not in BY_NAME)]
+    ]
+    driver = {"name": "digmon", "version": __version__, "rules": rules}
+    notifications = list(_notifications(report))
+    invocation: Node = {"executionSuccessful": not report.unread, "exitCode": report.status}
+    if notifications:
+        invocation["toolExecutionNotifications"] = notifications
+    run: Node = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "columnKind": "unicodeCodePoints",
+        "results": results[:MOST_RESULTS],
+        "properties": _left_out(report, len(results)),
+    }
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _rule(name: str) -> Node:
+    pattern = BY_NAME.get(name)
+    if pattern is None:
+        cut = "The trace has no end, and no process writes it any more."
+        text = cut if name == CUT_OFF else "A pattern of a detector of your own."
+        title, severity = name, "error" if name == CUT_OFF else "warning"
+    else:
+        title, text, severity = pattern.title, pattern.meaning, pattern.severity
+    return {
+        "id": name,
+        "name": safe_text(title),
+        "shortDescription": {"text": safe_text(title)},
+        "fullDescription": {"text": text[:1].upper() + text[1:]},
+        "defaultConfiguration": {"level": _LEVELS[severity]},
+    }
+
+
+def _results(verdict: RunVerdict) -> Iterator[Node]:
+    run = verdict.run
+    places = run.places
+    if verdict.is_cut_off:
+        where = (trace_path(run.path), run.records)
+        yield _result(run, CUT_OFF, "error", ending(run), where, [CUT_OFF])
+    for group in verdict.groups:
+        if group.fails or group.is_alarm:
+            text = "\n".join(entry(group))
+            level = "error" if group.fails else "warning"
+            where = places.of(group.first.t + 1)
+            made = _result(
+                run, group.kind.pattern, level, text, where, [*group.kind, group.is_mended]
+            )
+            yield {**made, "occurrenceCount": group.count, "properties": _properties(group)}
+
+
+def _result(
+    run: CheckedRun, rule: str, level: str, text: str, where: tuple[Path, int], kind: list[Any]
+) -> Node:
+    file, line = where
+    name = run.name
+    return {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": safe_text(text)},
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": {"uri": quote(from_here(file), errors="surrogateescape")},
+                "region": {"startLine": line},
+            },
+            "logicalLocations": [{"name": safe_text(name), "kind": "run"}],
+        }],
+        "partialFingerprints": {
+            "digFinding/v1": sha256(json.dumps([name, *kind]).encode()).hexdigest()
+        },
+    }  # fmt: skip
+
+
+def _properties(group: Group) -> Node:
+    """What a program may want to know of the findings of a group."""
+    first = group.first.row()
+    return {
+        **{key: first[key] for key in ("severity", "stage", "t", "ts", "subject", "evidence")},
+        "agents": list(group.kind.agents),
+        "types": list(group.kind.types),
+        "isMended": group.is_mended,
+        "healing": dict(group.heals),
+    }
+
+
+def _notifications(report: CheckReport) -> Iterator[Node]:
+    for unread in report.unread:
+        yield {"level": "error", "message": {"text": safe_text(unread.error)}}
+    for verdict in report.verdicts:
+        for part, what in verdict.run.failures.items():
+            where = safe_text(verdict.run.path)
+            yield {"level": "warning", "message": {"text": f"{where}: {failure_text(part, what)}"}}
+
+
+def _left_out(report: CheckReport, results: int) -> Node:
+    """How many findings are no results, and why."""
+    reasons: dict[str, int] = {}
+    for verdict in report.verdicts:
+        for group in verdict.groups:
+            reason = group.set_aside or ("notices" if not (group.fails or group.is_alarm) else None)
+            if reason is not None:
+                reasons[reason] = reasons.get(reason, 0) + group.count
+    more = {"resultsLeftOut": results - MOST_RESULTS} if results > MOST_RESULTS else {}
+    return {"notReported": reasons, **more}

@@ -1,0 +1,82 @@
+"""`digmon learn`, and `--usual` of run and check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.detectors.team_usual import TeamUsual
+from dig.detectors.thresholds import Thresholds
+from dig.tasks.run.arrange import make_run
+from dig.tasks.run.execute import execute
+
+RUN = ("run", "count-frequency", "--virtual", "--json", "--method", "mas", "--to", "all",
+       "--size", 2000, "--agents", 3)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty runs as `RUN` makes them."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in range(30):
+        how: dict[str, Any] = {"method": "mas", "to": "all", "agents": 3, "size": 2000}
+        execute(make_run("count-frequency", Thresholds(), seed=seed, **how), folder)
+    return folder
+
+
+def alarms(out: str) -> list[str]:
+    return [one["pattern"] for one in json.loads(out)["findings"] if one["severity"] != "notice"]
+
+
+def test_what_good_runs_raise_is_no_alarm_in_the_next_ones(runs: Path, call: Any) -> None:
+    """Given to all, each run of this team has ET and CLA; after learning, none is an alarm."""
+    code, out, _ = call("learn", runs, "-o", "team.usual.json", "--at-least", 19, "--json")
+    told = json.loads(out)
+    assert (code, told["runs"]) == (0, 30)
+    assert told["good"] == TeamUsual.read(Path("team.usual.json")).usual.runs >= 19
+    assert told["usual"]["ET"] == 1
+    before = alarms(call(*RUN, "--seed", 99, "--runs", "plain")[1])
+    code, out, _ = call(*RUN, "--seed", 99, "--runs", "told", "--usual", "team.usual.json")
+    assert "ET" in before and "ET" not in alarms(out)
+    for folder, usual in (("plain", ("--usual", "team.usual.json")), ("told", ())):
+        [path] = Path(folder).iterdir()
+        lines = call("check", path, "--json", *usual)[1].splitlines()
+        found = [json.loads(line) for line in lines]
+        assert found == json.loads(out)["findings"], "live and stored, by the row or by the file"
+
+
+def test_learning_says_from_how_many_runs_and_what_became_usual(runs: Path, call: Any) -> None:
+    code, out, _ = call("learn", runs, "-o", "usual.json", "--at-least", 20)
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].startswith("Learned from ") and lines[0].endswith("good runs of 30.")
+    assert "  ET up to 1 time a run" in lines
+    assert lines[-1] == "usual.json has it: give it to `digmon run` or `check` as --usual."
+
+
+def test_too_few_runs_leave_no_file(call: Any) -> None:
+    """A hundred good runs are wanted unless the user says otherwise."""
+    call(*RUN, "--seed", 0, "--runs", "runs")
+    code, out, err = call("learn", "runs", "-o", "usual.json")
+    assert (code, out, Path("usual.json").exists()) == (2, "", False)
+    assert "1 good run of 1 are too few to learn from; 100 are wanted" in err
+
+
+def test_the_file_of_another_team_is_refused_before_anything_runs(call: Any) -> None:
+    call(*RUN, "--seed", 0, "--runs", "runs")
+    call("learn", "runs", "-o", "usual.json", "--at-least", 1)
+    code, out, err = call(*RUN[:-1], 4, "--runs", "more", "--usual", "usual.json")
+    assert (code, out, Path("more").exists()) == (2, "", False)
+    assert "usual.json was not learned from such runs as this one, which has 4 agents" in err
+    [path] = Path("runs").iterdir()
+    code, out, err = call("check", path, "--usual", "usual.json", "--set", "mc_window_s=5")
+    assert (code, out) == (2, "")
+    assert "mc_window_s 5.0 and not 30.0" in err
