@@ -98,6 +98,14 @@ def tables(rows: Iterable[Row]) -> str:
     )
 
 
+def beyond_table(shapes: Iterable[Shape]) -> str:
+    """The table of healthy teams, beside the thirty, that do raise an alarm, in Markdown."""
+    return _table(
+        ("also healthy", "what it does", "alarms", "a line that helps"),
+        [(one.name, one.does, _names(one.without_line), _code(one.line)) for one in shapes],
+    )
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from .__main__ import main
-from .report import FRAMEWORKS, claimed, is_installed, shapes_of, tables
+from .beyond import BEYOND
+from .report import FRAMEWORKS, beyond_table, claimed, is_installed, shapes_of, tables
 from .shapes import GAVE_UP, Shape, play
 
 PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
@@ -71,6 +72,22 @@ def test_a_line_stands_only_where_it_silences_an_alarm(shape: Shape) -> None:
 def test_the_page_has_the_tables_of_the_shapes(framework: str) -> None:
     """`docs/alarms-library.md` says of each shape what the tests above hold."""
     assert tables(claimed(framework)) in PAGE.read_text("utf-8"), f"paste those of {framework}"
+
+
+@pytest.mark.parametrize("shape", [pytest.param(one, id=one.name) for one in BEYOND])
+def test_a_healthy_team_that_is_known_to_raise_an_alarm_does(shape: Shape) -> None:
+    """One whose alarm is gone belongs to the others; a threshold that helps is tried."""
+    seen = play(shape, broken=False, with_line=False)
+    assert seen.answer == shape.answer
+    assert set(seen.alarms) == set(shape.without_line)
+    if "action" not in shape.line:
+        assert not play(shape, broken=False).alarms
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
+def test_the_page_has_the_healthy_teams_that_raise_an_alarm() -> None:
+    """None is hidden."""
+    assert beyond_table(BEYOND) in PAGE.read_text("utf-8")
 
 
 def rows(page: str, kind: str) -> list[list[str]]:
