@@ -81,10 +81,8 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
-    _check(
-        setup=setup, limits=limits, adapter=adapter, sink=sink, on_finding=on_finding,
-        same_work=same_work,
-    )  # fmt: skip
+    _check(setup=setup, limits=limits, adapter=adapter, sink=sink, same_work=same_work)
+    _check(on_finding=on_finding)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, limits, keep), mode)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
