@@ -80,7 +80,7 @@ CASES = [
     Case(scenario(dropped_and_asking)),
     Case(scenario(going_round)),
     Case(scenario(going_round, stream)),
-    Case(scenario(twice)),
+    Case(scenario(twice), options={"same_work": True}),
     Case(scenario(with_tools), options={"tools": True}),
     Case(scenario(chain), behind(Usher())),
     Case(scenario(chain), behind(Usher("Welcome."))),
