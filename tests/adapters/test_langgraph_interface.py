@@ -284,8 +284,7 @@ def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -
         work = node(script, "work", lambda state, number: Command(goto=Send("end", {"name": "y"})))
         return graph(script, ["end"], [(START, "a")], a=a, work=work).compile()
 
-    watched = Watched("heal")
-    watched.more["same_work"] = True
+    watched = Watched("heal", same_work=True)
     play(team(split), watched)
     assert watched.patterns == ["RSP"]
     assert watched.incidents() == ["note not shown"]
