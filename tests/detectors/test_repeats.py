@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dig.detectors.patterns import repeats
-from dig.detectors.patterns.repeats import EventMemory, base_name, is_doubling
+from dig.detectors.patterns.repeats import EventMemory, is_doubling
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import base_name
 from tests.histories import arrive, deliver, row, trace, turn
 from tests.oracle import Row
 
