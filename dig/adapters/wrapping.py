@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
@@ -20,6 +20,7 @@ from dig.errors import JournalError, RuleError, SettingsError
 from dig.graph.records import Limits, Record, Usual
 from dig.monitor.monitor import KEEP
 from dig.monitor.sinks import FanOut, Sink
+from dig.runtime.alerts import Alerts, OnAlarm
 from dig.runtime.host import Approve, Setup
 from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
@@ -56,12 +57,12 @@ def wrap(
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
+    on_alarm: OnAlarm | None = None,
     **options: Any,
 ) -> _T:
     """Put the monitor between the agents of a team.
 
-    Each request from outside becomes a problem, each answer to it a submitted one, in a session
-    that lasts until `unwrap`. Whatever fails in the monitor, the team goes on.
+    Requests are problems, and results answers, until `unwrap`. Whatever fails, the team goes on.
 
     Args:
         team: A dict, list or object of async callables, or a framework's (docs/wrapping.md).
@@ -75,11 +76,11 @@ def wrap(
         setup: All else about the run; by default the standard detectors and healers.
         keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
         require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
-        same_work: Whether equal messages of an agent to several others are one piece of work, so
-            that a second answer is repeated work (RSP); else each call is an event of its own.
+        same_work: Whether equal messages of an agent to several others are one piece of work.
         adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
+        on_alarm: Where alarms go: `dig.runtime.Alerts`, or a function, called on its own thread.
         options: What the team's adapter takes besides.
 
     Returns:
@@ -96,12 +97,9 @@ def wrap(
     _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
-    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink)
+    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
     session = _session(plan, setup, files, mode=mode, require=require, **more)
-    attached = _attached(plan, session, files)
-    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
-    result: _T = attached.team
-    return result
+    return cast(_T, _attach(team, plan, session, files))
 
 
 def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
@@ -132,14 +130,16 @@ def _directory(
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
 
 
-def _attached(plan: WrapPlan, session: Session, files: _Files) -> Attached:
-    """The team with the monitor in it; if that cannot be, the session is over."""
+def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
+    """Put the monitor into a team, and return it; if that cannot be, the session is over."""
     try:
-        return plan.attach(session)
+        attached = plan.attach(session)
     except BaseException:
         session.close("the team could not be wrapped")
         files.close(session)
         raise
+    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
+    return attached.team
 
 
 def _check(**given: Any) -> None:
@@ -257,14 +257,20 @@ _wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive
 
 
 class _Files(FanOut):
-    """The sinks of a wrapped team: a run directory, made with the first record, and one more."""
+    """The sinks of a wrapped team: a run directory, made with the first record, and others."""
 
-    def __init__(self, make: Callable[[], RunDirectory] | None, further: Sink | None) -> None:
+    def __init__(
+        self, make: Callable[[], RunDirectory] | None, further: Sink | None,
+        on_alarm: OnAlarm | None,
+    ) -> None:  # fmt: skip
         self._make = make
         self._directory: RunDirectory | None = None
         super().__init__(self._keep)
         if further is not None:
             self.add(further)
+        alerts = Alerts.of(on_alarm)
+        if alerts is not None:
+            self.add(alerts.sink())
 
     def _keep(self, record: Record) -> None:
         if self._make is not None:

@@ -48,6 +48,14 @@ Config = Annotated[
         "a table [tool.digmon]."
     ),
 ]
+Alert = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="log|webhook:URL|slack:URL|teams:URL|command:CMD",
+        help="Where errors and warnings go while it runs; webhook:env:NAME takes the URL from a "
+        "variable.",
+    ),
+]
 Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="How the judge judges: every=10, recall=0.6, ..."),

@@ -12,6 +12,7 @@ import typer
 
 from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import (
+    Alert,
     AsJson,
     ClockOptions,
     ModelOptions,
@@ -26,6 +27,7 @@ from .view import View, viewing
 if TYPE_CHECKING:
     from dig.faults.inject.catalogue import Kind
     from dig.monitor.sinks import Sink
+    from dig.runtime.alerts import AlertCounts
     from dig.show.summary_text import Row
     from dig.tasks.run.execute import Disturbance, Execution
     from dig.tasks.run.methods import Arrangement
@@ -57,6 +59,7 @@ def run(
     clock: ClockOptions = ClockOptions(),  # noqa: B008
     storage: StorageOptions = StorageOptions(),  # noqa: B008
     fault: Faults = None,
+    alert: Alert = None,
     otlp: Otlp = None,
     service_per_agent: PerAgent = False,
     view: View = False,
@@ -67,9 +70,13 @@ def run(
 
     Exit status 0 if an answer was accepted, 1 if none was.
     """
+    from dig.detectors.settings_file import find_settings
+    from dig.monitor.sinks import FanOut
+    from dig.runtime.alerts import Alerts
     from dig.tasks.run.arrange import make_task
     from dig.tasks.run.execute import execute
 
+    alerts = Alerts.load(alert or (), find_settings(chosen.config))
     rate, keeping = clock.rate, storage.keeping()
     asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
     spec = chosen.of_task(task, asked)
@@ -84,18 +91,24 @@ def run(
                 spec,
                 storage.runs,
                 speed=rate,
-                follow=follow,
+                follow=follow if alerts is None else FanOut(follow, alerts.sink()),
                 export=export,
                 keeping=keeping,
                 task=problem,
                 made=show,
                 disturb=disturb,
             )
-        report(execution, as_json)
+        report(execution, as_json, () if alerts is None else alerts.flush())
 
 
-def report(execution: Execution, as_json: bool) -> NoReturn:
-    """Say how a run ended, and exit accordingly."""
+def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = ()) -> NoReturn:
+    """Say how a run ended, and exit accordingly.
+
+    Args:
+        execution: The run.
+        as_json: Whether to print JSON.
+        alerts: What became of its alarms, for each destination.
+    """
     from rich.console import Console
 
     from dig.show.summary_text import summary
@@ -114,6 +127,7 @@ def report(execution: Execution, as_json: bool) -> NoReturn:
         made = making(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
         rows += fault_rows(execution)
+        rows += [("alerts", str(counts)) for counts in alerts]
         rows.append(report_row(execution.directory, execution.result.records))
         print_summary(Console(), rows)
     if execution.result.reason == BY_SIGNAL:

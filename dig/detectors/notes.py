@@ -26,8 +26,12 @@ _HARMLESS = str.maketrans("`<>[]", "'()()")
 
 def quoted(name: object) -> str:
     """An id or an agent's name as a note shows it."""
-    shown = one_line(name, MOST_CHARACTERS).translate(_HARMLESS)
-    return f"`{shown}`"
+    return f"`{harmless(one_line(name, MOST_CHARACTERS))}`"
+
+
+def harmless(text: str) -> str:
+    """A text that can end no quotation in a note, and begin no role and no link."""
+    return text.translate(_HARMLESS)
 
 
 def listed(names: Sequence[object]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from dig.errors import SettingsError
 
 PROJECT = "pyproject.toml"
-TABLES = ("thresholds", "policy")
+TABLES = ("thresholds", "policy", "alerts")
 
 
 def find_settings(given: Path | None, folder: Path = Path()) -> Path | None:

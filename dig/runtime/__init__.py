@@ -6,27 +6,35 @@
   for the disk. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
+- `alerts`: sends alarms, and blocks no team; `destinations`: where they go.
 - `result`: how a run ended. `llm`: agents that are language models.
 """
 
 from __future__ import annotations
 
 from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
+from .alerts import Alerts
 from .bus import Bus
+from .destinations import Alarm, CommandAlerts, LogAlerts, WebhookAlerts
 from .host import Setup
 from .result import RunResult
 from .simulator import simulate
 
 __all__ = [
     "Agent",
+    "Alarm",
+    "Alerts",
     "Bus",
+    "CommandAlerts",
     "Decision",
     "EventFate",
+    "LogAlerts",
     "NewEvent",
     "Plan",
     "PlannedAgent",
     "RunResult",
     "Setup",
     "View",
+    "WebhookAlerts",
     "simulate",
 ]

@@ -29,6 +29,7 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, AgentFunction, Decision, View, as_agent
+from .alerts import Alerts, OnAlarm
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import Host, Setup
@@ -71,6 +72,7 @@ class Bus:
         *,
         sink: Sink | None = None,
         durable: Durable | None = None,
+        on_alarm: OnAlarm | None = None,
         policy: Policy | None = None,
     ) -> None:
         """Prepare the run; nothing happens before `run` or `open`.
@@ -80,10 +82,12 @@ class Bus:
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
             durable: What the sink writes, if that is to be synced before its effect happens.
+            on_alarm: Where errors and warnings that no policy silences go: `Alerts`, or a function
+                that is given an `Alarm` on a thread of its own. The run waits for neither.
             policy: What is done about which findings, instead of what the setup says.
 
         Raises:
-            SettingsError: The team is empty.
+            SettingsError: The team is empty, or `on_alarm` is something else.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
@@ -92,6 +96,9 @@ class Bus:
         if policy is not None:
             self._setup = replace(self._setup, policy=policy)
         self._sinks = [] if sink is None else [sink]
+        alerts = Alerts.of(on_alarm)
+        if alerts is not None:
+            self._sinks.append(alerts.sink())
         self._contexts: list[ActivationContext] = []
         self._durable = durable
         self._result: RunResult | None = None

@@ -1,0 +1,322 @@
+"""Alerts: alarms go to a log, a webhook, a command or a function of yours, and block no team.
+
+An alarm is a finding that is an error or a warning, and that no policy silences. The team's thread
+only puts it into a bounded queue. Each destination has a queue and a thread of its own, which lives
+as long as there is something to send, so a destination that hangs holds up nothing else. More than
+`per_minute` alarms in a minute, or more than the queue holds, are not sent but counted; the log and
+the next alert say how many. When the process ends, it waits a few seconds for what is queued.
+
+Secrets are masked as in traces.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any, TypeAlias
+
+from dig._util.redaction import redacted
+from dig._util.text import counted, one_line
+from dig.detectors.finding import Finding, Severity
+from dig.detectors.settings_file import read_table
+from dig.errors import SettingsError
+from dig.graph.records import FindingRow, Record, Run
+from dig.monitor.sinks import Sink
+
+from .destinations import Alarm, CallAlerts, Destination, destination
+
+logger = logging.getLogger("dig")
+
+VARIABLE = "DIG_ALERT"
+TABLE = "alerts"
+
+PER_MINUTE = 10
+MOST_QUEUED = 100
+FLUSH_S = 3.0
+"""Seconds for which the end of the process waits for alarms that are not sent yet."""
+
+MINUTE_S = 60.0
+
+OnAlarm: TypeAlias = (
+    "Alerts | Destination | Callable[[Alarm], object]"
+    " | Sequence[Destination | Callable[[Alarm], object]]"
+)
+"""What `on_alarm` may be; functions get an `Alarm`, on a thread of their own."""
+
+
+@dataclass(frozen=True)
+class AlertCounts:
+    """What became of the alarms for one destination.
+
+    Attributes:
+        destination: Its name.
+        sent: How many were sent.
+        failed: How many it raised for.
+        dropped: How many were not sent: too many in a minute, or in the queue, or at the end.
+        waiting: How many are queued or being sent.
+    """
+
+    destination: str
+    sent: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+
+    def __str__(self) -> str:
+        counts = {"failed": self.failed, "not sent": self.dropped, "not ended": self.waiting}
+        more = "".join(f", {number:,} {what}" for what, number in counts.items() if number)
+        return f"{self.destination}: {self.sent:,} sent{more}"
+
+
+class _Outlet:
+    """One destination with its queue, its rate and, as long as it has work, its thread."""
+
+    def __init__(
+        self, destination: Destination, per_minute: int, most: int, clock: Callable[[], float]
+    ) -> None:
+        self._destination = destination
+        self._per_minute, self._most, self._clock = per_minute, most, clock
+        self._recent: deque[float] = deque(maxlen=per_minute)  # when the latest were queued
+        self._queue: deque[Alarm] = deque()
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._sending = 0
+        self._missed = 0  # since the latest that was queued
+        self.sent = self.failed = self.dropped = 0
+
+    def put(self, alarm: Alarm) -> None:
+        """Queue an alarm, or count it; never waits for its destination."""
+        with self._changed:
+            why = self._why_not()
+            if why is None:
+                self._recent.append(self._clock())
+                self._queue.append(replace(alarm, missed=self._missed))
+                self._missed = 0
+                self._begin()
+                return
+            self.dropped += 1
+            self._missed += 1
+            is_first = self._missed == 1
+        if is_first:
+            logger.warning("dig: alerts to %s: %s", self._destination.name, why)
+
+    def _why_not(self) -> str | None:
+        recent = self._recent
+        if len(recent) == self._per_minute and self._clock() < recent[0] + MINUTE_S:
+            why = f"more than {counted(self._per_minute, 'alarm')} in a minute"
+        elif len(self._queue) >= self._most:
+            why = f"{counted(self._most, 'alarm')} are waiting to be sent"
+        else:
+            return None
+        return f"{why}; further ones are not sent but counted, and the next alert says how many"
+
+    def _begin(self) -> None:
+        if self._thread is not None:
+            return
+        self._thread = Thread(target=self._work, name="dig alerts", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the process is ending
+            self._thread = None
+            self._drop_queued()
+        else:
+            _working.add(self)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._sending = 0
+                if not self._queue:
+                    self._thread = None
+                    _working.discard(self)
+                    self._changed.notify_all()
+                    return
+                alarm = self._queue.popleft()
+                self._sending = 1
+            try:
+                self._destination.send(_masked(alarm))
+            except BaseException as error:  # a user's code, on a thread of ours
+                self._report(error)
+            else:
+                self.sent += 1
+
+    def _report(self, error: BaseException) -> None:
+        """Count a failure; log the first three, and then each doubling."""
+        self.failed += 1
+        if self.failed <= 3 or self.failed & (self.failed - 1) == 0:
+            what = one_line(redacted(repr(error), self._destination.secrets))
+            logger.warning("dig: an alert to %s failed: %s", self._destination.name, what)
+
+    def _drop_queued(self) -> None:
+        self.dropped += len(self._queue)
+        self._queue.clear()
+
+    def flush(self, until: float) -> AlertCounts:
+        """Wait until all is sent, or a moment on the monotonic clock; then give up what is left."""
+        with self._changed:
+            is_done = self._changed.wait_for(
+                lambda: self._thread is None, max(0.0, until - time.monotonic())
+            )
+            if not is_done:
+                self._drop_queued()
+            counts = self.counts()
+        if not is_done:
+            self._destination.cancel()
+        if counts.failed or counts.dropped or counts.waiting:
+            logger.warning("dig: alerts to %s", counts)
+        return counts
+
+    def counts(self) -> AlertCounts:
+        """What became of the alarms up to now."""
+        waiting = len(self._queue) + self._sending
+        return AlertCounts(self._destination.name, self.sent, self.failed, self.dropped, waiting)
+
+
+_working: set[_Outlet] = set()
+
+
+@atexit.register
+def _flush_all() -> None:
+    """What is queued when the process ends is sent, if that takes no longer than `FLUSH_S`."""
+    until = time.monotonic() + FLUSH_S
+    for outlet in list(_working):
+        outlet.flush(until)
+
+
+def _masked(alarm: Alarm) -> Alarm:
+    finding = alarm.finding
+    masked = replace(
+        finding, subject=redacted(finding.subject), evidence=redacted(finding.evidence)
+    )
+    return replace(alarm, run=redacted(alarm.run), finding=masked)
+
+
+class Alerts:
+    """Sends the alarms of one run or several to some destinations.
+
+    Example:
+        >>> alerts = Alerts(LogAlerts(), WebhookAlerts("https://hooks.slack.com/services/T/B/X"))
+        >>> [str(counts) for counts in alerts.counts()]
+        ['log: 0 sent', 'webhook hooks.slack.com: 0 sent']
+    """
+
+    def __init__(
+        self,
+        *destinations: Destination | Callable[[Alarm], object],
+        per_minute: int = PER_MINUTE,
+        most_queued: int = MOST_QUEUED,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with nothing sent.
+
+        Args:
+            *destinations: Destinations, or functions that take an `Alarm`.
+            per_minute: How many alarms each destination is sent in any minute, at most.
+            most_queued: How many may wait to be sent to each destination.
+            clock: Seconds, from any beginning, for the rate.
+
+        Raises:
+            SettingsError: A number is less than 1, or a destination is none.
+        """
+        for name, number in {"per_minute": per_minute, "most_queued": most_queued}.items():
+            if type(number) is not int or number < 1:
+                raise SettingsError(
+                    f"{name} of alerts must be a whole number of at least 1, got {number!r:.40}"
+                )
+        made = [CallAlerts.of(one) for one in destinations]
+        self._outlets = [_Outlet(one, per_minute, most_queued, clock) for one in made]
+
+    @classmethod
+    def of(cls, on_alarm: Any) -> Alerts | None:
+        """The alerts that `on_alarm` means: `Alerts`, a destination, a function, or several.
+
+        Raises:
+            SettingsError: It is something else.
+        """
+        if on_alarm is None or isinstance(on_alarm, Alerts):
+            return on_alarm
+        return cls(*on_alarm) if isinstance(on_alarm, list | tuple) else cls(on_alarm)
+
+    @classmethod
+    def load(
+        cls,
+        given: Iterable[str] = (),
+        config: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> Alerts | None:
+        """Alerts from wherever they are set; the source that is named first wins.
+
+        Args:
+            given: Destinations as `destination` reads them, from a command line.
+            config: A TOML file; in its table `[alerts]`, `to` is a list of destinations, and
+                `per_minute` may limit them.
+            environment: Variables; `DIG_ALERT` may be a destination.
+
+        Returns:
+            The alerts; ``None``, if none are set.
+
+        Raises:
+            SettingsError: One is wrong; the message says where.
+        """
+        where, table = ("", {}) if config is None else read_table(config, TABLE)
+        unknown = table.keys() - {"to", "per_minute"}
+        if unknown:
+            raise SettingsError(
+                f"{where}: there is no setting {min(unknown)!r:.40}; there are to and per_minute"
+            )
+        named = table.get("to", [])
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise SettingsError(f'{where}: `to` must be a list, such as ["log", "command:notify"]')
+        if VARIABLE in environment:
+            where, named = f"environment variable {VARIABLE}", [environment[VARIABLE]]
+        given = list(given)
+        if given:
+            where, named = "--alert", given
+        try:
+            made = [destination(one, environment) for one in named]
+            return cls(*made, per_minute=table.get("per_minute", PER_MINUTE)) if made else None
+        except SettingsError as error:
+            raise SettingsError(f"{where}: {error}") from None
+
+    def sink(self) -> Sink:
+        """A sink for the records of one run, which sends its alarms and never raises or waits."""
+        run = ""
+
+        def follow(record: Record) -> None:
+            nonlocal run
+            if isinstance(record, FindingRow):
+                finding = _finding(record)
+                if finding.is_alarm:
+                    for outlet in self._outlets:
+                        outlet.put(Alarm(run, finding))
+            elif isinstance(record, Run):
+                run = record.run
+
+        return follow
+
+    def flush(self, wait_s: float = FLUSH_S) -> tuple[AlertCounts, ...]:
+        """Wait for what is not sent yet, and give up what is left; says what became of all.
+
+        Args:
+            wait_s: For how many seconds, at most; the calling thread is blocked for as long.
+        """
+        until = time.monotonic() + wait_s
+        return tuple(outlet.flush(until) for outlet in self._outlets)
+
+    def counts(self) -> tuple[AlertCounts, ...]:
+        """What became of the alarms up to now, for each destination."""
+        return tuple(outlet.counts() for outlet in self._outlets)
+
+
+def _finding(row: FindingRow) -> Finding:
+    severity: Severity = row.severity or "warning"
+    return Finding(
+        row.pattern, row.t, row.us, row.subject, row.evidence, row.stage, severity, row.silenced
+    )

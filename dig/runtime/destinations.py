@@ -1,0 +1,332 @@
+"""Where alarms go: the logger `dig`, a webhook, a command, or a function.
+
+A destination may take its time and may raise; `dig.runtime.alerts` calls it on a thread of its own.
+No message shows the address of a webhook, but for its host, or the arguments of a command.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from dig._util.text import counted, one_line
+from dig.detectors.describe import sentence
+from dig.detectors.finding import Finding
+from dig.detectors.notes import harmless
+from dig.errors import SettingsError
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from urllib.request import OpenerDirector
+
+logger = logging.getLogger("dig")
+
+SEND_S = 10.0
+"""Seconds that a webhook may take to answer, and a command to end."""
+
+MOST_TEXT = 1_000
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A finding that is worth a person's attention, as a destination gets it.
+
+    Attributes:
+        run: The name of the run's configuration.
+        finding: The finding; its `t` is that of its record in the trace.
+        missed: How many alarms before it were not sent to this destination.
+    """
+
+    run: str
+    finding: Finding
+    missed: int = 0
+
+    @property
+    def text(self) -> str:
+        """The alarm as one line for a person."""
+        missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
+        what = f"{self.finding.severity}: {sentence(self.finding)}"
+        return one_line(f"{what} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT)
+
+    def to_json(self) -> dict[str, Any]:
+        """The alarm as plain JSON: the finding's row, the run, the count and the text."""
+        return {
+            "text": harmless(self.text),
+            "run": self.run,
+            "missed": self.missed,
+            **self.finding.row(),
+        }
+
+
+class Destination(Protocol):
+    """Sends alarms somewhere; used by one thread at a time.
+
+    Attributes:
+        name: What it is called in messages; it contains no secret.
+        secrets: What is masked in messages about its failures.
+    """
+
+    name: str
+    secrets: tuple[str, ...]
+
+    def send(self, alarm: Alarm) -> None:
+        """Send an alarm; may take its time, and raise."""
+        ...
+
+    def cancel(self) -> None:
+        """Give up what is being sent, if that can be done; called by another thread."""
+        ...
+
+
+class _Base:
+    """A destination with nothing to hide and nothing to give up."""
+
+    secrets: tuple[str, ...] = ()
+
+    def cancel(self) -> None:
+        """Do nothing."""
+
+
+class LogAlerts(_Base):
+    """Writes alarms to the logger `dig`: errors as errors, warnings as warnings."""
+
+    name = "log"
+
+    def send(self, alarm: Alarm) -> None:
+        """Log the text of an alarm."""
+        level = logging.ERROR if alarm.finding.severity == "error" else logging.WARNING
+        logger.log(level, "dig: %s", alarm.text)
+
+
+class CallAlerts(_Base):
+    """Calls a function with each alarm."""
+
+    def __init__(self, function: Callable[[Alarm], object]) -> None:
+        """Call this function.
+
+        Raises:
+            SettingsError: It is not callable, or a coroutine function.
+        """
+        if not callable(function):
+            raise SettingsError(
+                f"on_alarm={function!r:.60} is no function, no Alerts and no destination; "
+                "give a function that takes an Alarm"
+            )
+        self.name = str(getattr(function, "__qualname__", type(function).__name__))
+        if iscoroutinefunction(function):
+            raise SettingsError(
+                f"on_alarm: {self.name} is a coroutine function; give a plain one, it is called "
+                "on a thread of its own and may take its time"
+            )
+        self._function = function
+
+    @classmethod
+    def of(cls, one: Any) -> Destination:
+        """A destination as it is, and a function as one; raises as `CallAlerts` does."""
+        if hasattr(one, "send") and hasattr(one, "cancel"):
+            made: Destination = one
+            return made
+        return cls(one)
+
+    def send(self, alarm: Alarm) -> None:
+        """Call the function."""
+        self._function(alarm)
+
+
+Template = Callable[[Alarm], Any]
+"""Makes the JSON that a webhook is sent of an alarm."""
+
+
+def slack(alarm: Alarm) -> dict[str, Any]:
+    """An alarm as an incoming webhook of Slack takes it."""
+    return {"text": harmless(alarm.text)}
+
+
+def teams(alarm: Alarm) -> dict[str, Any]:
+    """An alarm as a workflow of Microsoft Teams takes it: a message with an adaptive card."""
+    colour = "Attention" if alarm.finding.severity == "error" else "Warning"
+    title = {"type": "TextBlock", "weight": "Bolder", "color": colour, "wrap": True}
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.2",
+        "body": [
+            {**title, "text": f"{alarm.finding.severity} {harmless(alarm.finding.pattern)}"},
+            {"type": "TextBlock", "wrap": True, "text": harmless(alarm.text)},
+        ],
+    }
+    kind = "application/vnd.microsoft.card.adaptive"
+    attachment = {"contentType": kind, "contentUrl": None, "content": card}
+    return {"type": "message", "attachments": [attachment]}
+
+
+TEMPLATES: Mapping[str, Template] = {"json": Alarm.to_json, "slack": slack, "teams": teams}
+_HOSTS = {
+    "hooks.slack.com": "slack", "webhook.office.com": "teams", "logic.azure.com": "teams",
+    "powerplatform.com": "teams",
+}  # fmt: skip
+
+
+class WebhookAlerts(_Base):
+    """Posts alarms as JSON to an address; redirects are not followed."""
+
+    def __init__(
+        self, url: str, template: str | Template | None = None, timeout_s: float = SEND_S
+    ) -> None:
+        """Post to this address.
+
+        Args:
+            url: The address, with http or https; it is shown nowhere but for its host.
+            template: `json`, `slack`, `teams` or a function that makes the JSON of an `Alarm`;
+                ``None``: as its host takes it.
+            timeout_s: Seconds that the server may take for each step of an answer.
+
+        Raises:
+            SettingsError: The address or the template is none.
+        """
+        try:
+            parts = urlsplit(url)
+            host, is_plain = parts.hostname or "", parts.username is None
+            _ = parts.port  # raises, if it is no number
+        except ValueError:
+            parts, host, is_plain = urlsplit(""), "", True
+        is_plain = is_plain and url.isascii() and url.isprintable() and " " not in url
+        if parts.scheme not in ("http", "https") or not host or not is_plain:
+            raise SettingsError(
+                "the address of a webhook must begin with http:// or https:// and a host, without "
+                "blanks, a user or a password; the one that was given does not (it is not shown, "
+                "because it may be a secret)"
+            )
+        self.name = f"webhook {one_line(host, 60)}"
+        self.secrets = tuple({url, parts.path + ("?" + parts.query if parts.query else "")} - {"/"})
+        if template is None:
+            known = (name for end, name in _HOSTS.items() if f".{host}".endswith(f".{end}"))
+            template = next(known, "json")
+        if isinstance(template, str):
+            if template not in TEMPLATES:
+                known_names = ", ".join(TEMPLATES)
+                raise SettingsError(f"there is no template {template!r}; known are {known_names}")
+            template = TEMPLATES[template]
+        self._url, self._template, self._timeout_s = url, template, timeout_s
+
+    def send(self, alarm: Alarm) -> None:
+        """Post an alarm; an answer that is no success raises."""
+        from urllib.error import HTTPError
+        from urllib.request import Request
+
+        body = json.dumps(self._template(alarm), default=str).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "digmon"}
+        request = Request(self._url, body, headers, method="POST")
+        try:
+            _opener().open(request, timeout=self._timeout_s).close()
+        except HTTPError as error:  # its text may repeat what the server says
+            error.close()
+            raise ConnectionError(f"the server answered with status {error.code}") from None
+
+
+@cache
+def _opener() -> OpenerDirector:
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class NoRedirect(HTTPRedirectHandler):
+        def redirect_request(self, *args: Any) -> None:
+            return None
+
+    return build_opener(NoRedirect)
+
+
+class CommandAlerts(_Base):
+    """Runs a command for each alarm, with the alarm as JSON on its standard input; no shell."""
+
+    def __init__(self, command: str | Sequence[str], timeout_s: float = SEND_S) -> None:
+        """Run this command.
+
+        Args:
+            command: The command with its arguments; a text is split as a shell would.
+            timeout_s: Seconds after which it is killed, with what it has started.
+
+        Raises:
+            SettingsError: There is no such command.
+        """
+        try:
+            self._command = shlex.split(command) if isinstance(command, str) else list(command)
+        except ValueError as error:
+            raise SettingsError(f"the command of an alert cannot be read: {error}") from None
+        program = self._command[0] if self._command else ""
+        if shutil.which(program) is None:
+            raise SettingsError(f"there is no command {one_line(program, 60)!r} for alerts")
+        self.name = f"command {one_line(os.path.basename(program), 60)}"
+        self._timeout_s = timeout_s
+        self._process: Popen[bytes] | None = None
+
+    def send(self, alarm: Alarm) -> None:
+        """Run the command and wait for its end; any status but 0 raises."""
+        from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+
+        shown = json.dumps(alarm.to_json(), default=str).encode()
+        with Popen(
+            self._command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        ) as process:
+            self._process = process
+            try:
+                process.communicate(shown, timeout=self._timeout_s)
+            except TimeoutExpired:
+                self.cancel()
+                raise TimeoutError(
+                    f"it did not end within {self._timeout_s:g} s and was killed"
+                ) from None
+            finally:
+                self._process = None
+        if process.returncode:
+            raise ChildProcessError(f"it ended with status {process.returncode}")
+
+    def cancel(self) -> None:
+        """Kill the command that is running, with what it has started."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+
+
+def destination(text: str, environment: Mapping[str, str] = os.environ) -> Destination:
+    """A destination as it is written in settings.
+
+    Args:
+        text: `log`, `webhook:URL`, `slack:URL`, `teams:URL` or `command:CMD`. Instead of a URL,
+            `env:NAME` names the environment variable that has it.
+        environment: The variables.
+
+    Raises:
+        SettingsError: It is none; the message does not repeat it, since it may have a secret.
+    """
+    kind, _, rest = text.strip().partition(":")
+    if kind == "log" and not rest:
+        return LogAlerts()
+    if kind == "command" and rest:
+        return CommandAlerts(rest)
+    if kind in ("webhook", "slack", "teams") and rest:
+        if rest.startswith("env:"):
+            name = rest.removeprefix("env:")
+            if not environment.get(name):
+                raise SettingsError(f"the environment variable {name!r:.60} is not set")
+            rest = environment[name]
+        return WebhookAlerts(rest, None if kind == "webhook" else kind)
+    raise SettingsError(
+        "an alert goes to log, webhook:URL, slack:URL, teams:URL or command:CMD (a URL may be "
+        "env:NAME, a variable); something else was given"
+    )
