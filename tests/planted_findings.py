@@ -554,7 +554,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-own-words", WATCH,
-        "    if finding.severity not in _SEVERITIES:", "    if False:",
+        "    if finding.severity not in SEVERITIES:", "    if False:",
         "a detector may say any severity",
     ),
 ]  # fmt: skip
