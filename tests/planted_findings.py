@@ -135,7 +135,7 @@ FINDINGS = [
     # -- LATE ---
     Mutant(
         "late-fault", LATE,
-        "not in (None, FAULT)", "is not None",
+        "not in (None, DISTURBANCE)", "is not None",
         "a disturbance is a purpose",
     ),
     Mutant(
@@ -339,7 +339,7 @@ FINDINGS = [
         "each multiple of a limit is raised, not only the doublings",
     ),
     Mutant(
-        "repeats-names", REPEATS,
+        "repeats-names", "graph/records.py",
         r"(?<=.)#[0-9]+\Z", r"(?<=.)#.*\Z",
         "whatever follows a # is the number of an instance",
     ),
@@ -554,7 +554,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-own-words", WATCH,
-        "    if finding.severity not in _SEVERITIES:", "    if False:",
+        "    if finding.severity not in SEVERITIES:", "    if False:",
         "a detector may say any severity",
     ),
 ]  # fmt: skip
