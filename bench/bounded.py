@@ -3,13 +3,14 @@
 Each case is a small team that fails in one way for as many rounds as it is told: a run of n rounds
 stands beside one of 4 n. The ratio of what one event costs must stay near 1 in all that a failure
 makes work for: the live run with detectors and healing, the check of the stored trace, the report
-page, and the bytes of the trace.
+page, the bytes of the trace, and what stays in memory (at a tenth of the rounds).
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 from collections.abc import Callable, Sequence
 from statistics import median
 from time import thread_time_ns
@@ -195,11 +196,29 @@ def measured(case: Callable[[int], Failing], n: int) -> Costs:
     for record in team.records:
         rows.of(record)
     report = thread_time_ns() - begin
-    events = team.monitor.graph.event_count
     found = sum(isinstance(record, FindingRow) for record in team.records)
-    units = max(events, len(team.records) / 10)  # a reroute loop has one event only
+    units = _units(team)
     times = (ns / units / 1e3 for ns in (live, check, report))
     return Costs(*times, sum(map(len, lines)) / units, found)
+
+
+def kept(case: Callable[[int], Failing], n: int) -> float:
+    """The bytes that stay in memory for each event of a case of n rounds, without its trace."""
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    team = case(n)
+    units = _units(team)
+    team.records.clear()
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (after - before) / units
+
+
+def _units(team: Failing) -> float:
+    """The number of events; a reroute loop has one only, so ten records count as an event."""
+    return max(team.monitor.graph.event_count, len(team.records) / 10)
 
 
 def _clock() -> int:
@@ -213,22 +232,24 @@ FIGURES = ("live", "check", "report", "size")
 def bounded(quick: bool = False) -> Table:
     """What an event costs in a failure that goes on four times as long."""
     n = SIZE // 10 if quick else SIZE
-    rows, worst = [], dict.fromkeys(FIGURES, 0.0)
+    rows, worst = [], dict.fromkeys((*FIGURES, "memory"), 0.0)
     for name, case in CASES.items():
         pairs = [(measured(case, n), measured(case, TIMES * n)) for _ in range(ROUNDS)]
         ratios = {
             figure: median(getattr(long, figure) / getattr(short, figure) for short, long in pairs)
             for figure in FIGURES
         }
-        worst = {figure: max(worst[figure], ratios[figure]) for figure in FIGURES}
+        memory = kept(case, n // 10), kept(case, TIMES * n // 10)
+        ratios["memory"] = memory[1] / memory[0]
+        worst = {figure: max(worst[figure], ratios[figure]) for figure in worst}
         short, long = pairs[-1]
         found = f"{short.findings:,} / {long.findings:,}"
         costs = (f"{getattr(long, figure):.0f} ({ratios[figure]:.2f})" for figure in FIGURES)
-        rows.append((name, found, *costs))
+        rows.append((name, found, *costs, f"{memory[1]:.0f} ({ratios['memory']:.2f})"))
     title = (
         f"An event in a failure of {TIMES * n:,} rounds; in brackets the ratio to {n:,} rounds "
         "(a record counts as a tenth of an event, if there are more of these)"
     )
-    columns = ("", "findings", "live us", "check us", "report us", "trace bytes")
-    claims = (claim(f"{figure}: worst ratio", worst[figure], LIMIT) for figure in FIGURES)
+    columns = ("", "findings", "live us", "check us", "report us", "trace bytes", "memory bytes")
+    claims = (claim(f"{figure}: worst ratio", worst[figure], LIMIT) for figure in worst)
     return Table(title, columns, rows, "\n".join(claims))
