@@ -103,15 +103,15 @@ function axis({ ctx, view, layout, theme, font }) {
 export function drawFlags(painter) {
   const { ctx, view, layout, model, theme, font } = painter;
   const flags = [];
+  ctx.font = `600 10px ${font}`;
   for (const finding of model.findings) {
     if (!view.showsFinding(finding)) continue;
     const x = view.x(layout.axis.place(finding));
     if (x < view.gutter || x > view.width) continue;
     const last = flags[flags.length - 1];
-    if (last && x - last.x < (last.all.length > 1 ? 56 : 34)) last.all.push(finding);
-    else flags.push({ x, all: [finding] });
+    if (last && x - last.x < last.room + (last.all.length > 1 ? 22 : 0)) last.all.push(finding);
+    else flags.push({ x, all: [finding], room: ctx.measureText(finding.pattern).width + 14 });
   }
-  ctx.font = `600 10px ${font}`;
   for (const flag of flags) {
     const worst = flag.all.reduce((a, b) => (rank(b) < rank(a) ? b : a));
     const first = flag.all.find((one) => one === view.selected) ?? worst;
