@@ -13,12 +13,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
 import dig
 from dig.adapters import Session, wrapping
+from dig.detectors.policy import Policy
+from dig.detectors.policy_settings import load_policy
 from dig.detectors.thresholds import Thresholds
 from tests.helpers import VirtualLoop
 
@@ -102,14 +106,16 @@ class Watch:
     """
 
     def __init__(self, line: str = "") -> None:
-        """Take one line of configuration; other lines than of thresholds are not read yet."""
+        """Take one line of configuration, a threshold or a part of a policy."""
         given = tomllib.loads(line)
         is_threshold = given.keys() <= Thresholds.model_fields.keys()
         self.limits = Thresholds(**given if is_threshold else {}).limits
+        self._policy = Policy() if is_threshold else _policy(line)
         self._teams: list[Any] = []
 
     def __call__(self, team: Any, **options: Any) -> Any:
-        wrapped = dig.wrap(team, mode="observe", limits=self.limits, **options)
+        given = {"limits": self.limits, "policy": self._policy, **options}
+        wrapped = dig.wrap(team, mode="observe", **given)
         self._teams.append(wrapped)
         return wrapped
 
@@ -134,6 +140,14 @@ class Watch:
         alarms = Counter(finding.pattern for finding in found if finding.is_alarm)
         notices = Counter(finding.pattern for finding in found if not finding.is_alarm)
         return Seen(answer, alarms, notices, faults, found)
+
+
+def _policy(line: str) -> Policy:
+    """The policy of a settings file with one line."""
+    with NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(f"[policy]\n{line}\n")
+        file.flush()
+        return load_policy(Path(file.name), {})
 
 
 def play(shape: Shape, *, broken: bool, with_line: bool = True) -> Seen:

@@ -17,30 +17,14 @@ from .shapes import GAVE_UP, Shape, play
 
 PAGE = Path(__file__).parents[2] / "docs" / "alarms-library.md"
 
-NEEDS_CALLS = {"voting", "mixture of agents", "race with cancel", "agents as tools"}
-"""Their mistake is seen as soon as a call is an event of its own, also when another agent was
-asked the same."""
-
-NEEDS_POLICY = {"self-consistency", "fire-and-forget audit", "classifier of many items"}
-"""They are quiet as soon as `Watch` reads a line of policy."""
-
 INSTALLED = [name for name in FRAMEWORKS if is_installed(name)]
 SHAPES = [shape for name in INSTALLED for shape in shapes_of(name)]
 
 
-def cases(waiting: set[str], reason: str) -> pytest.MarkDecorator:
-    """The shapes; some of them have to wait for something that is not there yet."""
-    waits = pytest.mark.xfail(reason=reason)
-    return pytest.mark.parametrize(
-        "shape",
-        [
-            pytest.param(one, id=one.name, marks=[waits] if one.name in waiting else [])
-            for one in SHAPES
-        ],
-    )
+each_shape = pytest.mark.parametrize("shape", SHAPES, ids=[one.name for one in SHAPES])
 
 
-@cases(NEEDS_POLICY, "its line of policy is not read yet")
+@each_shape
 def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
     """It answers right, with one line of configuration at most."""
     seen = play(shape, broken=False)
@@ -49,16 +33,15 @@ def test_a_healthy_team_raises_no_alarm(shape: Shape) -> None:
     assert seen.faults == 0
 
 
-@cases(NEEDS_CALLS, "a call is no event of its own yet")
+@each_shape
 def test_its_broken_twin_raises_the_alarms_that_are_named(shape: Shape) -> None:
-    """These alarms and no others, but for those that a policy that is not read would silence."""
+    """These alarms, and no others."""
     seen = play(shape, broken=True)
-    silenced = set(shape.without_line) if shape.name in NEEDS_POLICY else set()
-    assert set(seen.alarms) | silenced == set(shape.alarms) | silenced, seen.findings
+    assert set(seen.alarms) == set(shape.alarms), seen.findings
     assert seen.faults == 0
 
 
-@cases(set(), "")
+@each_shape
 def test_a_line_stands_only_where_it_silences_an_alarm(shape: Shape) -> None:
     """Without it the healthy team raises the alarms that are named, and no others."""
     assert bool(shape.line) == bool(shape.without_line)
