@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dig.detectors import standard
+from dig.detectors.finding import Severity
 from dig.detectors.policy import Policy
 from dig.detectors.thresholds import Thresholds
 from dig.diagnosis.goal import Goal, is_healthy
@@ -31,7 +32,7 @@ from dig.tasks.experiment.intervals import mean, share
 from dig.tasks.experiment.table import Table, TableCell, Value
 from dig.tasks.experiment.workers import Workers
 from dig.tasks.run.arrange import arrange, make_run, make_simulation, make_task
-from dig.tasks.run.execute import Undisturbed, execute
+from dig.tasks.run.execute import Disturbance, execute
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.team_run import TeamRun
 
@@ -67,7 +68,7 @@ class Seen:
     """What came of it: how the run ended, the alarms by pattern and severity, and what it cost."""
 
     ended: str
-    alarms: Counter[tuple[str, str]]
+    alarms: Counter[tuple[str, Severity]]
     seconds: float
     calls: int
 
@@ -95,10 +96,10 @@ HEALINGS: dict[str, dict[str, Any]] = {"all": {}, "by severity": {"policy": Poli
 """Ways of healing, each with the settings that differ from those of the method `dig`."""
 
 
-def _disturbed(case: Case, arranged: Arrangement) -> Undisturbed | Injected:
+def _disturbed(case: Case, arranged: Arrangement) -> Disturbance:
     """Given to one agent, one of the team is faulty; given to all, each of them is."""
     if case.fault is None:
-        return Undisturbed(arranged)
+        return Disturbance(arranged)
     agents = [*arranged.team]
     targets = agents if case.to == "all" else [agents[case.seed % len(agents)]]
     return Injected.into(arranged, [Fault(kind=case.fault, target=agent) for agent in targets])
@@ -143,7 +144,7 @@ def measured(task: str, to: str, sizes: argparse.Namespace, workers: Workers) ->
     _say(f"{to}: {len(faulty)} runs with faults")
     well = [seed for seed, one in zip(seeds, told, strict=True) if one.ended == HEALTHY]
     well = well[: sizes.heals]
-    healed = {}
+    healed: dict[str, Sequence[tuple[Seen, Seen]]] = {}
     for heal in HEALINGS:
         again = [*workers.each(seen, [case(seed, usual, None, heal) for seed in well])]
         healed[heal] = [(told[seed - 1], one) for seed, one in zip(well, again, strict=True)]

@@ -29,6 +29,15 @@ FailOn = StrEnum("FailOn", ["unhealed", "error", "warning", "notice"])
 Format = StrEnum("Format", ["text", "json", "github", "junit", "sarif"])
 """How a check is reported."""
 
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file with a table [policy], which silences findings; else pyproject.toml, if "
+        "it has a table [tool.digmon]. Thresholds are those of the trace, or from --set.",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class GateOptions:
@@ -98,6 +107,7 @@ def check(
     given: Given = None,
     detector: Further = None,
     usual: UsualFile = None,
+    config: PolicyFile = None,
 ) -> None:
     """Look for failures in stored runs, and explain each with the paths that prove it.
 
@@ -106,6 +116,7 @@ def check(
     cut off), 2 if a trace cannot be read or an option is wrong.
     """
     from dig.detectors import plugins, standard
+    from dig.detectors.settings_file import find_settings
     from dig.detectors.team_usual import TeamUsual
     from dig.detectors.thresholds import Thresholds
     from dig.show.gate.checked import UnreadRun, check_run, runs_in
@@ -119,10 +130,11 @@ def check(
     gate = options.gate([str(one.pattern) for one in detectors()])
     limits = partial(Thresholds.changed, given=given or ())
     learned = None if usual is None else TeamUsual.read(usual)
+    ruled = policy(find_settings(config), named)
     verdicts, unread = [], []
     for path in runs_in(files):
         try:
-            verdicts.append(gate.judge(check_run(path, detectors(), limits, learned)))
+            verdicts.append(gate.judge(check_run(path, detectors(), limits, learned, ruled)))
         except TraceError as error:
             warn(error)
             unread.append(UnreadRun(path, error))

@@ -7,13 +7,13 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, base_name
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
-from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity
+from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
 from .paths import PathFinder
 from .patterns import BY_NAME, severity_of
 
@@ -62,48 +62,10 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
             return pattern.explain(graph, finding)
         except Exception:  # the evidence is of a user's detector of the same name
             pass
-    named = dict.fromkeys(_ids(finding.subject) + _ids(finding.evidence))
+    named = dict.fromkeys([*texts_in(finding.subject), *texts_in(finding.evidence)])
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
     return Explanation(anything(finding.subject, finding.evidence), paths)
-
-
-def concerned(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
-    """The agents and the types of the events that a finding names or that its events come from.
-
-    An instance (`NAME#2`) counts as its agent. Nothing here depends on ids, so findings of
-    different runs can be compared by it.
-
-    Args:
-        graph: The graph that it was found in; it may have grown since.
-        finding: The finding.
-    """
-    h = graph.history
-    agents, types = set[str](), set[str]()
-    evidence = finding.evidence
-    parts = evidence.values() if isinstance(evidence, Mapping) else ()
-    waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
-    for one in dict.fromkeys([*_ids(finding.subject), *_ids(evidence), *waiting]):
-        n, v = h.event(one), h.activation(one)
-        if n is not None:
-            types.add(h.type_names[h.type_of[n]])
-            sender = h.sender(n)
-            agents.update([base_name(sender)] if sender else [])
-        elif v is not None:
-            agents.add(base_name(h.agent(v)))
-        elif one in graph.agents or one in h.agents:
-            agents.add(base_name(one))
-    return agents, types
-
-
-def _ids(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [one for part in value.values() for one in _ids(part)]
-    if isinstance(value, list | tuple):
-        return [one for part in value for one in _ids(part)]
-    return []
 
 
 def _head(finding: Finding) -> str:

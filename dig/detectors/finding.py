@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -122,6 +122,43 @@ def _cut(value: Any) -> tuple[Any, bool]:
         is_cut = len(value) > MOST_EVIDENCE or any(cut for _, cut in items)
         return [item for item, _ in items], is_cut
     return value, False
+
+
+def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
+    """The events that a finding names; and the agents that it names, or that made what it names.
+
+    Both are in the order in which the finding names them.
+
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding.
+    """
+    h, evidence = graph.history, finding.evidence
+    events, agents = list[str](), list[str | None]()
+    parts = evidence.values() if isinstance(evidence, Mapping) else ()
+    waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
+    for one in dict.fromkeys([*texts_in(finding.subject), *texts_in(evidence), *waiting]):
+        n, v = h.event(one), h.activation(one)
+        if n is not None:
+            events.append(one)
+            agents.append(h.sender(n))
+        elif v is not None:
+            agents.append(h.agent(v))
+        elif one in graph.agents or one in h.agents:
+            agents.append(one)
+    return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in a subject or in evidence, keys left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from texts_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from texts_in(part)
 
 
 def finding_html(finding: Finding) -> str:

@@ -7,7 +7,7 @@ a file and from the environment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
 
-from .finding import Finding
+from .finding import Finding, texts_in
 
 Action = Literal["off", "observe", "ask", "heal"]
 """What is done about a finding: nothing and no alarm is made of it; only an alarm; healing, if a
@@ -293,20 +293,8 @@ def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str
     """The type of the event that a finding is about, and those of the events it names besides."""
     event = _as_dict(finding.subject).get("event")
     own = {graph.event(event).type} if isinstance(event, str) and graph.knows(event) else set()
-    named = [name for name in _texts(finding.evidence) if graph.history.event(name) is not None]
+    named = [name for name in texts_in(finding.evidence) if graph.history.event(name) is not None]
     return own, {graph.event(name).type for name in named if graph.knows(name)}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in evidence, keys left out."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _texts(part)
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

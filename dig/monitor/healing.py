@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from json import dumps
 from typing import Any
 
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, bounded, concerned
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
@@ -82,13 +82,14 @@ class Healing:
                 self.refuse(row, reason)
                 continue
             wishes = _limited(self._ask(healer, finding), extent)
+            about = self._as_data(finding)
             if rule is not None and extent == "ask":
                 how = rule.why, rule.deadline_s, rule.otherwise
-                proposed += [Proposed(row, finding, wishes, *how)] if wishes else []
+                proposed += [Proposed(row, finding, wishes, *how, about)] if wishes else []
                 continue
             for wish in wishes:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
-                    self._carry_out_fitted(row, wish, moved)
+                    self._carry_out_fitted(row, wish, about, moved)
         return proposed
 
     def apply_approved(self, proposed: Proposed) -> None:
@@ -101,7 +102,7 @@ class Healing:
             if reason is not None:
                 self.refuse(proposed.row, reason)
             else:
-                self._carry_out_fitted(proposed.row, wish, moved)
+                self._carry_out_fitted(proposed.row, wish, proposed.about, moved)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
@@ -234,32 +235,42 @@ class Healing:
             self._recorder.incident("downgraded", detail)
         return possible
 
-    def _carry_out_fitted(self, row: int, wish: Intervention, moved: set[str]) -> None:
+    def _as_data(self, finding: Finding) -> dict[str, Any]:
+        """What the notes about a finding say, for agents that do not read words."""
+        events, agents = concerned(self._recorder.graph, finding)
+        return bounded({"pattern": finding.pattern, "events": events, "agents": agents})
+
+    def _carry_out_fitted(
+        self, row: int, wish: Intervention, about: Mapping[str, Any], moved: set[str]
+    ) -> None:
         """Do what the host can do of an intervention; see `_carry_out`."""
         intervention = self._fitted(wish)
         if intervention is not None:
-            self._carry_out(row, intervention, moved)
+            self._carry_out(row, intervention, about, moved)
 
-    def _carry_out(self, row: int, what: Intervention, moved: set[str]) -> None:
+    def _carry_out(
+        self, row: int, what: Intervention, about: Mapping[str, Any], moved: set[str]
+    ) -> None:
         """Write an intervention down, and do it.
 
         Args:
             row: The logical time of its finding's record.
             what: The intervention.
+            about: What its note says, as data.
             moved: The events that were rerouted because of the same findings.
         """
         if isinstance(what, Refuse):
             self.refuse(row, what.reason)
         elif isinstance(what, Create):
             name = self._holds.new_id("e")
-            self._write(row, "create", name, what.to, what.note)
+            self._write(row, "create", name, what.to, what.note, about=about)
             self._holds.emit_notice(what.note, what.to, name)
         elif isinstance(what, Inject) or what.event in moved:
             to = what.to if isinstance(what, Inject) else None
-            self._write(row, "inject", what.event, to, what.note)
+            self._write(row, "inject", what.event, to, what.note, about=about)
             self._holds.payloads.add_note(what.event, what.note, to)
         else:
-            self._write(row, "reroute", what.event, what.to, what.note)
+            self._write(row, "reroute", what.event, what.to, what.note, about=about)
             if what.note:
                 self._holds.payloads.add_note(what.event, what.note, None)
             self._send(what)

@@ -6,7 +6,7 @@ effects that it returns, in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -220,6 +220,7 @@ class Proposed:
         reason: Why a person is asked.
         seconds: How long the person has, on the run's clock.
         otherwise: What is done after that.
+        about: The pattern of the finding, and the events and agents that it is about.
     """
 
     row: int
@@ -228,6 +229,7 @@ class Proposed:
     reason: str
     seconds: float
     otherwise: Otherwise
+    about: Mapping[str, Any]
 
 
 @frozen

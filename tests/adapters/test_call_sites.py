@@ -164,7 +164,7 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
     assert await team["ann"]("?") == ANSWERS
 
 
-PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave")
+PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave", {})
 
 
 async def by_hand(watching: Session) -> None:

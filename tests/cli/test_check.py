@@ -82,6 +82,23 @@ def test_known_findings_are_written_and_read(call: Any, runs: Path, tmp_path: Pa
     assert code == 2 and "leave --baseline out" in err
 
 
+def test_a_policy_silences_findings_of_stored_runs(
+    call: Any, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given by name, or stands in the project's file; the report says the reason."""
+    config = tmp_path / "team.toml"
+    config.write_text('[policy.ET]\naction = "off"\nagents = ["a"]\nreason = "drafts are fine"\n')
+    assert call("check", runs / "early")[0] == 1
+    code, out, _ = call("check", runs / "early", "--config", config)
+    assert code == 0 and "silenced: drafts are fine: ET 1" in out
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.digmon.policy]\nET = "off"\n')
+    assert call("check", runs / "early")[0] == 0
+    config.write_text('[policy]\nEX = "off"\n')
+    code, out, err = call("check", runs / "early", "--config", config)
+    assert (code, out) == (2, "") and "there is no pattern 'EX'" in err
+
+
 def test_json_is_one_of_the_formats(call: Any, runs: Path) -> None:
     """`--json` and `--format json` print the same lines."""
     assert call("check", runs, "--json") == call("check", runs, "--format", "json")

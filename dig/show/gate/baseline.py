@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dig._util.text import first_wrong
-from dig.detectors.describe import concerned
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, concerned
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import base_name
 from dig.traces.journal.files import cannot, write_output
 
 
@@ -41,9 +41,15 @@ class FindingKind(NamedTuple):
 
     @classmethod
     def of(cls, graph: InteractionGraph, finding: Finding) -> FindingKind:
-        """The kind of a finding; the graph knows all that it names."""
-        agents, types = concerned(graph, finding)
-        return cls(finding.pattern, finding.stage, tuple(sorted(agents)), tuple(sorted(types)))
+        """The kind of a finding; the graph knows all that it names.
+
+        An instance (`NAME#2`) counts as its agent, and no id is kept, so findings of different
+        runs can be compared.
+        """
+        h, (events, agents) = graph.history, concerned(graph, finding)
+        types = {h.type_names[h.type_of[h.event_number(event)]] for event in events}
+        names = {base_name(agent) for agent in agents}
+        return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
 
     def has(self, other: FindingKind) -> bool:
         """Whether it names all agents and types that another kind of the same pattern names."""

@@ -13,12 +13,13 @@ from pathlib import Path
 from dig.detectors.describe import explained, sentence
 from dig.detectors.finding import Finding
 from dig.detectors.mended import Mending
+from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, HealRow, IncidentRow, Limits
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits
 from dig.show.runs.index import run_paths
 from dig.show.runs.summary import State, standing
 from dig.traces.journal.reader import follow_trace, trace_path
@@ -28,16 +29,13 @@ from dig.traces.run import recorded_rows
 
 from .baseline import FindingKind
 
-FAILED = "failed"
-"""The incident of a detector, healer, gate or other part of the monitor that failed."""
-
 
 @dataclass(frozen=True)
 class CheckedFinding:
     """A finding with what became of it.
 
     Attributes:
-        finding: The finding; `silenced` is as recorded in the trace.
+        finding: The finding; `silenced` is as recorded in the trace, or as a policy says.
         kind: What findings of other runs can have in common with it.
         is_mended: Whether it was mended later in the run.
         heals: What healing did about it.
@@ -135,6 +133,7 @@ def check_run(
     detectors: Sequence[Detector],
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     usual: TeamUsual | None = None,
+    policy: Policy | None = None,
 ) -> CheckedRun:
     """Check a stored run, or the part that there is of a run that goes on.
 
@@ -143,6 +142,7 @@ def check_run(
         detectors: Fresh detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
         usual: What is usual for the team; ``None``: what the trace says.
+        policy: Silences findings beside what was silenced in the run; ``None``: nothing more.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -155,10 +155,8 @@ def check_run(
 
     state = standing(path)  # before it is read: a run that ends meanwhile was not cut off
     watch = Watch(detectors, on_fault=lambda name, what: failed(f"detector {name}, here", what))
-    run = CheckedRun(
-        path, tuple(dict.fromkeys(str(one.pattern) for one in detectors)), state,
-        failures=failures, torn=torn_bytes(path),
-    )  # fmt: skip
+    patterns = tuple(dict.fromkeys(str(one.pattern) for one in detectors))
+    run = CheckedRun(path, patterns, state, failures=failures, torn=torn_bytes(path))
     mending, found = Mending(), list[Finding]()
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
     for one in follow_trace(path, watch, limits, usual):
@@ -181,8 +179,7 @@ def check_run(
     run.not_found.update(r.pattern for r in others if r.pattern not in run.patterns)
     told = set[object]()
     for finding, row, is_mended in zip(found, matched, mending.mended, strict=True):
-        if row is not None and row.silenced is not None:
-            finding = replace(finding, silenced=str(row.silenced))
+        finding = _ruled(graph, finding, row, policy)
         its = tuple(heals.get(row.t, ())) if row is not None else ()
         kind = FindingKind.of(graph, finding)
         key = (kind, finding.severity, is_mended, finding.silenced)
@@ -190,6 +187,15 @@ def check_run(
         told.add(key)
         run.findings.append(CheckedFinding(finding, kind, is_mended, its, text))
     return run
+
+
+def _ruled(
+    graph: InteractionGraph, finding: Finding, row: FindingRow | None, policy: Policy | None
+) -> Finding:
+    """The finding, silenced if the run has recorded a reason, or else if the policy has one."""
+    if row is not None and row.silenced is not None:
+        return replace(finding, silenced=str(row.silenced))
+    return finding if policy is None else apply_policy(policy, graph, finding)
 
 
 def _text(graph: InteractionGraph, finding: Finding) -> str:

@@ -20,7 +20,6 @@ from typing import Any
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.detectors.describe import (
-    concerned,
     explain,
     failed_component,
     finding_text,
@@ -33,6 +32,7 @@ from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.show.explain.explainer import KEYS, as_finding, ids_in
+from dig.show.gate.baseline import FindingKind
 
 MOST_TEXT = 4_000
 MOST_IDS = 400
@@ -114,8 +114,8 @@ class Rows:
         graph = self._watch.graph
         named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
         known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
-        agents, types = concerned(graph, finding)
-        like = f"{tag(finding)}: {', '.join(sorted(agents))}; {', '.join(sorted(types))}"
+        kind = FindingKind.of(graph, finding)
+        like = f"{tag(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
         return {
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),

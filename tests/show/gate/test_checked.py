@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from dig.detectors import standard
+from dig.detectors.policy import Policy, Rule
 from dig.detectors.protocols import Detector
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
@@ -62,6 +63,23 @@ def test_a_recorded_row_gives_its_reason_for_silence_to_the_equal_finding(tmp_pa
     assert (one.finding.silenced, one.is_unhealed) == ("known to the team", False)
     (one,) = checked(store(tmp_path / "t.dig.jsonl", early())).findings
     assert (one.finding.silenced, one.is_unhealed) == (None, True)
+
+
+def test_a_policy_silences_what_the_run_did_not(tmp_path: Path) -> None:
+    """A reason that the run has recorded stands before that of the policy."""
+    path, silent = tmp_path / "t.dig.jsonl", tmp_path / "s.dig.jsonl"
+    store(path, early())
+    store(silent, early(silenced="known to the team"))
+
+    def reason(file: Path, agent: str, action: Any = "off") -> str | None:
+        rule = Rule(action=action, pattern="ET", agents=(agent,), reason="drafts are fine")
+        (one,) = check_run(file, standard(), policy=Policy((rule,))).findings
+        assert one.is_unhealed is (one.finding.silenced is None)
+        return one.finding.silenced
+
+    assert (reason(path, "a"), reason(path, "b")) == ("drafts are fine", None)
+    assert reason(path, "a", "observe") is None
+    assert reason(silent, "a") == "known to the team"
 
 
 def test_a_row_about_another_subject_silences_nothing(tmp_path: Path) -> None:
