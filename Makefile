@@ -37,7 +37,7 @@ test: .venv/.dev-stamp  ## Run all tests
 test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
 
 test-wrap-%: .venv-wrap-%/.stamp
-	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
+	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
 
 check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/ruff check --quiet

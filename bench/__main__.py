@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from . import (
     behaviour,
+    bounded,
     entrance,
     evidence,
     flat,
@@ -43,6 +44,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "flat": flat.flat,
     "open": flat.many_open,
     "evidence": evidence.evidence,
+    "bounded": bounded.bounded,
     "memory": memory.memory,
     "pauses": memory.pauses,
     "merging": merging.merging,

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dig.detectors import standard
+from dig.detectors.policy import Policy
 from dig.detectors.thresholds import Thresholds
 from dig.diagnosis.goal import Goal, is_healthy
 from dig.diagnosis.learning import Learned, learn
@@ -90,16 +91,8 @@ def seen(case: Case) -> Seen:
     return Seen(ended, alarms, result.seconds, result.activations)
 
 
-def _healings() -> dict[str, dict[str, Any]]:
-    """Ways of healing, each with the settings that differ from those of the method `dig`."""
-    try:
-        from dig.detectors.policy import Policy
-    except ImportError:  # all that there is, is the paper's way
-        return {"all": {}}
-    return {"all": {}, "by severity": {"policy": Policy()}}
-
-
-HEALINGS = _healings()
+HEALINGS: dict[str, dict[str, Any]] = {"all": {}, "by severity": {"policy": Policy()}}
+"""Ways of healing, each with the settings that differ from those of the method `dig`."""
 
 
 def _disturbed(case: Case, arranged: Arrangement) -> Undisturbed | Injected:

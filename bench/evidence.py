@@ -8,6 +8,7 @@ from time import thread_time_ns
 from typing import Any
 
 from dig.detectors import standard
+from dig.detectors.finding import MOST_EVIDENCE
 from dig.detectors.watch import Watch
 from dig.graph.records import Deliver, Emit, End, Fate, Record, Run, Start
 
@@ -128,7 +129,10 @@ def _solved_again(n: int) -> tuple[Script, None]:
 def _passed_on(n: int) -> tuple[Script, None]:
     script = Script("a", "b")
     script.problem("e0", "a")
-    for i in range(n):
+    times = 4
+    while times < n:  # raised at doublings
+        times *= 2
+    for i in range(times):
         agent, other = "ab"[i % 2], "ba"[i % 2]
         script.add(Start, f"pass-{i}", agent, ("e0",))
         script.add(End, f"pass-{i}", (Fate("e0", "reroute", (other,)),))
@@ -150,7 +154,7 @@ CASES: dict[str, Case] = {
 }
 
 
-ALL_THE_WAY = (_passed_on, _beside_many_lineages)
+ALL_THE_WAY = (_beside_many_lineages,)
 """Their findings come at each step, so that a trace up to the last has n * n / 2 items."""
 
 
@@ -163,7 +167,7 @@ def raised(case: Case, n: int) -> float:
     start = thread_time_ns()
     found = watch.advance(due) if due else watch.feed(script.records[-1])
     ns = thread_time_ns() - start
-    assert sum(_leaves(finding.evidence) for finding in found) >= n
+    assert sum(_leaves(finding.evidence) for finding in found) >= min(n, MOST_EVIDENCE)
     return ns / 1e3
 
 

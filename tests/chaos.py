@@ -28,7 +28,15 @@ from dig.detectors.interventions import Intervention
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import RequestError
 from dig.monitor.messages import DeliveryPolicy, Effect
-from dig.monitor.policies import Broadcast, Delayed, Escalating, Expiring, LeastLoaded, ToAgents
+from dig.monitor.policies import (
+    Broadcast,
+    Delayed,
+    Disturbed,
+    Escalating,
+    Expiring,
+    LeastLoaded,
+    ToAgents,
+)
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View
 from dig.runtime.keyed_random import KeyedRandom
 from dig.runtime.simulator import Happening
@@ -45,6 +53,12 @@ class Chaos:
 
     seed: int
     policies: bool = False
+
+    @property
+    def habit(self) -> str:
+        """What all agents of the run like to do."""
+        habits = ("nothing", "nothing", "pass on", "repeat")
+        return KeyedRandom(self.seed, "habit", 0).choice(habits, "habit")
 
     def plan(self, view: View) -> Plan:
         draws = KeyedRandom(self.seed, view.agent, view.turn)
@@ -65,7 +79,7 @@ class Chaos:
 
     def _fate(self, draws: KeyedRandom, view: View, event: Pending, i: int) -> EventFate | None:
         luck = draws.uniform("fate", i)
-        if luck < 0.65:
+        if luck < (0.25 if self.habit == "pass on" else 0.65):
             return EventFate(event=event.id, fate="consume")
         if luck < 0.75:
             to = [draws.choice((*view.team, "nobody"), "reroute to", i)]
@@ -83,11 +97,13 @@ class Chaos:
         if self.policies and draws.chance(0.4, "policy", i):
             policy = _policy(draws, tuple(to), i)
             return NewEvent(payload={"policy": True}, type=kind, policy=policy)
+        if self.habit == "repeat":
+            return NewEvent(payload="again", to=[*view.team])
         return NewEvent(payload=i, to=to, type=kind)
 
 
 def _policy(draws: KeyedRandom, to: tuple[str, ...], i: int) -> DeliveryPolicy:
-    """A delivery policy, sometimes one made of others."""
+    """A delivery policy, sometimes one made of others, sometimes a disturbance."""
     after: dict[str, Any] = {"after_s": 0.01 + draws.uniform("after", i)}
     if draws.chance(0.5, "in records", i):
         after = {"after_t": 1 + int(draws.uniform("after", i) * 9)}
@@ -97,7 +113,9 @@ def _policy(draws: KeyedRandom, to: tuple[str, ...], i: int) -> DeliveryPolicy:
         policy = Delayed(policy, **after)
     if draws.chance(0.3, "escalating", i):
         policy = Escalating(policy, Broadcast(), **after)
-    return Expiring(policy, **after) if draws.chance(0.3, "expiring", i) else policy
+    if draws.chance(0.3, "expiring", i):
+        policy = Expiring(policy, **after)
+    return Disturbed(policy) if draws.chance(0.5, "disturbance", i) else policy
 
 
 @dataclass
@@ -171,7 +189,9 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         memory=draws.chance(0.3, "memory"),
         limits=Limits(
             0.6, 0.4, 0.5, activation_limit_s=5.0,
-            reroute_limit=draws.choice((1, 1, 2), "reroute limit"),
+            reroute_limit=draws.choice((1, 2), "reroute limit"),
+            stall_factor=0.6, stall_min_s=0.3, late_window_s=0.3,
+            loop_limit=2, livelock_turns=2, livelock_agents=2,
         ),
         detectors=standard,
         healers=standard_healers if heal else None,

@@ -144,6 +144,9 @@ class _Detector(_Wrapped, Detector):
     def expire(self, graph: InteractionGraph, us: int) -> Any:
         return self._look(0.2, lambda: self.inner.expire(graph, us))
 
+    def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
+        self.inner.on_finding(graph, finding)
+
     def awaited(self) -> Any:
         return self.inner.awaited()
 

@@ -144,7 +144,7 @@ def _episode(n: int, text: str, agent: str, said: Any) -> list[Row]:
         deliver(n, event, agent),
         row(n, "start", activation=activation, agent=agent, inputs=[event]),
         row(n, "end", activation=activation, fates=[{"event": event, "fate": "consume"}],
-            outputs=[], error=text, usage={text: 1}),
+            outputs=[], error=text or None, usage={text: 1}),
     ]  # fmt: skip
 
 

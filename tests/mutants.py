@@ -1,4 +1,4 @@
-"""`make mutants`: does anybody notice the bugs of `planted.py` and `planted_schedules.py`?
+"""`make mutants`: does anybody notice the bugs of `planted*.py`?
 
     python -m tests.mutants [NAME ...] [--jobs 2]
 
@@ -23,12 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .planted import MUTANTS as IN_SUITE
+from .planted import MUTANTS as IN_GRAPH
 from .planted import Mutant
+from .planted_findings import FINDINGS
 from .planted_schedules import SCHEDULED, WRAPPED
 
 ROOT = Path(__file__).parents[1]
 SELECTION = (
+    "tests/test_oracle_cases.py",
+    "tests/detectors/test_mended.py",
+    "tests/detectors/test_repeats.py",
+    "tests/detectors/test_watch.py",
     "tests/detectors/test_findings_equal_oracle.py",
     "tests/graph/test_lineage.py",
     "tests/monitor/test_monitor.py",
@@ -41,6 +46,7 @@ WITH_TEAMS = tuple(
     for what in ("observing", "gates", "healing", "overlapping", "session", "faults")
 )
 SCHEDULES = ("--count", "1000", "--failures", "1")
+IN_SUITE = [*IN_GRAPH, *FINDINGS]
 MUTANTS = [*IN_SUITE, *SCHEDULED]
 LONGEST_S = 300
 
@@ -156,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 sys.exit("mutants: the suite fails without any bug planted; mend that first")
             survivors = run(root, mutants, options.jobs)
     except Misfit as error:
-        sys.exit(f"mutants: {error}; fit the entry in tests/planted.py to the code")
+        sys.exit(f"mutants: {error}; fit the entry in tests/planted*.py to the code")
     except KeyboardInterrupt:
         return 130
     print(f"{len(mutants) - len(survivors)} of {len(mutants)} caught")

@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     Mutant(
         "cla-different-roots", CLA,
-        "and roots.isdisjoint(event.roots)", "and roots != event.roots",
+        "and lineage[0].isdisjoint(event.roots)", "and lineage[0] != event.roots",
         "lineages that differ count as disjoint",
     ),
     Mutant(
@@ -57,28 +57,30 @@ MUTANTS = [
     ),
     Mutant(
         "cla-one-of-a-kind", CLA,
-        "for a in those", "for a in those[:1]",
+        "for b in alike[other] if b > n", "for b in alike[other][:1] if b > n",
         "of inputs with the same roots only one is compared",
     ),
     Mutant(
         "cla-neighbours", CLA,
-        "in combinations(alike.items(), 2)", "in zip(alike.items(), [*alike.items()][1:])",
-        "only lineages that were delivered one after the other are compared",
+        "[other for other in alike if roots.isdisjoint(other)] for roots",
+        "[other for other in alike if roots.isdisjoint(other)][:1] for roots",
+        "a lineage is compared with one other only",
     ),
     Mutant(
         "cla-order-delivered", CLA,
-        "sorted(conflicts, key=by_number)", "conflicts",
-        "conflicts stand in the order of the buffer",
+        "merge(*(alike.values() for alike in strange.values()), key=by_number)",
+        "(other for alike in strange.values() for other in alike.values())",
+        "conflicts stand by lineage, in the order of the buffer",
     ),
     Mutant(
         "cla-order-consumed", CLA,
-        "for a, b in sorted(pairs)]", "for a, b in pairs]",
-        "pairs stand in the order of the buffer",
+        "events = sorted(", "events = list(",
+        "pairs stand by lineage, in the order of the buffer",
     ),
     Mutant(
         "cla-order-in-pair", CLA,
-        "(min(a, b), max(a, b))", "(a, b)",
-        "in a pair the event stands first that was delivered first",
+        "if b > n)", "if b < n)",
+        "in a pair the event stands first that was generated last",
     ),
     # -- DL and MC ---
     Mutant(
@@ -130,7 +132,8 @@ MUTANTS = [
     ),
     Mutant(
         "idle-oldest", IDLE,
-        "next(reversed(problem.running.values()))", "next(iter(problem.running.values()))",
+        "for latest in reversed(problem.running.values()):",
+        "for latest in problem.running.values():",
         "only the activation that began first is waited for",
     ),
     Mutant(
@@ -213,12 +216,12 @@ MUTANTS = [
     # -- ER ---
     Mutant(
         "er-limit", ER,
-        "> graph.run.limits.reroute_limit", ">= graph.run.limits.reroute_limit",
+        "least = graph.run.limits.reroute_limit + 1", "least = graph.run.limits.reroute_limit",
         "one reroute fewer is too many",
     ),
     Mutant(
         "er-no-work", ER,
-        "if event.work and len", "if len",
+        "if event.work and is_doubling", "if is_doubling",
         "notices, notes and answers count",
     ),
     Mutant(
@@ -246,7 +249,7 @@ MUTANTS = [
     ),
     Mutant(
         "et-coverage-off", ET,
-        "if graph.run.limits.coverage else []", "",
+        " if limits.coverage else []", "",
         "coverage is looked at although it is off",
     ),
     Mutant(
@@ -266,8 +269,8 @@ MUTANTS = [
         "notices among the parts are needed",
     ),
     Mutant(
-        "coverage-open", "graph/coverage.py",
-        "lost = sorted(e for e in needed if not state.is_open(e))", "lost = sorted(needed)",
+        "coverage-open", ET,
+        " if not graph.is_open(e)]", "]",
         "open work is listed as lost too",
     ),
     Mutant(
@@ -277,7 +280,7 @@ MUTANTS = [
     ),
     Mutant(
         "coverage-other-problems", "graph/coverage.py",
-        "lost = [e for e in lost if not sources_of(history, e).isdisjoint(asked)]", "pass",
+        "sorted(e for e in needed if not state.sources_of(e).isdisjoint(asked))", "sorted(needed)",
         "in a session lost work on other problems counts too",
     ),
     Mutant(
@@ -530,7 +533,7 @@ MUTANTS = [
     ),
     Mutant(
         "rsp-first-only", RSP,
-        "for w in earlier]", "for w in earlier[:1]]",
+        "for w in earlier[: MOST_EVIDENCE + 1]]", "for w in earlier[:1]]",
         "only the first that solved it is named",
     ),
     Mutant(

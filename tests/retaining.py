@@ -18,7 +18,7 @@ from dig.graph.records import Record
 from dig.monitor.sinks import Eviction
 from dig.traces.otel.content import Content
 from dig.traces.otel.ids import Origin
-from dig.traces.otel.items import Item
+from dig.traces.otel.items import Item, Span
 from dig.traces.otel.mapping import Mapping
 
 from .chaos import ChaosRun
@@ -107,6 +107,18 @@ class Exported:
 
     def evicted(self, eviction: Eviction) -> None:
         self.mapping.evicted(eviction)
+
+
+_OLD = ("dig.finding LOOP", "dig.finding LIVELOCK")
+"""The spans of findings whose evidence names the earlier message, or the origin of a round."""
+
+
+def comparable(items: list[Item]) -> list[Item]:
+    """Exported items without the links of findings that may name what is gone."""
+    return [
+        replace(one, links=()) if isinstance(one, Span) and one.name in _OLD else one
+        for one in items
+    ]
 
 
 class _Script:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from bench import evidence, pictures, rescan
+from bench import bounded, evidence, pictures, rescan
 from bench.measure import claim
 from bench.workload import Work
 from dig.graph.records import Record
@@ -32,6 +34,16 @@ def test_monitor_that_rescans_finds_what_ours_finds(session: bool) -> None:
 @pytest.mark.parametrize("case", evidence.CASES.values(), ids=list(evidence.CASES))
 def test_case_of_evidence_raises_as_many_items_as_it_says(case: evidence.Case) -> None:
     assert evidence.raised(case, 30) > 0
+
+
+@pytest.mark.parametrize("case", bounded.CASES.values(), ids=list(bounded.CASES))
+def test_a_failure_that_goes_on_costs_bytes_and_findings_in_proportion(
+    case: Callable[[int], bounded.Failing],
+) -> None:
+    """It is raised at all, and four times as long it has at most four times of both."""
+    short, long = bounded.measured(case, 30), bounded.measured(case, 120)
+    assert 0 < short.findings <= long.findings <= 4 * short.findings + 4
+    assert long.size < 1.2 * short.size
 
 
 def test_pictures_that_cannot_be_measured_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

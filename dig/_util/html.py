@@ -14,6 +14,7 @@ MOST_ROWS = 30
 STRIP_WIDTH, STRIP_HEIGHT = 280, 11
 
 _CELL = ' style="text-align:left;padding:1px 12px 1px 0"'
+_FAINT = _CELL[:-1] + ';opacity:0.55"'
 
 
 class Strip(NamedTuple):
@@ -21,6 +22,12 @@ class Strip(NamedTuple):
 
     stretches: Sequence[tuple[int, int]]
     title: str
+
+
+class Faint(str):
+    """A cell with greyed text."""
+
+    __slots__ = ()
 
 
 Cell = str | Strip
@@ -45,8 +52,12 @@ def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ())
 
 
 def _row(cells: Sequence[Cell]) -> str:
-    shown = (_drawn(cell) if isinstance(cell, Strip) else _escaped(cell) for cell in cells)
-    return f"<tr>{''.join(f'<td{_CELL}>{cell}</td>' for cell in shown)}</tr>"
+    return f"<tr>{''.join(map(_cell, cells))}</tr>"
+
+
+def _cell(cell: Cell) -> str:
+    style = _FAINT if isinstance(cell, Faint) else _CELL
+    return f"<td{style}>{_drawn(cell) if isinstance(cell, Strip) else _escaped(cell)}</td>"
 
 
 def _escaped(text: str) -> str:

@@ -32,12 +32,13 @@ from .registry import Adapter, adapter_of
 _T = TypeVar("_T")
 
 _KINDS = {
-    "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool
+    "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool,
+    "tools": bool,
 }  # fmt: skip
 """What is handed in and is no function."""
 
-_FUNCTIONS = ("annotate", "deliver", "handoff")
-"""Options of adapters that are functions, wherever they are taken."""
+_CHECKED = ("annotate", "deliver", "handoff", "tools")
+"""Options of adapters that are checked alike, wherever they are taken."""
 
 
 def wrap(
@@ -183,7 +184,7 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
     if unknown and len(known) == len(takes):
         listed = ", ".join(known) or "none"
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; there is: {listed}")
-    _check(**{name: options[name] for name in _FUNCTIONS if name in options})
+    _check(**{name: options[name] for name in _CHECKED if name in options})
     return adapter.plan(team, **options)
 
 

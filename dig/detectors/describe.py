@@ -7,15 +7,21 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from dig._util.text import anything, name, names, one_line, safe_text, value_text
+from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, base_name
 
-from .finding import MOST_EVIDENCE, Explanation, Finding
+from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity
 from .paths import PathFinder
-from .patterns import BY_NAME
+from .patterns import BY_NAME, severity_of
+
+SILENCED: Literal["silenced"] = "silenced"
+Worth = Severity | Literal["silenced"]
+"""A severity or, of a finding that a policy silences, `silenced`."""
+
+WORTHS: tuple[Worth, ...] = (*SEVERITIES, SILENCED)
 
 
 def seconds(us: int) -> str:
@@ -25,7 +31,7 @@ def seconds(us: int) -> str:
 
 def sentence(finding: Finding) -> str:
     """A finding as one line: what, when, and what proves it."""
-    return f"{_head(finding)}: {finding_text(finding)}"
+    return f"{_head(finding)}: {finding_text(finding)}{_aside(finding)}"
 
 
 def explained(finding: Finding, graph: InteractionGraph) -> str:
@@ -37,7 +43,7 @@ def explained(finding: Finding, graph: InteractionGraph) -> str:
         why = str(explain(graph, finding))
     except Exception as error:  # a user's own code
         why = f"{finding_text(finding)} (its explanation raised {one_line(repr(error))})"
-    return f"{_head(finding)}: {safe_text(why)}"
+    return f"{_head(finding)}: {safe_text(why)}{_aside(finding)}"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -75,7 +81,8 @@ def concerned(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[
     h = graph.history
     agents, types = set[str](), set[str]()
     evidence = finding.evidence
-    waiting = [key for part in evidence.values() if isinstance(part, Mapping) for key in part]
+    parts = evidence.values() if isinstance(evidence, Mapping) else ()
+    waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
     for one in dict.fromkeys([*_ids(finding.subject), *_ids(evidence), *waiting]):
         n, v = h.event(one), h.activation(one)
         if n is not None:
@@ -100,7 +107,24 @@ def _ids(value: Any) -> list[str]:
 
 
 def _head(finding: Finding) -> str:
-    return f"{tag(finding)} at {seconds(finding.us)} (record {finding.t})"
+    return f"{worth(finding)} {tag(finding)} at {seconds(finding.us)} (record {finding.t})"
+
+
+def _aside(finding: Finding) -> str:
+    return f" ({silenced_text(finding)})" if finding.silenced is not None else ""
+
+
+def worth(finding: Finding | FindingRow) -> Worth:
+    """What a finding is worth, in a word; what a policy silences is `silenced`, whatever it is."""
+    return SILENCED if finding.silenced is not None else severity_of(finding)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """How many findings there are of each worth: `2 errors, 1 notice, 3 silenced`."""
+    parts = [counted(counts[one], one) for one in SEVERITIES if counts.get(one)]
+    if counts.get(SILENCED):
+        parts.append(f"{counts[SILENCED]:,} silenced")
+    return ", ".join(parts)
 
 
 def tag(finding: Finding | FindingRow) -> str:
@@ -119,6 +143,13 @@ def finding_text(finding: Finding | FindingRow) -> str:
     cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
     more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
     return one_line(text or anything(finding.subject, finding.evidence)) + more
+
+
+def silenced_text(finding: Finding | FindingRow) -> str:
+    """Why a policy silences a finding; empty if none does."""
+    if finding.silenced is None:
+        return ""
+    return f"silenced: {one_line(finding.silenced) or 'no reason is given'}"
 
 
 def healing_text(row: HealRow) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from dig._util.html import MOST_ROWS, Cell, table
+from dig._util.html import MOST_ROWS, Cell, Faint, table
 from dig._util.text import anything, counted, name, one_line, value_text
 from dig.graph.graph import InteractionGraph
 
 Severity = Literal["error", "warning", "notice"]
 """What a finding is worth to a person. Errors and warnings that no policy silences are alarms."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 MOST_EVIDENCE = 100
 """The number of items of a list that evidence keeps."""
@@ -125,18 +127,28 @@ def _cut(value: Any) -> tuple[Any, bool]:
 def finding_html(finding: Finding) -> str:
     """A finding: what it is about, and what proves it."""
     stage = f" {name(finding.stage)}" if finding.stage is not None else ""
-    title = f"{name(finding.pattern)}{stage} at {finding.ts:.1f} s (record {finding.t})"
+    head = f"{finding.severity} {name(finding.pattern)}{stage}"
+    title = f"{head} at {finding.ts:.1f} s (record {finding.t})"
     evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
-    rows = [(one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()]
+    rows: list[Sequence[Cell]] = [
+        (one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()
+    ]
+    if finding.silenced is not None:
+        rows.append(("silenced", Faint(one_line(finding.silenced))))
     return table(title, [("what", anything(finding.subject, None)), *rows])
 
 
 def findings_html(findings: Sequence[Finding]) -> str:
-    """Some findings: when each was raised, and what it is about."""
-    rows: list[Sequence[Cell]] = [
-        (name(one.pattern), f"{one.ts:.1f} s", anything(one.subject, one.evidence))
-        for one in findings[:MOST_ROWS]
-    ]
+    """Some findings: what each is worth, when it was raised, and what it is about."""
+    rows = [_row(one) for one in findings[:MOST_ROWS]]
     if len(findings) > MOST_ROWS:
         rows.append((f"and {len(findings) - MOST_ROWS:,} more",))
     return table(counted(len(findings), "finding"), rows)
+
+
+def _row(one: Finding) -> Sequence[Cell]:
+    cells = [one.severity, name(one.pattern), f"{one.ts:.1f} s"]
+    cells.append(anything(one.subject, one.evidence))
+    if one.silenced is None:
+        return cells
+    return [Faint(cell) for cell in (*cells, f"silenced: {one_line(one.silenced)}")]

@@ -6,6 +6,7 @@ since.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from dig._util.text import cut, name
@@ -53,14 +54,21 @@ class PathFinder:
 
     def to_last_seen(self, node: str) -> Path:
         """A path to a node and, if it is an event, on to the activation that saw it last."""
-        seen = self.seen_by(node)
-        return self.path_to(node, *seen[-1:])
+        seen = self._last_to_see(node)
+        return self.path_to(node, *([] if seen is None else [seen]))
 
     def seen_by(self, event: str) -> list[str]:
         """The activations that had an event among their inputs, in order of their start."""
         h, n = self._history, self._history.event(event)
         seen = () if n is None else h.sightings(n)
         return [h.activation_ids[v] for v in seen if h.t_start[v] <= self._until]
+
+    def _last_to_see(self, event: str) -> str | None:
+        """The latest activation that had an event among its inputs, if one had."""
+        h, n = self._history, self._history.event(event)
+        seen = () if n is None else h.sightings(n)
+        at = bisect_right(seen, self._until, key=h.t_start.__getitem__)
+        return h.activation_ids[seen[at - 1]] if at else None
 
     def fate(self, event: str, activation: str) -> FateName | None:
         """What an activation did with an event; ``None`` if the activation had not ended."""
@@ -71,12 +79,12 @@ class PathFinder:
 
     def last_seen(self, event: str) -> str:
         """What became of an event."""
-        seen = self.seen_by(event)
-        if not seen:
+        seen = self._last_to_see(event)
+        if seen is None:
             is_known = self._is_whole(event)
             return f"{'nobody has seen' if is_known else GONE} {name(event)}{' yet' * is_known}"
-        fate = self.fate(event, seen[-1])
-        who = self._actor(seen[-1])
+        fate = self.fate(event, seen)
+        who = self._actor(seen)
         if fate is None:
             return f"{name(event)} is in front of {who}"
         return f"{name(event)} was {_FATES[fate]} by {who}"

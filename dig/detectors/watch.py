@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import CHANGING, FindingRow, Finish, HealRow, IncidentRow, Record
 
-from .finding import Finding, Severity, bounded
+from .finding import SEVERITIES, Finding, bounded
 from .protocols import Detector, check
 from .usual import UsualCounts
 
 MOST_FAULTS = 3
 
 _UNSEEN = {FindingRow, HealRow, Finish}
-_SEVERITIES = get_args(Severity)
 
 Fault = Callable[[str, str], None]
 """Is called with the name of a detector that has failed, and what happened."""
@@ -215,8 +214,8 @@ def _check(finding: Finding) -> None:
         raise TypeError(f"the pattern {finding.pattern!r} is no name")
     if not (finding.stage is None or isinstance(finding.stage, str)):
         raise TypeError(f"the stage {finding.stage!r} is no name")
-    if finding.severity not in _SEVERITIES:
-        raise TypeError(f"the severity {finding.severity!r} is none of {', '.join(_SEVERITIES)}")
+    if finding.severity not in SEVERITIES:
+        raise TypeError(f"the severity {finding.severity!r} is none of {', '.join(SEVERITIES)}")
     if type(finding.t) is not int or type(finding.us) is not int:
         raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)

@@ -16,6 +16,7 @@ from typing import Any
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets
 from dig._util.text import one_line
+from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.patterns import NAMES
@@ -210,6 +211,7 @@ class Tally:
         most: How many findings are kept, the latest; ``None``: all.
         findings: The latest findings.
         earlier: How many findings there were before them, by pattern.
+        worth: How many findings there were of each worth.
         heals: How many interventions there were, by action.
         failures: How many activations failed, by agent.
         errors: The latest error of each agent that failed.
@@ -221,6 +223,7 @@ class Tally:
     most: int | None = None
     findings: deque[Finding] = field(default_factory=deque)
     earlier: Counter[str] = field(default_factory=Counter)
+    worth: Counter[str] = field(default_factory=Counter)
     heals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     errors: dict[str, str] = field(default_factory=dict)
@@ -233,6 +236,7 @@ class Tally:
         for effect in effects:
             if isinstance(effect, Raised):
                 self.findings.append(effect.finding)
+                self.worth[worth(effect.finding)] += 1
                 if self.most is not None and len(self.findings) > self.most:
                     self.earlier[self.findings.popleft().pattern] += 1
             elif isinstance(effect, Healed):
@@ -270,6 +274,7 @@ class Tally:
             notes=self.notes,
             earlier=dict(self.earlier),
             component_failures=tuple(self.component_failures.values()),
+            worth=dict(self.worth),
         )
 
 

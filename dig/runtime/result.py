@@ -8,6 +8,7 @@ from typing import Any
 
 from dig._util.html import table
 from dig._util.text import counted, one_line, value_text
+from dig.detectors.describe import counts_text
 from dig.detectors.finding import Finding, findings_html
 from dig.graph.graph import InteractionGraph
 
@@ -72,6 +73,8 @@ class RunResult:
         earlier: How many findings there were before `findings`, by pattern.
         component_failures: The parts that were handed in and failed: detectors, healers, gates,
             followers and the like.
+        worth: How many findings there were of each severity; those that a policy silences are
+            counted as `silenced` only.
     """
 
     outcome: str
@@ -89,10 +92,16 @@ class RunResult:
     notes: tuple[str, ...] = ()
     earlier: dict[str, int] = field(default_factory=dict)
     component_failures: tuple[ComponentFailure, ...] = ()
+    worth: dict[str, int] = field(default_factory=dict)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
         return dict(Counter(self.earlier) + Counter(one.pattern for one in self.findings))
+
+    def findings_text(self) -> str:
+        """How many findings there were, by worth and by pattern, in words."""
+        worth = counts_text(self.worth)
+        return f"{worth}: {value_text(self.raised())}" if worth else "none"
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
@@ -101,7 +110,7 @@ class RunResult:
             ("answer", one_line(self.answer)),
             ("time", f"{self.seconds:.1f} s"),
             ("activity", activity),
-            ("findings", value_text(self.raised()) or "none"),
+            ("findings", self.findings_text()),
             ("healing", value_text(self.heals) or "none"),
             *(("failed part", one_line(failure)) for failure in self.component_failures),
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),

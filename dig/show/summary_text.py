@@ -16,7 +16,7 @@ from dig._util.text import (
     one_line,
     safe_text,
 )
-from dig.detectors.describe import seconds
+from dig.detectors.describe import counts_text, seconds
 from dig.runtime.result import Left, RunResult
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import TRACE, segments
@@ -58,6 +58,7 @@ def summary(
         ("failed turns", _counts(result.failures)),
         *_errors(result),
         ("findings", _counts(result.raised())),
+        *([("of these", worth)] if (worth := counts_text(result.worth)) else []),
         ("healing", _counts(result.heals)),
         *(("failed part", one_line(failure)) for failure in result.component_failures),
         *_left(result.left),

@@ -74,7 +74,7 @@ CASES = [
     Case(scenario(interrupted, ask_now)),
     Case(scenario(ping_pong, in_group)),
     Case(scenario(partial(two_at_once, told="Half of it"), in_group, "two_at_once")),
-    Case(scenario(twice)),
+    Case(scenario(twice), options={"same_work": True}),
     Case(scenario(feedback)),
     Case(scenario(partial(in_background, told="Half TERMINATE"), ask, "in_background")),
     Case(scenario(chat), behind("One", "Three TERMINATE")),

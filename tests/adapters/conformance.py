@@ -223,8 +223,7 @@ class AskingTheSame(Shared):
 
     def test_rsp_equal_messages_may_be_declared_to_be_the_same_work(self, asked: Scenario) -> None:
         """`same_work=True`: they are one event, and a note says that it was done twice."""
-        watched = type(self).watched("heal")
-        watched.more["same_work"] = True
+        watched = type(self).watched("heal", same_work=True)
         assert self.told in str(play(asked, self.wrap(watched)).returned)
         assert self.told not in str(play(asked).returned)
         assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]

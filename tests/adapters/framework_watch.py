@@ -32,12 +32,12 @@ class Watched:
 
     def __init__(
         self, mode: Any = "observe", setup: Setup | None = None, *, strict: bool = True,
-        **options: Any,
+        same_work: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.mode = mode
         self.now = 0.0
         self.strict = strict
-        self.more: dict[str, Any] = {}
+        self.more: dict[str, Any] = {"same_work": same_work}
         self.setup = setup or Setup(detectors=standard, healers=standard_healers)
         self.options = options
         self.records = Recorder()

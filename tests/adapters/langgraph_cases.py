@@ -133,7 +133,7 @@ CASES = [
     Case(team(chain, ask_twice)),
     Case(team(fan, ask_at_once)),
     Case(team(ping_pong, ask_ping_pong)),
-    Case(team(twice)),
+    Case(team(twice), options={"same_work": True}),
     Case(team(handled)),
     Case(team(line), lambda: elsewhere("c")),
     Case(team(line), lambda: elsewhere("d")),

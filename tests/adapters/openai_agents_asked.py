@@ -78,6 +78,23 @@ def tools(script: Script) -> Any:
     return agent(script, "a", *replies, tools=[as_tool(b), as_tool(c), as_tool(outer)])
 
 
+def with_tools(script: Script) -> Any:
+    """Two tools at once, one of which fails, and an agent as a tool."""
+
+    @tool()
+    async def weather(city: str) -> str:
+        await asyncio.sleep(1)
+        return f"sunny in {city}"
+
+    @tool()
+    async def time(city: str) -> str:
+        raise ValueError(city)
+
+    b = agent(script, "b", says("b done"))
+    replies = (calls("weather", "time", city="Rome"), calls("b", input="x"), says("done"))
+    return agent(script, "a", *replies, tools=[weather, time, as_tool(b)])
+
+
 def same_twice(script: Script) -> Any:
     b = agent(script, "b", says("b done"))
     replies = calls("b", "b", input="same"), calls("b", input="same"), says("done")

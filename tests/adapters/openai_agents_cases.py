@@ -13,7 +13,7 @@ from dig.runtime.host import Setup
 from .framework_cases import Case
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
-from .openai_agents_asked import SCENARIOS, alone, chain, going_round, tool_and_handoff
+from .openai_agents_asked import SCENARIOS, alone, chain, going_round, tool_and_handoff, with_tools
 from .openai_agents_teams import agent, ask, at_once, calls, says, scenario, stream
 from .test_openai_agents_healing import never_again, twice
 from .test_openai_agents_waiting import dropped as dropped_and_asking
@@ -80,7 +80,8 @@ CASES = [
     Case(scenario(dropped_and_asking)),
     Case(scenario(going_round)),
     Case(scenario(going_round, stream)),
-    Case(scenario(twice)),
+    Case(scenario(twice), options={"same_work": True}),
+    Case(scenario(with_tools), options={"tools": True}),
     Case(scenario(chain), behind(Usher())),
     Case(scenario(chain), behind(Usher("Welcome."))),
     Case(scenario(chain, stream), behind(Usher("Welcome."))),

@@ -212,8 +212,7 @@ def test_rsp_the_same_thing_sent_twice_to_one_can_be_declared_to_be_the_same_wor
         return p.build("a").add_edge(p.a, p.b).build()
 
     for same, found in ((False, []), (True, ["RSP"])):
-        watched = Watched()
-        watched.more["same_work"] = same
+        watched = Watched(same_work=same)
         assert play(asked(again), watched).returned == "['three', 'three']"
         assert watched.patterns == found
         watched.must_be_sound()
@@ -225,8 +224,7 @@ def test_branches_by_design_are_no_finding() -> None:
         built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
         return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
-    watched = Watched()
-    watched.more["same_work"] = True
+    watched = Watched(same_work=True)
     play(asked(by_design), watched)
     assert watched.patterns == []
 

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, Send
+from langgraph.types import Command, Send, interrupt
 
 import dig
 from dig import Detector, Healer, Hold
@@ -277,6 +277,33 @@ def test_a_message_on_a_static_edge_can_be_sent_elsewhere_before_it_arrives(
     assert watched.incidents() == (["downgraded"] if "ghost" in to else [])
 
 
+def test_what_two_nodes_make_of_the_answers_of_a_person_belongs_together() -> None:
+    """Both go on with one resumed request: what they write has one root, and is no CLA."""
+
+    def asking_two(script: Script) -> Any:
+        def asks(name: str) -> Any:
+            async def ask(state: Any) -> Any:
+                return {"done": [interrupt(name)]}
+
+            return ask
+
+        edges = [(START, "a"), (START, "b"), ("a", "c"), ("b", "c")]
+        built = graph(script, "c", edges, a=asks("a?"), b=asks("b?"))
+        return built.compile(checkpointer=InMemorySaver())
+
+    async def answer_both(built: Any) -> Any:
+        asked = await built.ainvoke(QUESTION, thread())
+        answers = {one.id: f"{one.value} yes" for one in asked["__interrupt__"]}
+        return (await built.ainvoke(Command(resume=answers), thread()))["done"]
+
+    watched, asked = Watched("heal"), team(asking_two, answer_both)
+    assert play(asked, watched) == play(asked)
+    assert watched.patterns == []
+    assert len([row for row in watched.records if isinstance(row, Emit) and row.by is None]) == 2
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
 def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -> None:
     def split(script: Script) -> Any:
         parts = [Send("work", {"name": "x"}), Send("work", {"name": "x"})]
@@ -284,8 +311,7 @@ def test_a_note_to_a_node_whose_state_has_no_messages_is_told_by_an_incident() -
         work = node(script, "work", lambda state, number: Command(goto=Send("end", {"name": "y"})))
         return graph(script, ["end"], [(START, "a")], a=a, work=work).compile()
 
-    watched = Watched("heal")
-    watched.more["same_work"] = True
+    watched = Watched("heal", same_work=True)
     play(team(split), watched)
     assert watched.patterns == ["RSP"]
     assert watched.incidents() == ["note not shown"]

@@ -225,8 +225,7 @@ def test_asking_again_after_an_answer_is_no_repetition() -> None:
         again = calls("b", input="x")
         return agent(script, "a", again, again, says("done"), tools=[as_tool(b)])
 
-    watched = Watched()
-    watched.more["same_work"] = True
+    watched = Watched(same_work=True)
     play(scenario(build, name="again"), watched)
     assert watched.patterns == []
 

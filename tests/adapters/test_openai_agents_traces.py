@@ -15,13 +15,27 @@ from agents.realtime import RealtimeAgent
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
 import dig
+from dig import Hold
 from dig.adapters.openai_agents.messages import tool_name
 from dig.errors import SettingsError
+from dig.graph.records import Emit
+from dig.runtime.host import Setup
 
 from .conformance import example, lines_of
-from .harness import Script, play
-from .openai_agents_asked import alone, chain, guarded, tool_and_handoff
-from .openai_agents_teams import Watched, agent, as_tool, ask, at_once, hands, says, scenario
+from .harness import Script, cancelled_everywhere, play
+from .openai_agents_asked import alone, chain, guarded, tool_and_handoff, with_tools
+from .openai_agents_teams import (
+    CANCELLED,
+    Watched,
+    agent,
+    as_tool,
+    ask,
+    at_once,
+    hands,
+    says,
+    scenario,
+    stream,
+)
 
 
 @pytest.mark.parametrize("build", [chain, guarded, tool_and_handoff])
@@ -127,3 +141,57 @@ def test_two_agents_of_one_name_are_refused() -> None:
 def test_what_the_sdk_cannot_be_made_to_do_is_refused() -> None:
     with pytest.raises(SettingsError, match="cannot reroute"):
         dig.wrap(alone(Script()), require={"reroute"})
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_calls_of_tools_are_events_where_that_is_wanted(drive: Any) -> None:
+    """Each tool is an agent `tool:NAME`; what it returns, an error too, is a `tool_result`."""
+    watched, asked = Watched("heal", tools=True), scenario(with_tools, drive)
+    assert play(asked, watched) == play(asked)
+    sent = [row for row in watched.records if isinstance(row, Emit)]
+    called = [(row.to, row.payload) for row in sent if row.type == "tool_call"]
+    rome = {"city": "Rome"}
+    assert called == [(("tool:weather",), rome), (("tool:time",), rome)]
+    weather, time = sorted(str(row.payload) for row in sent if row.type == "tool_result")[::-1]
+    assert weather == "sunny in Rome" and time.startswith("An error occurred")
+    assert watched.patterns == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+def test_calls_of_tools_are_no_part_of_the_graph_otherwise() -> None:
+    watched = Watched()
+    play(scenario(with_tools), watched)
+    assert not any(row.type.startswith("tool") for row in watched.records if isinstance(row, Emit))
+
+
+class Slow:
+    """Keeps what a tool is called with for ten seconds."""
+
+    name = "slow"
+
+    def hold(self, graph: Any, event: Any) -> Any:
+        return Hold(60.0) if event.type == "tool_call" else None
+
+    async def decide(self, event: Any) -> Any:
+        await asyncio.sleep(10)
+        return ()
+
+
+def test_a_gate_may_keep_what_a_tool_is_called_with() -> None:
+    """The tool begins when the gate has decided."""
+    watched = Watched("heal", setup=Setup(gates=[Slow()]), tools=True)
+    kept = play(scenario(with_tools), watched)
+    assert kept.elapsed == play(scenario(with_tools)).elapsed + 10
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+@CANCELLED[0]
+@CANCELLED[1]
+def test_a_tool_that_a_cancelled_run_leaves_behind_is_given_up() -> None:
+    watched = Watched(tools=True)
+    for _, bare, mine in cancelled_everywhere(scenario(with_tools), watched):
+        assert mine == bare
+        watched.detach()
+        assert watched.leaves_nothing_open()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dig import Limits
 from dig.adapters import Session
 from dig.adapters.base import AdapterState
 from dig.errors import DecisionError, RequestError
@@ -14,11 +15,15 @@ from tests.helpers import Recorder
 from .watching import Clock, Watched, setup_of
 
 
-def session_of(*agents: str, strict: bool = True, **options: Any) -> Watched:
-    trace = Recorder()
+def session_of(
+    *agents: str, strict: bool = True, limits: Limits | None = None, clock: Clock | None = None,
+    **options: Any,
+) -> Watched:  # fmt: skip
+    trace, setup = Recorder(), setup_of(limits=limits or Limits())
     session = Session(
-        agents, setup_of(), sink=trace, keeps_time=False, clock=Clock(), strict=strict, **options
-    )
+        agents, setup, sink=trace, keeps_time=False, clock=clock or Clock(), strict=strict,
+        **options,
+    )  # fmt: skip
     return Watched(session, trace)
 
 
@@ -181,4 +186,20 @@ def test_whoever_waits_for_a_person_is_named_in_the_trace() -> None:
     turn.waits()
     told = [row["detail"] for row in it.rows("incident") if row["what"] == "waits"]
     assert told == [{"activation": activation}]
+    it.must_be_sound()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_turn_that_waits_for_a_person_has_not_stalled(waits: bool) -> None:
+    """STALL is raised for an activation that lasts far longer than those before it, else."""
+    clock = Clock()
+    it = session_of("ann", limits=Limits(stall_factor=5.0, stall_min_s=60.0), clock=clock)
+    for lasts in (1.0, 1.0, 1.0, 1.0, 1.0, 80.0):
+        turn = it.session.begin("ann", [it.session.request("?", "ann")])
+        if waits and lasts > 1:
+            turn.waits()
+        clock.now += lasts
+        it.session.tick()
+        turn.was_bounced(turn.submit("!"))
+    assert it.patterns == ([] if waits else ["STALL"])
     it.must_be_sound()

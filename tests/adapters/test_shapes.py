@@ -158,6 +158,8 @@ def test_what_the_user_has_changed_meanwhile_stays_changed() -> None:
         ({"ann": ann}, {"adapter": 3}, "adapter=3 is no Adapter"),
         ({"ann": ann}, {"sink": 3}, "sink=3 is no function"),
         ({"ann": ann}, {"on_finding": 3}, "on_finding=3 is no function"),
+        ({"ann": ann}, {"same_work": ["ann"]}, r"same_work=\['ann'\] is no bool"),
+        ({"ann": ann}, {"tools": True}, "no option 'tools' for this team"),
         ({"ann": ann}, {"mode": "fix"}, "no mode 'fix'; choose observe or heal"),
     ],
 )

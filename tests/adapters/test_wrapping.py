@@ -20,8 +20,9 @@ import dig
 from dig import Finding, Limits
 from dig.adapters import need_version
 from dig.detectors.team_usual import TeamUsual
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.graph.records import Emit, IncidentRow, Usual
+from dig.graph.records import Emit, IncidentRow, Run, Usual
 from dig.runtime import Setup
 from dig.traces.otel import instrument
 from dig.traces.verify import verify
@@ -142,6 +143,16 @@ def test_an_object_whose_methods_cannot_be_replaced_is_refused_unchanged() -> No
     with pytest.raises(SettingsError, match="methods of a Fixed cannot be replaced"):
         dig.wrap(team)
     assert team["ann"] is ann
+
+
+def test_the_thresholds_are_those_of_our_commands_unless_others_are_given() -> None:
+    """STALL, LATE, LOOP and LIVELOCK are on; limits that are given are taken as they are."""
+    some: list[tuple[dict[str, Any], Limits]] = [({}, Thresholds().limits)]
+    for given, limits in [*some, ({"limits": Limits()}, Limits())]:
+        trace = Recorder()
+        dig.unwrap(dig.wrap({"ann": ann}, sink=trace, **given))
+        assert isinstance(trace[0], Run) and trace[0].limits == limits
+    assert Thresholds().limits.loop_limit and Limits().loop_limit is None
 
 
 def test_it_leaves_a_run_directory_like_any_other_run(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from dig.detectors.describe import WORTHS
 from dig.graph.records import Deliver, Emit, End, FindingRow, HealRow, Record, Start
 from dig.traces.journal.reader import read_records
 from tests.browser.conftest import Witness
-from tests.browser.pages import Oracle, box, drawn, opened, seat, settled, state
+from tests.browser.pages import Oracle, box, drawn, opened, report, seat, settled, state
+from tests.histories import arrive, row, trace
+from tests.traces.runs import store
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +30,58 @@ def _opened(page: Page, witness: Witness, address: str) -> None:
 
 # --- findings ---
 
+REPEATS = 'button[data-finding^="repeats"]'
+
+
+def single(page: Page) -> Locator:
+    """The rows of single findings."""
+    return page.locator('#findings button[data-finding]:not([data-finding^="repeats"])')
+
+
+def times(text: str) -> int:
+    """How often the finding of a row of repeats was raised."""
+    found = re.search(r"([\d,]+) times", text)
+    assert found is not None
+    return int(found[1].replace(",", ""))
+
+
+def choose(page: Page, pattern: str) -> None:
+    """Click the first finding of a pattern, after opening its row of repeats if it is in one."""
+    row = page.locator("#findings > ol > li", has_text=pattern).first
+    row.locator("button").first.click()
+    if row.locator(REPEATS).count():
+        row.locator(".repeats button").first.click()
+
 
 def test_findings_are_listed_by_severity_and_time(page: Page, records: list[Record]) -> None:
-    """Errors first, then in order of time; as many as were raised."""
+    """Errors first, then in order of time; as many as were raised, repeats in rows that open."""
     raised = [record for record in records if isinstance(record, FindingRow)]
-    listed = page.locator("#findings ol > li")
-    assert listed.count() == len(raised)
-    severities = listed.locator(".badge").evaluate_all("all => all.map(one => one.className)")
-    assert severities == sorted(severities)
-    patterns = listed.locator(".badge").all_inner_texts()
-    assert sorted(patterns) == sorted(record.pattern for record in raised)
+    repeats = page.locator(f"#findings {REPEATS}")
+    assert sum(map(times, repeats.all_inner_texts())) + single(page).count() == len(raised)
+    for n in range(repeats.count()):
+        repeats.nth(n).click()
+    badges = single(page).locator(".badge")
+    severities = badges.evaluate_all("all => all.map(one => one.className.split(' ')[1])")
+    assert severities == sorted(severities, key=WORTHS.index)
+    assert sorted(badges.all_inner_texts()) == sorted(record.pattern for record in raised)
+
+
+def test_repeats_are_one_row_that_opens_and_closes(page: Page, tmp_path: Path) -> None:
+    """It says how often, and has a row for each time while it is open."""
+    again = {"pattern": "ER", "stage": None, "subject": {"event": "p"}, "evidence": {"path": ["a"]}}
+    found = [row(n, "finding", **again) for n in range(1, 13)]
+    run = store(tmp_path / "r.dig.jsonl", trace(arrive(0, "p", None, "a"), found))
+    opened(page, report(run, tmp_path / "r.html"))
+    repeats = page.locator(f"#findings {REPEATS}").first
+    assert times(repeats.inner_text()) == 12
+    expect(single(page)).to_have_count(0)
+    repeats.click()
+    expect(single(page)).to_have_count(12)
+    page.locator("#findings .repeats button").last.click()
+    assert state(page)["selected"]["kind"] == "finding"
+    repeats.click()
+    expect(single(page)).to_have_count(0)
+    assert state(page)["selected"] is None
 
 
 @pytest.mark.parametrize("hops", [0, 2, 3])
@@ -43,7 +89,7 @@ def test_a_finding_focuses_on_its_evidence(
     page: Page, run: Path, records: list[Record], hops: int
 ) -> None:
     """What is so many hops before or after it is in focus, and nothing else."""
-    page.locator("#findings li", has_text="ET").first.locator("button").first.click()
+    choose(page, "ET")
     for _ in range(2 - hops):
         page.get_by_role("button", name="Fewer hops").click()
     for _ in range(hops - 2):
@@ -62,7 +108,7 @@ def test_a_finding_says_why_it_was_raised_and_what_healing_did(
     page: Page, records: list[Record]
 ) -> None:
     """With the note that was written; and it shows the graph before and after that."""
-    page.locator("#findings li", has_text="ET").first.locator("button").first.click()
+    choose(page, "ET")
     more = page.locator("#findings li.chosen .more")
     expect(more).to_contain_text("submitted too early")
     row = next(r for r in records if isinstance(r, FindingRow) and r.pattern == "ET")

@@ -86,7 +86,7 @@ def test_runs_refuses_what_makes_no_sense(
 
 def test_show_explains_a_run_and_what_is_in_it(call: Any, runs: Path) -> None:
     for name, begins in [(None, "run r"), ("f", "event f"), ("w", "activation w of a"),
-                         ("b", "agent b"), ("12", "ET: answer f")]:  # fmt: skip
+                         ("b", "agent b"), ("12", "error ET: answer f")]:  # fmt: skip
         code, out, err = call("show", runs / "r2", *([name] if name else []))
         assert (code, err) == (0, "")
         assert out.startswith(begins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Reroute
 from dig.detectors.patterns.early_termination import HealEarlyTermination
 from dig.graph.records import Fate, Limits
-from dig.monitor.messages import Answered, Delivered, Healed
+from dig.monitor.messages import Answered, Delivered, Healed, Raised
 from tests.helpers import CALM, Heals, Sees, Stage, answer, flag, of, out, rows
 
 
@@ -41,6 +42,30 @@ def test_an_answer_that_comes_again_at_once_comes_back_after_longer_and_longer()
         assert stage.monitor.next_deadline() == stage.clock.now + seconds
         assert of(Delivered, stage.wait(seconds - 0.001)) == []
         assert [to.agent for to in of(Delivered, stage.wait(0.001))] == ["a"]
+
+
+def test_an_answer_is_sent_back_however_often_it_comes_again() -> None:
+    """The wait stays at its longest, and its doublings never become too large a number."""
+    stage = stubborn()
+    healer = HealEarlyTermination(cooldown_s=1.0)
+    (raised,) = of(Raised, stage.turn("a", answer()))
+    finding = raised.finding
+    for _ in range(1_100):
+        (bounce,) = healer.heal(stage.monitor.graph, finding)
+    assert isinstance(bounce, Reroute) and bounce.in_s == 30.0
+
+
+def test_lists_that_evidence_cut_are_forgotten_like_others() -> None:
+    """What says that a list was cut is no event."""
+    stage = stubborn()
+    healer = HealEarlyTermination(cooldown_s=1.0)
+    (raised,) = of(Raised, stage.turn("a", answer()))
+    finding = raised.finding
+    cut = replace(finding, evidence={**finding.evidence, "more": True})
+    assert len(list(healer.heal(stage.monitor.graph, cut))) == 1
+    healer.forget(stage.monitor.graph)
+    (again,) = healer.heal(stage.monitor.graph, cut)
+    assert isinstance(again, Reroute) and again.in_s == 1.0
 
 
 def test_an_answer_with_other_work_missing_comes_back_at_once() -> None:

@@ -26,7 +26,7 @@ from tests.oracle_findings import KINDS, PATTERNS, kind_of
 
 MODES = pytest.mark.parametrize("heal", [False, True], ids=["observe", "heal"])
 SEEDS = 150
-SEEDS_ON_THE_BUS = 40
+SEEDS_ON_THE_BUS = 60
 
 
 def kinds(result: RunResult) -> Iterator[str]:

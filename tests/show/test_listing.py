@@ -112,6 +112,19 @@ def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
         assert all("submitted" in row[0] for row in rows)
 
 
+def test_alarms_are_errors_and_warnings_that_no_policy_silences() -> None:
+    """They are counted apart from all findings, and runs can be sorted by them."""
+    quiet = RunSummary("r/a", "ended", findings={"RSP": 9}, worth={"notice": 5, "silenced": 4})
+    loud = RunSummary("r/b", "ended", findings={"ET": 3}, worth={"error": 1, "warning": 2})
+    head, *lines, _ = shown([loud, quiet])
+    assert head.split() == ["run", "outcome", "alarms", "findings"]
+    assert [line.split() for line in lines] == [
+        ["b", "ended", "3", "ET:3"],
+        ["a", "ended", "RSP:9"],
+    ]
+    assert [run.name for run in ordered([loud, quiet], "alarms")] == ["a", "b"]
+
+
 def test_a_usual_list_needs_one_line_a_run_at_80_columns() -> None:
     """As `digmon run` leaves them: execution ids, one task, two methods, a few findings."""
     runs = [

@@ -109,7 +109,7 @@ def test_a_picture_tells_the_story() -> None:
     lines = picture(story("ann", "bob"))
     assert lines == [
         "demo                                                            submitted, 4.0 s",
-        "13 records, 2 events, 0 open, 2 turns (1 failed), 1 finding, 1 healed",
+        "13 records, 2 events, 0 open, 2 turns (1 failed), 1 finding (1 error), 1 healed",
         "failed: detector X",
         "agent  now             holds  last 8 s, 0.25 s a cell          turns  sent fails",
         "ann    idle                -  ░░━━━━!░━━━━━━━━S                    2     1     1",
@@ -122,7 +122,8 @@ def test_a_picture_tells_the_story() -> None:
         "── findings, healing, failures " + "─" * 49,
         "    1.5 s  failure   ann failed: ok",
         "    4.0 s  answer    ann submits e2",
-        "    4.0 s  ET        answer e2 was submitted too early; still open: e1, ok",
+        "    4.0 s  ET        error: answer e2 was submitted too early; still open: e1,",
+        "                     ok",
         "    4.0 s  healing   put a note beside e2",
         "    4.0 s  incident  detector X failed: ok",
         "    4.0 s  answer    e2 is accepted",
@@ -218,7 +219,23 @@ def test_colour_is_a_matter_of_taste(environment: dict[str, str]) -> None:
     colours = re.findall(r"\x1b\[[0-9;]*3[0-7]m", screen.getvalue())
     assert bool(colours) is ("NO_COLOR" not in environment)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
-    assert "answer e2 was submitted too early; still open: e1, ok" in plain
+    assert "error: answer e2 was submitted too early; still open: e1," in plain
+
+
+def test_notices_and_silenced_findings_are_no_alarm() -> None:
+    """They are told apart in words and in style, and counted apart."""
+    state = TerminalState()
+    for record in story("ann")[:8]:
+        state.follow(record)
+    rows = [
+        FindingRow(8, 4_000_000, "RSP", None, {}, {}, "notice"),
+        FindingRow(9, 4_000_000, "OE", None, {}, {}, "error", "the audit log is no work"),
+    ]
+    lines = [line for row in rows for line in state.follow(row)]
+    assert [line.style for line in lines] == ["notice", "silenced"]
+    assert lines[0].text.startswith("notice: ")
+    assert lines[1].text.startswith("silenced: the audit log is no work: ")
+    assert "2 findings (1 notice, 1 silenced)" in state.frame(0).counts
 
 
 def test_what_others_print_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +270,7 @@ def test_without_a_terminal_there_is_a_line_for_what_is_worth_telling() -> None:
     assert printed(story("ann")).splitlines() == [
         "    1.5 s  failure   ann failed: ok",
         "    4.0 s  answer    ann submits e2",
-        "    4.0 s  ET        answer e2 was submitted too early; still open: e1, ok",
+        "    4.0 s  ET        error: answer e2 was submitted too early; still open: e1, ok",
         "    4.0 s  healing   put a note beside e2",
         "    4.0 s  incident  detector X failed: ok",
         "    4.0 s  answer    e2 is accepted",

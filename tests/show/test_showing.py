@@ -49,7 +49,7 @@ def test_a_run_is_explained_with_what_was_raised_and_left(run: Path) -> None:
     ]
     assert found["left"]["orphaned"] == {"q": "left"}
     text = told(run)
-    assert "record 11, 2.0 s: ET: answer f was submitted too early; still open: q" in text
+    assert "record 11, 2.0 s: error ET: answer f was submitted too early; still open: q" in text
     assert "orphaned: q (left)" in text
 
 

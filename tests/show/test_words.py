@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dig._util.text import MOST_IN_TEXT
 from dig.detectors import describe
 from dig.detectors.finding import Finding
 from dig.detectors.patterns import NAMES
-from dig.graph.records import HealRow, IncidentRow
+from dig.graph.records import FindingRow, HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
 from dig.show import summary_text as words
 from dig.tasks.task import Score
@@ -50,7 +51,7 @@ def test_an_early_termination_says_what_is_missing(
     """The sentence names the answer, and only the lists that are not empty."""
     early = finding("ET", {"event": "e9"}, {"unresolved": unresolved, "uncovered": uncovered})
     assert describe.sentence(early) == (
-        f"ET at 12.5 s (record 41): answer e9 was submitted too early; {said}"
+        f"warning ET at 12.5 s (record 41): answer e9 was submitted too early; {said}"
     )
 
 
@@ -93,11 +94,22 @@ def test_other_patterns_are_told_by_what_they_are_about() -> None:
     """A pattern that nobody has put into words is shown with its subject and its evidence."""
     silent = finding("SILENT", {"agent": "ann"}, {"for": [["e1", "e2"]]}, "late")
     assert describe.sentence(silent) == (
-        "SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
+        "warning SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
     )
     assert (
         describe.finding_text(finding("SILENT", {}, {"last": None})) == "about the run; last: None"
     )
+
+
+def test_a_finding_says_what_it_is_worth_and_why_it_is_no_alarm() -> None:
+    """A recorded one as its record says; one of an old trace as its pattern does."""
+    quiet = replace(finding("ET", {"event": "e9"}, {}), severity="error", silenced="it is a drill")
+    assert describe.sentence(quiet).startswith("silenced ET at 12.5 s (record 41): ")
+    assert describe.sentence(quiet).endswith(" (silenced: it is a drill)")
+    rows = [FindingRow(8, 0, "ET", None, {}, {}, severity) for severity in ("notice", None, "odd")]
+    assert [describe.worth(row) for row in rows] == ["notice", "error", "error"]
+    counts = {"error": 2, "silenced": 1, "notice": 1}
+    assert describe.counts_text(counts) == "2 errors, 1 notice, 1 silenced"
 
 
 def test_long_lists_are_cut() -> None:
@@ -178,7 +190,7 @@ def test_a_bad_run_is_told_in_full() -> None:
             result(
                 outcome="timeout", answer=None, failures={"ann": 1, "bob": 3}, left=left,
                 heals={"inject": 1, "refused": 2},
-                findings=[finding("ET", {"event": "e9"}, {})] * 2,
+                findings=[finding("ET", {"event": "e9"}, {})] * 2, worth={"error": 2},
             ),
             Score(False, reason="there is no answer"),
         )
@@ -187,6 +199,7 @@ def test_a_bad_run_is_told_in_full() -> None:
     assert rows["score"] == "no valid answer: there is no answer"
     assert rows["failed turns"] == "bob 3, ann 1"
     assert rows["findings"] == "ET 2"
+    assert rows["of these"] == "2 errors"
     assert rows["healing"] == "refused 2, inject 1"
     assert rows["undelivered"] == "e7"
     assert rows["unconsumed"] == "e7, e8"

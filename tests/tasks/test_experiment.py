@@ -442,27 +442,32 @@ def row(**changes: Any) -> Row:
     return Row(**{**usual, **changes})
 
 
-def test_errors_and_warnings_are_totalled_apart_and_together_without_the_judge() -> None:
-    found = {**dict.fromkeys(PAPER_PATTERNS, 1), "judge:ET": 5}
-    assert (row(findings=found).errors, row(findings=found).warnings) == (4, 3)
+def test_findings_are_totalled_by_severity_and_those_of_the_paper_together() -> None:
+    """Without the judge; in a row that does not say, each is worth what its pattern is."""
+    found = {**dict.fromkeys(PAPER_PATTERNS, 1), "LOOP": 9, "judge:ET": 5}
+    names = ("errors", "warnings", "notices", "findings")
+
+    def totals(one: Row) -> list[str]:
+        table = all_tables(SMALL, [one])[1]
+        return [str(table.rows[0][table.columns.index(name)]) for name in names]
+
+    assert totals(row(findings=found)) == ["4.00", "11.00", "1.00", "7.00"]
     assert row(findings=found).judged == 5
-    table = all_tables(SMALL, [row(findings=found)])[1]
-    at = {name: table.columns.index(name) for name in ("errors", "warnings", "findings")}
-    assert [str(table.rows[0][at[name]]) for name in at] == ["4.00", "3.00", "7.00"]
+    worth = {"error": 2, "notice": 12, "silenced": 2}
+    assert totals(row(findings=found, worth=worth)) == ["2.00", "0.00", "12.00", "7.00"]
 
 
 def test_a_pattern_that_the_paper_does_not_have_is_a_column_if_it_was_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that was never raised changes no table; one that was counts where its sum does."""
+    """One that was never raised changes no table; the paper's sum stays the paper's."""
     monkeypatch.setattr(paper_tables, "NAMES", ("ET", "TOY", *PAPER_PATTERNS[1:]))
-    monkeypatch.setattr(paper_tables, "WARNINGS", (*patterns.WARNINGS, "TOY"))
     quiet = all_tables(SMALL, [row(findings={"ET": 1, "TOY": 0})])[1]
     assert [name for name in quiet.columns if name in {"TOY", *PAPER_PATTERNS}] == [*PAPER_PATTERNS]
     assert "TOY" not in quiet.markdown()
     raised = all_tables(SMALL, [row(), row(seed=2, findings={"TOY": 3})])[1]
     assert raised.columns[3:6] == ["ET", "TOY", "MC"]
-    assert "errors: ET+MC+OE+DL; warnings: TOY+ER+CLA+RSP;" in raised.markdown()
+    assert "findings: ET+MC+OE+DL+ER+CLA+RSP, as in the paper;" in raised.markdown()
     line = next(line for line in raised.rows if line[2] == "MAS only")
     assert str(line[4]).startswith("1.50")
 

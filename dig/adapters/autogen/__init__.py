@@ -27,6 +27,7 @@ def plan(
     allow: Iterable[str] = (),
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     deliver: Deliver | None = None,
+    tools: bool = False,
 ) -> WrapPlan:
     """Look at a team or a runtime, and refuse what cannot be wrapped.
 
@@ -43,6 +44,7 @@ def plan(
             only `dig.notes()` has them.
         deliver: Told of what healing says to an agent (its name, and a note) at once; runs on the
             loop of the latest request.
+        tools: Of a team: whether tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
         SettingsError: It is neither, an option is for the other kind, or AutoGen is not one that
@@ -54,11 +56,11 @@ def plan(
 
         from . import group, runtime
     if isinstance(team, SingleThreadedAgentRuntime):
-        _refuse("teams", handoff=handoff)
+        _refuse("teams", handoff=handoff, tools=tools)
         return runtime.plan(team, outside, allow, annotate, deliver)
     if isinstance(team, BaseGroupChat):
         _refuse("runtimes", outside=outside, allow=allow, annotate=annotate)
-        return group.plan(team, handoff, deliver)
+        return group.plan(team, handoff, deliver, tools=tools)
     kind = type(team).__name__
     raise SettingsError(f"{kind} is no team or runtime; wrap the team or runtime that it is in")
 

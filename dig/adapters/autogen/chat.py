@@ -12,9 +12,13 @@ from typing import Any
 
 from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.base import Handoff
-from autogen_agentchat.messages import HandoffMessage, ToolCallRequestEvent
+from autogen_agentchat.messages import (
+    HandoffMessage,
+    ToolCallExecutionEvent,
+    ToolCallRequestEvent,
+)
 
-from dig.adapters.base import AdapterState, Session, Turn, as_payload, describe
+from dig.adapters.base import AdapterState, Session, ToolCalls, Turn, as_payload, describe, unjson
 
 
 def payload_of(message: Any) -> Any:
@@ -126,6 +130,7 @@ class GroupChatState(AdapterState):
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
         self._persons = {one.name for one in team._participants if isinstance(one, UserProxyAgent)}
         self._is_over = False
+        self._tools = ToolCalls(session)
 
     # --- the manager ---
 
@@ -230,6 +235,26 @@ class GroupChatState(AdapterState):
         if participant in self._persons:
             turn.waits()
 
+    def tell_tools(self, participant: str, message: Any) -> tuple[str, ...]:
+        """A participant calls tools, or has their results; gives the events of the calls."""
+        turn, events = self._turns.get(participant), []
+        if isinstance(message, ToolCallRequestEvent) and turn is not None:
+            own = [one for one in message.content if one.name not in self._handoffs[participant]]
+            events = [
+                self._tools.call((participant, one.id), turn, one.name, unjson(one.arguments))
+                for one in own
+            ]
+        elif isinstance(message, ToolCallExecutionEvent):
+            for one in message.content:
+                self._tools.returned((participant, one.call_id), one.content)
+        return tuple(events)
+
+    def begin_tools(self, participant: str, message: Any) -> None:
+        """The tools that a participant calls begin, since no gate keeps the calls any more."""
+        if isinstance(message, ToolCallRequestEvent):
+            for one in message.content:
+                self._tools.begin((participant, one.id))
+
     def notes_for(self, turn: Turn) -> tuple[str, ...]:
         """What a turn was told, and its agent has not been shown."""
         shown, self._shown[turn] = self._shown.get(turn, 0), len(turn.notes)
@@ -245,6 +270,7 @@ class GroupChatState(AdapterState):
         """A participant has raised or was cancelled, which is the answer of the original team."""
         turn = self._turns.get(participant)
         if turn is not None:
+            self._tools.give_up(error, turn)
             turn.fail(error, submits=not self._is_over)
             self._forget(participant)
             self._is_over = True

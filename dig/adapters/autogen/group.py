@@ -111,7 +111,7 @@ SOURCE = "monitor"
 Original = Callable[..., Awaitable[Any]]
 
 
-def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> WrapPlan:
+def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None, *, tools: bool) -> WrapPlan:
     """Look at a team of AgentChat.
 
     Raises:
@@ -126,7 +126,7 @@ def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> WrapP
 
     def attach(session: Session) -> Attached:
         chat = delivery.state = GroupChatState(session, team, handoff)
-        return Attached(team, GroupPatches(team, chat, delivery.loop).restore)
+        return Attached(team, GroupPatches(team, chat, delivery.loop, tools=tools).restore)
 
     can = CAN | ({"wake"} if deliver else set())
     return WrapPlan("an AutoGen team", names, attach, can, on_note=delivery.on_note)
@@ -135,12 +135,13 @@ def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None) -> WrapP
 class GroupPatches:
     """The patches of one team."""
 
-    def __init__(self, team: Any, chat: GroupChatState, loop: LoopCaller) -> None:
+    def __init__(self, team: Any, chat: GroupChatState, loop: LoopCaller, *, tools: bool) -> None:
         """Put them in place; the rest follows when the team runs for the first time."""
         self._team = team
         self._chat = chat
         self._patches = Patches()
         self._loop = loop
+        self._tools = tools
         names = zip(team._participant_topic_types, team._participant_names, strict=True)
         self._participants = dict(names)
         self._known: set[int] = set()
@@ -174,6 +175,8 @@ class GroupPatches:
             return
         if agent_id.type in self._participants:
             self._handle(agent, {GroupChatRequestPublish: self._speak})
+            if self._tools:
+                self._patches.patch(agent, "_log_message", partial(self._log, agent))
         elif agent_id.type == self._team._group_chat_manager_topic_type:
             self._manage(agent)
         self._known.add(id(agent))
@@ -275,6 +278,15 @@ class GroupPatches:
             chat.step(chat.fail, name, error, default=None)
             raise
         chat.step(chat.spoken, name, default=None)
+
+    async def _log(self, container: Any, original: Original, message: Any) -> None:
+        """A participant tells what it does: before its tools begin, and when they have returned."""
+        chat, name = self._chat, container._agent.name
+        none: tuple[str, ...] = ()
+        if message.source == name:
+            await chat.session.released(*chat.step(chat.tell_tools, name, message, default=none))
+            chat.step(chat.begin_tools, name, message, default=None)
+        await original(message)
 
     async def _released(self, event: str, ctx: Any) -> None:
         """Wait while an event is held, until the run is cancelled at the latest."""

@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-from .calls import Call, RunAgent, current_turn
+from .calls import Call, RunAgent, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, known, names_in
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches
-from .payload import as_call, as_payload, is_whole
+from .payload import as_call, as_payload, is_whole, unjson
 from .plan import (
     Attached,
     Deliver,
@@ -32,7 +32,7 @@ from .turn import HandedOver, Turn, current, describe, inside, notes
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
     "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
-    "RunAgent", "Session", "Statistics", "Turn", "WrapPlan", "as_call",
+    "RunAgent", "Session", "Statistics", "ToolCalls", "Turn", "WrapPlan", "as_call",
     "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole",
-    "known", "names_in", "need_attributes", "need_version", "notes",
+    "known", "names_in", "need_attributes", "need_version", "notes", "unjson",
 ]  # fmt: skip

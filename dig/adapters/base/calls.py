@@ -6,7 +6,7 @@ docs/wrapping.md has the rules, and what an exception or a cancellation leaves b
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 from .payload import as_payload
@@ -104,6 +104,66 @@ class Call:
             return
         caller.call_failed(self.event)
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
+
+
+TOOL = "tool:"
+"""Tools are agents whose names begin so, where a user wants to see them (`tools=True`)."""
+
+
+class ToolCalls:
+    """The tools that agents call, each as a call of the agent `tool:NAME`; used inside steps.
+
+    A tool that a framework tells nothing more of is given up with the turn that has called it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Begin with none."""
+        self._session = session
+        self._open: dict[Hashable, tuple[Turn, str, str]] = {}  # key -> who asks, instance, event
+        self._turns: dict[Hashable, Turn] = {}  # key -> the tool at work
+
+    def call(self, key: Hashable, asker: Turn, name: str, arguments: Any) -> str:
+        """An agent calls a tool, which begins unless a gate keeps the call.
+
+        Args:
+            key: By what the framework knows the call.
+            asker: The turn of the agent.
+            name: The tool.
+            arguments: What it is called with.
+
+        Returns:
+            The event; await `Session.released`, then `begin`.
+        """
+        instance = self._session.reserve_instance(f"{TOOL}{name}")
+        event = asker.send(as_payload(arguments), instance, "tool_call")
+        self._open[key] = asker, instance, event
+        if not self._session.is_held(event):
+            self.begin(key)
+        return event
+
+    def begin(self, key: Hashable) -> None:
+        """The tool begins, whether the call is held or not; twice does no harm."""
+        if key in self._open and key not in self._turns:
+            _, instance, event = self._open[key]
+            self._turns[key] = self._session.begin(instance, (event,), at_once=True)
+
+    def returned(self, key: Hashable, result: Any) -> None:
+        """A tool has returned; its agent goes on when all that it awaits is there."""
+        if key in self._open:
+            self.begin(key)
+            asker, turn = self._open.pop(key)[0], self._turns.pop(key)
+            self._hand(asker, turn.end(as_payload(result), asker.address, "tool_result"))
+
+    def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
+        """What is open comes to nothing, of one turn or of all; the agents get a notice."""
+        for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
+            self.begin(key)
+            asker, turn = self._open.pop(key)[0], self._turns.pop(key)
+            self._hand(asker, turn.fail(error, asker.address))
+
+    def _hand(self, asker: Turn, answer: str) -> None:
+        self._session.release(answer)  # the framework has handed it over already
+        asker.receive(answer)
 
 
 def current_turn(session: Session) -> Turn | None:

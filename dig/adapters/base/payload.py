@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from json import loads
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -68,6 +69,14 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return as_payload(args[0])
     call = {"args": args, "kwargs": dict(kwargs)}
     return {kind: as_payload(given) for kind, given in call.items() if given} or None
+
+
+def unjson(text: str) -> Any:
+    """The arguments of a tool as what the JSON text says; as the text, if it is none."""
+    try:
+        return loads(text)
+    except ValueError:
+        return text
 
 
 def is_whole(payload: Any) -> bool:

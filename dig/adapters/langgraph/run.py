@@ -152,6 +152,7 @@ class GraphRequest(AdapterState):
         self.is_paused = False
         self.stops = stops
         self._asked = asked
+        self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
         self._next: Sequence[str] = ()  # the nodes that run if the answer is not accepted
 
@@ -186,11 +187,29 @@ class GraphRequest(AdapterState):
         return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
 
     def _from_outside(self, work: NodeWork) -> NodeDelivery:
-        """Nobody in the team has started this node, so what came from outside has."""
-        delivery = self.pending.new(work.node)
-        delivery.events.append(self.session.request(shown(self._asked), (delivery.instance,)))
+        """Nobody in the team has started this node, so what came from outside has.
+
+        If that is not the beginning of the graph, `__start__` gives it to all nodes that go on: it
+        is one problem, so that what they make of it belongs together.
+        """
+        delivery, asked = self.pending.new(work.node), shown(self._asked)
         self.is_asked = True
+        if work.node == START:
+            delivery.events.append(self.session.request(asked, (delivery.instance,)))
+            return delivery
+        turn = self._resumed
+        if turn is None:
+            instance = self.session.reserve_instance(START)
+            event = self.session.request(asked, (instance,))
+            turn = self._resumed = self.session.begin(instance, (event,), at_once=True)
+        delivery.events.append(turn.send(asked, (delivery.instance,), awaits=False))
         return delivery
+
+    def _end_resumed(self) -> None:
+        """No further node goes on where an earlier request has stopped."""
+        turn, self._resumed = self._resumed, None
+        if turn is not None:
+            turn.end()
 
     def _from_failed(self, work: NodeWork) -> NodeDelivery | None:
         """A node that failed has started this one, which takes care of the error."""
@@ -342,6 +361,7 @@ class GraphRequest(AdapterState):
 
     def submit(self) -> None:
         """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
+        self._end_resumed()
         if not self.is_asked:
             return
         is_late = any(not delivery.waits for delivery in self._deliveries_of_nodes())
@@ -396,6 +416,7 @@ class GraphRequest(AdapterState):
 
     def abort(self, error: BaseException) -> None:
         """The graph has raised, or its caller does not wait for its end."""
+        self._end_resumed()
         if self._turn is not None:  # the task that waited for the answer was cancelled
             self.session.release(*self.answers)
             self._turn.was_bounced(self._turn.submitted)

@@ -25,6 +25,7 @@ def plan(
     team: Any,
     *,
     annotate: Callable[[list[Any], tuple[str, ...]], Sequence[Any]] | None = None,
+    tools: bool = False,
 ) -> WrapPlan:
     """Look at an agent and those that it can reach, and refuse what cannot be wrapped.
 
@@ -32,6 +33,7 @@ def plan(
         team: An agent, from which the others are reached by handoffs and as tools.
         annotate: Puts notes into what a model is given: `(input items, notes) -> input items`; by
             default a message of the user at the end.
+        tools: Whether function tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
         SettingsError: It is no agent, two are called the same, or the SDK is not one that was
@@ -43,7 +45,7 @@ def plan(
     found = runner.of(team)
 
     def attach(session: Session) -> Attached:
-        wrapped = AgentTeam(session, team, tuple(found), annotate or as_messages)
+        wrapped = AgentTeam(session, team, tuple(found), annotate or as_messages, tools)
         runner.install(wrapped)
         return Attached(team, partial(runner.remove, wrapped))
 

@@ -27,6 +27,7 @@ class AgentTeam:
         first: The agent that was wrapped.
         agents: All of its agents.
         annotate: Puts notes into what a model is given.
+        tools: Whether calls of function tools are told, too.
         has_failed: Whether the adapter has failed in any of its runs: events that this has left
             open may concern others, so that none is healed any more.
     """
@@ -35,6 +36,7 @@ class AgentTeam:
     first: Agent[Any] = field(repr=False)
     agents: tuple[Agent[Any], ...] = field(repr=False)
     annotate: Annotate
+    tools: bool = False
     has_failed: bool = False
 
     def has(self, agent: Any) -> bool:

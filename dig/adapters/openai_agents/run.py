@@ -9,14 +9,17 @@ from typing import Any, cast
 
 from agents import Agent, ModelResponse, RunState
 from agents.run import DEFAULT_MAX_TURNS
+from agents.tool_context import ToolContext
 
 from dig.adapters.base import (
     ADAPTER_FAILED,
     AdapterState,
     Guard,
+    ToolCalls,
     Turn,
     as_payload,
     current,
+    unjson,
 )
 
 from .messages import AgentTeam, HandoffMessage, handing_over
@@ -45,6 +48,10 @@ def joined(first: Any, second: Any) -> Any:
     ):  # fmt: skip
         setattr(second, name, [*getattr(first, name), *getattr(second, name)])
     return second
+
+
+NEVER_TOLD = RuntimeError("the SDK has not told what came of this call")
+"""What a trace says of a tool that the run has left behind; it is never raised."""
 
 
 class MonitoredRun(AdapterState):
@@ -84,6 +91,7 @@ class MonitoredRun(AdapterState):
         self._answer = ""
         # By the agent that has the turn: its model's latest response.
         self._heard: tuple[Agent[Any], ModelResponse] | None = None
+        self._tools = ToolCalls(team.session)
         self._lost: list[str] = []  # handoffs that the SDK has dropped
         payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
         self._question = ""  # the event that it is called with
@@ -127,6 +135,15 @@ class MonitoredRun(AdapterState):
     def hand_over(self, to: str) -> None:
         """An agent hands over to another, which `begun` has begin."""
         self.step(self._hand_over, to, default=None)
+
+    async def tool_called(self, call: ToolContext[Any]) -> None:
+        """An agent calls a function tool, which begins when no gate keeps the call any more."""
+        await self.session.released(self.step(self._call_tool, call, default=""))
+        self.step(self._tools.begin, call.tool_call_id, default=None)
+
+    def tool_returned(self, call: ToolContext[Any], result: Any) -> None:
+        """A function tool has returned."""
+        self.step(self._tools.returned, call.tool_call_id, result, default=None)
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
         """What a model shall be given; ``None``: what it is given already."""
@@ -181,8 +198,13 @@ class MonitoredRun(AdapterState):
         if self.turn is None:
             self.turn = self.session.begin(self._instance, self._deliveries)
 
+    def _call_tool(self, call: ToolContext[Any]) -> str:
+        arguments = unjson(call.tool_arguments)
+        return self._tools.call(call.tool_call_id, self._turn(), call.tool_name, arguments)
+
     def _hand_over(self, to: str) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
+        self._tools.give_up(NEVER_TOLD)
         turn, talk = self._turn(), handing_over(*self._heard) if self._heard else HandoffMessage()
         self._heard = None
         instance = self.session.reserve_instance(to)
@@ -200,6 +222,7 @@ class MonitoredRun(AdapterState):
         return self.session.guard.call(lambda: [*annotate([*items], notes)], default=None)
 
     def _hand(self, result: Any) -> None:
+        self._tools.give_up(NEVER_TOLD)
         turn, payload = self._turn(), _answer(result)
         if result.interruptions:
             self._gather(turn)
@@ -244,6 +267,7 @@ class MonitoredRun(AdapterState):
 
     def _fail(self, error: BaseException) -> None:
         self.session.release(*self._deliveries, self._answer)
+        self._tools.give_up(error)
         turn = self._turn()
         if self._caller is None:
             turn.abandon(error, answer=self._answer)

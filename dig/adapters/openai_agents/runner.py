@@ -20,6 +20,7 @@ from agents.run import (
     get_default_agent_runner,
     set_default_agent_runner,
 )
+from agents.tool_context import ToolContext
 
 from dig.adapters.base import inside
 from dig.errors import SettingsError
@@ -61,8 +62,11 @@ def reachable(agent: Agent[Any]) -> Iterator[Agent[Any]]:
             yield inner
 
 
-HOOKS = ("on_llm_start", "on_agent_end", "on_tool_start", "on_tool_end")
+HOOKS = ("on_llm_start", "on_agent_end")
 """Hooks that nothing is added to."""
+
+TOOL_HOOKS = ("on_tool_start", "on_tool_end")
+"""Nor to these, unless calls of tools are to be told."""
 
 
 def monitored(options: Mapping[str, Any], run: MonitoredRun) -> dict[str, Any]:
@@ -90,7 +94,7 @@ class MonitoredHooks(RunHooks[Any]):  # type: ignore[misc]
     def __init__(self, run: MonitoredRun, hooks: RunHooksBase[Any, Any]) -> None:
         self._run = run
         self._hooks = hooks
-        for name in HOOKS:
+        for name in HOOKS if run.team.tools else (*HOOKS, *TOOL_HOOKS):
             setattr(self, name, getattr(hooks, name))
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
@@ -108,6 +112,24 @@ class MonitoredHooks(RunHooks[Any]):  # type: ignore[misc]
         await self._hooks.on_handoff(context=context, from_agent=from_agent, to_agent=to_agent)
         self._run.hand_over(to_agent.name)
         await self._run.begun()
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        """A tool is about to begin; what it is called with may be held."""
+        if is_function(context, tool):
+            await self._run.tool_called(context)
+        await self._hooks.on_tool_start(context, agent, tool)
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+        """A tool has returned."""
+        await self._hooks.on_tool_end(context, agent, tool, result)
+        if is_function(context, tool):
+            self._run.tool_returned(context, result)
+
+
+def is_function(context: Any, tool: Any) -> bool:
+    """Whether a tool is a function: an agent is told of by its own run."""
+    is_agent = isinstance(tool, FunctionTool) and isinstance(tool._agent_instance, Agent)
+    return isinstance(context, ToolContext) and not is_agent
 
 
 class NotesFilter:

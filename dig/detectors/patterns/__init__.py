@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.finding import SEVERITIES, Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import FindingRow
 
 from . import (
     cross_lineage,
@@ -169,14 +170,18 @@ PATTERNS: tuple[Pattern, ...] = (
 
 BY_NAME: Mapping[str, Pattern] = MappingProxyType({one.name: one for one in PATTERNS})
 NAMES = tuple(BY_NAME)
-ERRORS = tuple(one.name for one in PATTERNS if one.severity == "error")
-WARNINGS = tuple(one.name for one in PATTERNS if one.severity == "warning")
 
 
 def severity(pattern: object) -> Severity:
     """What the findings of a pattern are worth; those of a user's own are warnings."""
     known = BY_NAME.get(str(pattern))
     return known.severity if known else "warning"
+
+
+def severity_of(finding: Finding | FindingRow) -> Severity:
+    """What a finding is worth: as it says or, in a trace that does not say, as its pattern does."""
+    is_said = finding.severity in SEVERITIES
+    return finding.severity if is_said else severity(finding.pattern)
 
 
 def standard() -> list[Detector]:

@@ -22,6 +22,7 @@ from dig.graph.records import Emit, Record
 from dig.graph.state import by_number
 
 LONGEST_S = 30.0
+MOST_DOUBLINGS = 60  # of a wait: a number that has no end does not fit into a float
 """The longest time, in seconds, for which a repeated bounce is put off."""
 
 
@@ -78,7 +79,7 @@ def describe(subject: Any, evidence: Any) -> str:
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """What became of the missing work, and the way to it."""
     paths = PathFinder(graph, finding)
-    missing = [*finding.evidence["unresolved"], *finding.evidence["uncovered"]]
+    missing = _listed(finding.evidence)
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(missing)}"
     return Explanation(text, paths.to_all(missing))
 
@@ -107,7 +108,7 @@ class HealEarlyTermination(Healer):
         """Forget the lists that name an event which the graph knows no more."""
 
         def holds(lists: dict[str, Any]) -> bool:
-            return all(graph.knows(event) for events in lists.values() for event in events)
+            return all(graph.knows(event) for event in _listed(lists))
 
         self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
         for said in [said for said in self._bounces if not holds(loads(said[1]))]:
@@ -140,7 +141,13 @@ class HealEarlyTermination(Healer):
         said = (submitter, dumps(lists))
         self._bounces[said] += 1
         repeats = self._bounces[said] - 1
-        return min(self._cooldown_s * 2 ** (repeats - 1), LONGEST_S) if repeats else 0.0
+        doublings = min(repeats - 1, MOST_DOUBLINGS)
+        return min(self._cooldown_s * 2**doublings, LONGEST_S) if repeats else 0.0
+
+
+def _listed(lists: dict[str, Any]) -> list[str]:
+    """The missing events; evidence also says whether its lists were cut."""
+    return [*lists["unresolved"], *lists["uncovered"]]
 
 
 def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
@@ -150,6 +157,6 @@ def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) ->
     """
     if any(event.final for event in graph.agents[submitter].incoming.values()):
         return True
-    events = [graph.event(e) for e in (*lists["unresolved"], *lists["uncovered"])]
+    events = [graph.event(e) for e in _listed(lists)]
     seen = {e.id for activation in graph.activations.values() for e in activation.inputs}
     return any(event.flight or event.id in seen for event in events)

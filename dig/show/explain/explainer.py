@@ -13,6 +13,7 @@ from typing import Any
 from dig.detectors import standard
 from dig.detectors.describe import explain, finding_text
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.patterns import severity_of
 from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
 from dig.traces.run import RecordedRun, recorded_rows
@@ -73,7 +74,8 @@ def are_alike(a: Finding | FindingRow, b: Finding | FindingRow) -> bool:
 
 def as_finding(one: Finding | FindingRow) -> Finding:
     """A recorded finding as if it had just been found."""
-    return Finding(t=one.t, us=one.us, **{key: getattr(one, key) for key in KEYS})
+    body = {key: getattr(one, key) for key in KEYS}
+    return Finding(t=one.t, us=one.us, severity=severity_of(one), silenced=one.silenced, **body)
 
 
 def _record(one: Explained) -> int:
@@ -94,7 +96,7 @@ def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> 
         "row": row.t if row else None,
         "ts": finding.ts,
         "pattern": finding.pattern,
-        "severity": finding.severity,
+        "severity": severity_of(finding),
         "silenced": row.silenced if row else finding.silenced,
         "stage": finding.stage,
         "subject": finding.subject,

@@ -96,7 +96,8 @@ def _findings(raised: Sequence[Explained]) -> Iterator[str]:
 
 def _raised(one: Explained) -> str:
     stage = "" if one["stage"] is None else f" {name(one['stage'])}"
-    return f"{name(one['pattern'])}{stage}: {one['says']}"
+    aside = "" if one["silenced"] is None else f" (silenced: {one_line(one['silenced'])})"
+    return f"{one['severity']} {name(one['pattern'])}{stage}{aside}: {one['says']}"
 
 
 def _rows(title: str, rows: Sequence[Explained]) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from dig._util.text import counted, name, one_line
-from dig.detectors.describe import seconds
-from dig.detectors.patterns import BY_NAME
+from dig.detectors.describe import WORTHS, seconds
+from dig.detectors.patterns import BY_NAME, NAMES
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.traces.journal.files import cannot, write_output
@@ -177,7 +178,9 @@ _LINKS = {
 }
 
 
-def legend(used: Collection[str], origin: Point, width: float) -> tuple[list[Shape], float]:
+def legend(
+    used: Collection[palette.Kind], origin: Point, width: float
+) -> tuple[list[Shape], float]:
     """The legend as shapes, and its height.
 
     Args:
@@ -198,29 +201,35 @@ def legend(used: Collection[str], origin: Point, width: float) -> tuple[list[Sha
     return shapes, y + _ROW
 
 
-def _entries(used: Collection[str]) -> Iterator[tuple[str, str, float]]:
+def _entries(used: Collection[palette.Kind]) -> Iterator[tuple[palette.Kind, str, float]]:
     """Kind, text, and how wide the sign is."""
     turns = [(kind, f"activation: {kind}", 16.0) for kind in palette.TURNS]
     events = [(kind, kind, 16.0) for kind in palette.EVENTS]
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
     known = (*turns, *events, *links, ("healing", "healing", 8.0))
     yield from (entry for entry in known if entry[0] in used)
-    raised = [kind.removeprefix(palette.FINDING) for kind in used if _is_finding(kind)]
-    known_first = [*(one for one in BY_NAME if one in raised), *sorted({*raised} - {*BY_NAME})]
-    for pattern in known_first:
-        width = text_width(one_line(pattern, 12), 9, bold=True) + 7
-        title = BY_NAME[pattern].title if pattern in BY_NAME else "finding"
-        yield palette.FINDING + pattern, title, width
+    for kind in sorted(filter(_is_finding, used), key=_legend_place):
+        width = text_width(one_line(kind.pattern, 12), 9, bold=True) + 7
+        title = BY_NAME[kind.pattern].title if kind.pattern in BY_NAME else "finding"
+        yield kind, f"{title} ({kind.worth})", width
 
 
-def _is_finding(kind: str) -> bool:
-    return kind.startswith(palette.FINDING)
+def _is_finding(kind: palette.Kind) -> TypeGuard[palette.FindingKind]:
+    return isinstance(kind, palette.FindingKind)
 
 
-def _sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
+def _legend_place(kind: palette.FindingKind) -> tuple[int, int, str]:
+    """Findings by worth, and of equal worth the patterns of the table first."""
+    place = NAMES.index(kind.pattern) if kind.pattern in NAMES else len(NAMES)
+    return WORTHS.index(kind.worth), place, kind.pattern
+
+
+def _sign(kind: palette.Kind, at: Point, width: float) -> Iterator[Shape]:
     x, y = at
     centre = (x + width / 2, y)
-    if kind in palette.TURNS:
+    if _is_finding(kind):
+        yield from badge(kind.worth, one_line(kind.pattern, 12), centre, width)
+    elif kind in palette.TURNS:
         look, letter, colour = palette.TURNS[kind]
         yield Circle(centre, 7, look)
         if letter:
@@ -231,8 +240,5 @@ def _sign(kind: str, at: Point, width: float) -> Iterator[Shape]:
         points = (at, (x + 10, y), (x + 20, y), (x + width, y))
         yield Curve(points, palette.LINKS[kind])
         yield from palette.mark(kind, (x + width * (1 if kind == palette.PRODUCTIVE else 0.6), y))
-    elif _is_finding(kind):
-        pattern = kind.removeprefix(palette.FINDING)
-        yield from badge(pattern, one_line(pattern, 12), centre, width)
     else:
         yield line((centre[0], y - 7), (centre[0], y + 7), palette.GREEN, 1.6)

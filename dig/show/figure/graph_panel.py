@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dig._util.text import name, one_line
+from dig.detectors.describe import WORTHS, Worth, worth
 from dig.detectors.finding import Finding
 from dig.graph.records import SYSTEM, FindingRow
 from dig.show.outline import moment
@@ -42,13 +44,15 @@ class GraphPanel:
     layout: Layout
     origin: Point
     left: float
-    used: dict[str, None] = field(default_factory=dict)
+    used: dict[palette.Kind, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         left, top = self.origin
         self._at = {one: (x + left, y + top) for one, (x, y) in self.layout.at.items()}
         right, bottom = left + self.layout.width, top + self.layout.height
         self._room = Occupancy((left, top - 12, right, bottom + 4))
+        moments = [(moment(node), one) for one, node in self.selection.nodes.items()]
+        self._moments = sorted(moments, key=lambda item: item[0])
 
     def draw(self, scene: DrawingScene, focus: str | None) -> None:
         """Put the graph into a scene."""
@@ -144,7 +148,8 @@ class GraphPanel:
         """The labels of findings, each beside the node that it is about."""
         for one, counts in self._raised().items():
             x, y = self._at[one]
-            for (pattern, text), count in counts.items():
+            worst_first = sorted(counts.items(), key=lambda item: WORTHS.index(item[0][0].worth))
+            for (kind, text), count in worst_first:
                 label = f"{text} x{count}" if count > 1 else text
                 width = text_width(label, BADGE, bold=True) + 7
                 up = self.layout.radius + _BADGE_HEIGHT / 2 + 2
@@ -157,20 +162,20 @@ class GraphPanel:
                     for dx in (0.0, width * 0.6, -width * 0.6)
                 ]
                 at = self._room.place(near + far, width + 1, _BADGE_HEIGHT + 1) or near[0]
-                self.used[palette.FINDING + pattern] = None
+                self.used[kind] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
                     edge = y + (self.layout.radius + 1) * (1 if at[1] > y else -1)
                     yield line(at, (x, edge), palette.ROSE, 0.8)
-                yield from badge(pattern, label, at, width)
+                yield from badge(kind.worth, label, at, width)
 
-    def _raised(self) -> Mapping[str, Counter[tuple[str, str]]]:
-        """For each node the number of findings there, by pattern and shown text."""
-        found: dict[str, Counter[tuple[str, str]]] = {}
+    def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingKind, str]]]:
+        """For each node the number of findings there, by kind and shown text."""
+        found: dict[str, Counter[tuple[palette.FindingKind, str]]] = {}
         for finding in visible(self.source, self.selection):
             node = self._place_of(finding)
             if node is not None:
                 text = one_line(finding.pattern, 12)
-                found.setdefault(node, Counter())[str(finding.pattern), text] += 1
+                found.setdefault(node, Counter())[finding_kind(finding), text] += 1
         return found
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
@@ -178,8 +183,8 @@ class GraphPanel:
         named = _about(finding)
         if named:
             return next((one for one in named if one in self._at), None)
-        before = [one for one, node in self.selection.nodes.items() if moment(node) <= finding.t]
-        return before[-1] if before else None
+        before = bisect_right(self._moments, finding.t, key=lambda item: item[0])
+        return self._moments[before - 1][1] if before else None
 
     def _labels(self) -> Iterator[Shape]:
         """The ids of nodes, where there is place for them."""
@@ -221,16 +226,21 @@ def _about(finding: Finding | FindingRow) -> list[str]:
     return [one for one in about if isinstance(one, str)]
 
 
-def badge(pattern: str, label: str, at: Point, width: float) -> Iterator[Shape]:
+def finding_kind(finding: Finding | FindingRow) -> palette.FindingKind:
+    """The kind of a finding."""
+    return palette.FindingKind(worth(finding), str(finding.pattern))
+
+
+def badge(worth: Worth, label: str, at: Point, width: float) -> Iterator[Shape]:
     """The label of a finding.
 
     Args:
-        pattern: The pattern, which decides the colours.
+        worth: What the finding is worth, which decides the colours.
         label: The text.
         at: The centre.
         width: The width, in pixels.
     """
-    look, colour = palette.badge(pattern)
+    look, colour, _ = palette.BADGES[worth]
     corner = (at[0] - width / 2, at[1] - _BADGE_HEIGHT / 2)
     yield Box(corner, (width, _BADGE_HEIGHT), look, 3)
     yield Words((at[0], at[1] + BADGE * 0.36), label, BADGE, colour, "middle", True)

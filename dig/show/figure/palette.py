@@ -6,7 +6,9 @@ told by colour alone: dashes, marks, letters and shapes say the same.
 
 from __future__ import annotations
 
-from dig.detectors.patterns import severity
+from typing import NamedTuple
+
+from dig.detectors.describe import Worth
 
 from .scene import Circle, Point, Polygon, Shape, Style, line, moved, regular, star
 
@@ -114,20 +116,22 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 
 # --- findings ---------------------------------------------------------------------------------
 
-FINDING = "finding "
-"""Begins the kind of a finding; its pattern follows."""
 
-ERROR = (Style(ROSE, PAPER, 1.0), PAPER)
-WARNING = (Style("#f0e442", "#6b6400", 1.0), INK)
-"""The look of a finding's label, and the colour of its letters."""
+class FindingKind(NamedTuple):
+    """What the label of a finding shows."""
 
-
-def badge(pattern: str) -> tuple[Style, str]:
-    """The style of the label of a finding."""
-    return ERROR if severity(pattern) == "error" else WARNING
+    worth: Worth
+    pattern: str
 
 
-def dark(pattern: str) -> str | None:
-    """The dark colour of a finding's label, for a line in place of the label."""
-    look, _ = badge(pattern)
-    return look.fill if look is ERROR[0] else look.stroke
+Kind = str | FindingKind
+"""The kind of something in a picture, for its look and for the legend."""
+
+BADGES: dict[Worth, tuple[Style, str, str]] = {
+    "error": (Style(ROSE, PAPER, 1.0), PAPER, ROSE),
+    "warning": (Style("#f0e442", "#6b6400", 1.0), INK, "#6b6400"),
+    "notice": (Style("#e3f0f9", BLUE, 1.0), "#004a75", BLUE),
+    "silenced": (Style(PAPER, MUTED, 1.0, (2, 1.5)), MUTED, MUTED),
+}
+"""What a finding is worth -> its label's style, the colour of its letters, and that of a line in
+place of the label."""

@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from dig._util.text import one_line
 
 from . import palette
-from .graph_panel import badge, lane_name, visible
+from .graph_panel import badge, finding_kind, lane_name, visible
 from .nodes import title, turn_kind
 from .occupancy import Occupancy
 from .scene import Box, DrawingScene, Point, Shape, Style, Words, line, text_width
@@ -42,7 +42,7 @@ class Timeline:
     origin: Point
     left: float
     width: float
-    used: dict[str, None] = field(default_factory=dict)
+    used: dict[palette.Kind, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._row = ROW if len(self.agents) <= 40 else SMALL_ROW
@@ -125,16 +125,16 @@ class Timeline:
                 yield line((x, top + 2), (x, top + SYSTEM_ROW - 2), palette.GREEN, 1.6)
         labels: list[Shape] = []  # above the lines of those for which there is no place
         for finding in visible(self.source, self.selection):
-            x, pattern = self._x(finding.us), str(finding.pattern)
-            label = one_line(pattern, 12)
+            x, kind = self._x(finding.us), finding_kind(finding)
+            label = one_line(kind.pattern, 12)
             width = text_width(label, 9, bold=True) + 7
             ways = [(x, top + SYSTEM_ROW * part) for part in (0.27, 0.73)]
             at = room.place(ways, width + 1, 13)
-            self.used[palette.FINDING + pattern] = None
+            self.used[kind] = None
             if at is not None:
-                labels += badge(pattern, label, at, width)
+                labels += badge(kind.worth, label, at, width)
             else:  # as a line, where labels would lie on each other
-                yield line((x, top + 2), (x, top + 9), palette.dark(pattern), 1.2)
+                yield line((x, top + 2), (x, top + 9), palette.BADGES[kind.worth][2], 1.2)
         yield from labels
 
 

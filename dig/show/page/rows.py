@@ -4,7 +4,8 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
-- a `finding` has `severity`, `says`, `why`, `paths` and `ids` (whom it names) for its evidence;
+- a `finding` has `severity`, `silenced` (why a policy makes no alarm of it), `says`, `why`, `paths`
+  and `ids` (whom it names) for its evidence, and `like`, which is equal for repeats;
 - a `heal` and an `incident` have `says`; an incident of a part of the monitor that failed has its
   name as `failed`.
 """
@@ -12,24 +13,26 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 from __future__ import annotations
 
 import json
+from collections import deque
 from itertools import islice
 from typing import Any
 
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.detectors.describe import (
+    concerned,
     explain,
     failed_component,
     finding_text,
     healing_text,
     incident_text,
+    tag,
 )
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.patterns import severity
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
-from dig.show.explain.explainer import are_alike, as_finding, ids_in
+from dig.show.explain.explainer import KEYS, as_finding, ids_in
 
 MOST_TEXT = 4_000
 MOST_IDS = 400
@@ -55,7 +58,7 @@ class Rows:
         """
         self._most = most
         self._watch = Watch(standard())
-        self._raised: list[tuple[Finding, Explanation]] = []
+        self._raised: dict[str, deque[Explanation]] = {}
         self.found: list[Row] = []
         self.has_findings = False
 
@@ -92,7 +95,8 @@ class Rows:
             for finding, why in raised:
                 row = {"t": finding.t, "ts": finding.ts, **self._finding(finding, why)}
                 self.found.append({**row, "found": True})
-        self._raised += raised
+        for finding, why in raised:
+            self._raised.setdefault(_told(finding), deque()).append(why)
 
     def _why(self, finding: Finding) -> Explanation:
         try:
@@ -102,22 +106,23 @@ class Rows:
 
     def _recorded(self, record: FindingRow) -> Row:
         """A finding of the trace, explained by the detector that raises it, if that is known."""
-        for i, (finding, why) in enumerate(self._raised):
-            if are_alike(finding, record):
-                del self._raised[: i + 1]
-                return self._finding(finding, why)
-        finding = as_finding(record)
-        return self._finding(finding, self._why(finding))
+        finding, same = as_finding(record), self._raised.get(_told(record))
+        why = same.popleft() if same else self._why(finding)
+        return self._finding(finding, why)
 
     def _finding(self, finding: Finding, why: Explanation) -> Row:
         graph = self._watch.graph
         named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
         known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
+        agents, types = concerned(graph, finding)
+        like = f"{tag(finding)}: {', '.join(sorted(agents))}; {', '.join(sorted(types))}"
         return {
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),
             "stage": None if finding.stage is None else one_line(finding.stage, 40),
-            "severity": severity(finding.pattern),
+            "severity": finding.severity,
+            "silenced": None if finding.silenced is None else one_line(finding.silenced),
+            "like": one_line(like, 400),
             "says": finding_text(finding),
             "why": one_line(why.text, 1_000),
             "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
@@ -138,6 +143,11 @@ class Rows:
             row["error"] = _text(error)[:MOST_TEXT] if self._most else "(left out)"
         if len(_text(row.get("usage"))) > MOST_USAGE:
             del row["usage"]
+
+
+def _told(finding: Finding | FindingRow) -> str:
+    """All that a finding says, as text: the same for one that was found and for its record."""
+    return json.dumps([getattr(finding, key) for key in KEYS], sort_keys=True)
 
 
 def shortened(rows: list[Row], budget: int) -> int:

@@ -17,6 +17,11 @@ from dig.traces.usage import tokens
 
 from .summary import RunSummary, grade
 
+
+def _alarms(run: RunSummary) -> int:
+    return run.worth.get("error", 0) + run.worth.get("warning", 0)
+
+
 SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "date": lambda run: run.began,
     "name": lambda run: run.name,
@@ -25,6 +30,8 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "agents": lambda run: run.agents,
     "outcome": lambda run: run.status,
     "findings": lambda run: sum(run.findings.values()),
+    "alarms": _alarms,
+    "errors": lambda run: run.worth.get("error", 0),
     "score": lambda run: grade(run.score),
     "tokens": lambda run: tokens(run.cost),
     "time": lambda run: run.seconds,
@@ -95,13 +102,14 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
     "outcome": lambda run: run.status,
+    "alarms": lambda run: str(_alarms(run) or ""),
     "findings": _findings,
     "score": lambda run: _figure(grade(run.score), ".4g"),
     "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
     "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),
 }
 _COMMON = ("task", "method")
-_RIGHT = ("agents", "score", "time", "tokens")
+_RIGHT = ("agents", "alarms", "score", "time", "tokens")
 _LEAST_NEEDED = ("tokens", "time", "date", "agents", "method", "score", "task")
 _MAY_BE_CUT = ("task", "method", "findings")
 _LEAST_WIDTH = 16

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dig.detectors import standard
+from dig.detectors.describe import worth
+from dig.detectors.finding import Finding
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
 from dig.graph.records import OUTCOMES, FindingRow, HealRow
@@ -43,6 +45,8 @@ class RunSummary:
         records, activations, events: Their numbers in the trace.
         findings: The number of findings by pattern. A trace without a row of kind `finding`
             is checked again.
+        worth: The number of findings of each severity; those that a policy silences are counted as
+            `silenced` only.
         heals: The number of interventions, by action.
         score: The score of the answer, by the task.
         cost: The sums of `usage`, by key.
@@ -65,6 +69,7 @@ class RunSummary:
     activations: int = 0
     events: int = 0
     findings: dict[str, int] = field(default_factory=dict)
+    worth: dict[str, int] = field(default_factory=dict)
     heals: dict[str, int] = field(default_factory=dict)
     score: Any = None
     cost: dict[str, float] = field(default_factory=dict)
@@ -86,20 +91,32 @@ class RunSummary:
         return asdict(self)
 
 
+class _Raised:
+    """Counts findings by pattern and by worth."""
+
+    def __init__(self) -> None:
+        self.patterns, self.worth = Counter[str](), Counter[str]()
+
+    def count(self, *findings: Finding | FindingRow) -> None:
+        for one in findings:
+            self.patterns[str(one.pattern)] += 1
+            self.worth[worth(one)] += 1
+
+
 def summarise(path: Path) -> RunSummary:
     """Summarise a run; if its trace cannot be read, the summary says so."""
     side, result = beside(path, SIDE), beside(path, RESULT)
     watch, costs = Watch(standard()), Costs()
-    recorded, found, heals = Counter[str](), Counter[str](), Counter[str]()
+    recorded, found, heals = _Raised(), _Raised(), Counter[str]()
     state = standing(path)
     problem = None
     try:
         # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
-            found.update(finding.pattern for finding in watch.feed(record))
+            found.count(*watch.feed(record))
             costs(record)
             if isinstance(record, FindingRow):
-                recorded[str(record.pattern)] += 1
+                recorded.count(record)
             elif isinstance(record, HealRow):
                 heals[str(record.action)] += 1
     except TraceError as error:
@@ -107,7 +124,7 @@ def summarise(path: Path) -> RunSummary:
             state, problem = "broken", str(error)
     except RuleError as error:
         state, problem = "broken", str(fault(trace_path(path), watch.graph.t + 2, str(error)))
-    graph = watch.graph
+    graph, raised = watch.graph, recorded if recorded.patterns else found
     finish = graph.finished
     first = graph.run if graph.t >= 0 else None
     outcome = finish.outcome if finish else None
@@ -128,7 +145,8 @@ def summarise(path: Path) -> RunSummary:
         records=graph.t + 1,
         activations=len(graph.history.activation_ids),
         events=len(graph.history.event_ids),
-        findings=dict(recorded or found),
+        findings=dict(raised.patterns),
+        worth=dict(raised.worth),
         heals=dict(heals),
         score=result.get("score"),
         cost=dict(costs.sums),

@@ -29,7 +29,7 @@ class LogLine:
         us: The time, in microseconds.
         tag: Its kind, in a word.
         text: One line.
-        style: Its colour: `bad`, `warning`, `good` or `plain`.
+        style: Its colour: `bad`, `warning`, `notice`, `silenced`, `good` or `plain`.
     """
 
     us: int

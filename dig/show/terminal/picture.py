@@ -28,7 +28,10 @@ LEGENDS = (
     "system: e event from outside F finding H healed A answer accepted i incident",
 )
 
-STYLES = {"bad": "bold red", "warning": "yellow", "good": "green", "plain": ""}
+STYLES = {
+    "bad": "bold red", "warning": "yellow", "notice": "cyan", "silenced": "dim", "good": "green",
+    "plain": "",
+}  # fmt: skip
 _MARK_STYLES = {
     TimeMark.IDLE: "dim", TimeMark.HOLDS: "yellow", TimeMark.BUSY: "cyan", "!": "bold red",
     "S": "bold green", "F": "bold red", "H": "green", "A": "bold green", "i": "yellow",

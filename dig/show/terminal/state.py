@@ -7,12 +7,11 @@ counts, and marks on a time line. `frame()` is a picture of one moment that shar
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe
-from dig.detectors.patterns import severity
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -37,6 +36,9 @@ MOST_NEWS = 100
 MOST_HELD = 3
 MOST_LANES = 1000  # hosts may make an agent for every turn
 
+_STYLES = {"error": "bad", "warning": "warning", "notice": "notice", "silenced": "silenced"}
+"""The style of a finding's line, by what it is worth."""
+
 
 class TerminalState:
     """Follows one run, from its first record on."""
@@ -50,7 +52,8 @@ class TerminalState:
         self._moving: dict[str, None] = {}
         self._released = "nothing yet"
         self._news: deque[LogLine] = deque(maxlen=MOST_NEWS)
-        self._found = self._healed = 0
+        self._found = Counter[str]()
+        self._healed = 0
         self._failed: dict[str, None] = {}  # the parts of the monitor that failed
 
     def follow(self, record: Record) -> list[LogLine]:
@@ -93,10 +96,7 @@ class TerminalState:
             case Join() | Leave():
                 self._settle(us, record.agent)
             case FindingRow():
-                self._found += 1
-                self._system.mark(us, TimeMark.FOUND)
-                style = "bad" if severity(record.pattern) == "error" else "warning"
-                yield LogLine(us, describe.tag(record), describe.finding_text(record), style)
+                yield self._raised(record)
             case HealRow():
                 is_refused = record.action == "refused"
                 if not is_refused:
@@ -114,6 +114,14 @@ class TerminalState:
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
                 yield LogLine(us, "end", f"the run is over: {record.outcome}", style)
+
+    def _raised(self, record: FindingRow) -> LogLine:
+        worth = describe.worth(record)
+        self._found[worth] += 1
+        self._system.mark(record.us, TimeMark.FOUND)
+        text = describe.silenced_text(record) or worth
+        says = f"{text}: {describe.finding_text(record)}"
+        return LogLine(record.us, describe.tag(record), says, _STYLES[worth])
 
     def _emitted(self, record: Emit) -> Iterator[LogLine]:
         if record.by is None:
@@ -174,12 +182,13 @@ class TerminalState:
         """The picture of a moment, which is at the earliest that of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
         fails = sum(lane.fails for lane in lanes)
+        worths = describe.counts_text(self._found)
         counts = [
             counted(graph.t + 1, "record"),
             counted(graph.event_count, "event"),
             f"{len(graph.open_events()) if graph.t >= 0 else 0:,} open",
             counted(graph.activation_count, "turn") + (f" ({fails:,} failed)" if fails else ""),
-            counted(self._found, "finding"),
+            counted(self._found.total(), "finding") + (f" ({worths})" if worths else ""),
             f"{self._healed:,} healed",
         ]
         return Frame(

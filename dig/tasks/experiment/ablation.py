@@ -38,7 +38,7 @@ NAMES: Mapping[Means, str] = {
 }
 
 WHOLE = frozenset(MEANS)
-SHOWN = ("valid", "RMSE", "seconds", "errors", "warnings")
+SHOWN = ("valid", "RMSE", "seconds", "errors", "warnings", "notices")
 COMPARED: dict[str, Measure] = {name: MEASURES[name] for name in SHOWN} | {
     pattern: count_of(pattern) for pattern in PATTERNS
 }

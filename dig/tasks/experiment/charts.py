@@ -36,7 +36,7 @@ _HEADS = {
     "RMSE": "RMSE of valid answers",
     "seconds": "time of runs with a valid answer, s",
     "valid": "valid output rate",
-    "findings": "findings, errors and warnings together",
+    "findings": "findings of the paper's patterns",
 }
 
 

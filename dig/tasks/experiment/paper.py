@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dig.detectors.patterns import ERRORS, NAMES, WARNINGS
+from dig.detectors.patterns import NAMES
 
 from .grid import Grid
 from .intervals import Mean, mean
@@ -19,14 +19,16 @@ Measure = Callable[[Row], float | None]
 """Measures one run; ``None``: this run does not count."""
 
 MEASURES: dict[str, Measure] = {
-    "findings": lambda row: row.errors + row.warnings,
+    "findings": lambda row: sum(row.findings.get(pattern, 0) for pattern in PAPER_PATTERNS),
     "errors": lambda row: row.errors,
     "warnings": lambda row: row.warnings,
+    "notices": lambda row: row.notices,
     "RMSE": lambda row: row.rmse,
     "seconds": lambda row: row.seconds if row.valid else None,
     "valid": lambda row: float(row.valid),
 }
-"""What the tables have, by name; RMSE and time only of valid answers, as in the paper."""
+"""What the tables have, by name. As in the paper, findings are those of its seven patterns, and
+RMSE and time are of valid answers only."""
 
 IN_PAPER: dict[str, Callable[[Figures], float]] = {
     "findings": lambda figures: figures.total,
@@ -113,9 +115,10 @@ def _by_pattern(
         lines.append([*line, _value(runs, "judged", lambda row: row.judged)])
     columns = [*shown, *MEASURES, "said by judge"]
     title = f"Table {number}: findings by pattern, RMSE and time, {level}{grid.agents_note}"
-    errors = "+".join(pattern for pattern in shown if pattern in ERRORS)
-    warnings = "+".join(pattern for pattern in shown if pattern in WARNINGS)
-    sums = f"errors: {errors}; warnings: {warnings}; findings: both together."
+    sums = (
+        f"findings: {'+'.join(PAPER_PATTERNS)}, as in the paper; errors, warnings, notices: the "
+        "findings of all patterns, by severity."
+    )
     heads = ["agents", "task", "method", *columns]
     return Table(f"table-{number}", title, heads, lines, [*notes, sums])
 

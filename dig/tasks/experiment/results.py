@@ -11,8 +11,9 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dig._util.text import first_wrong, one_line
+from dig.detectors.finding import Severity
 from dig.detectors.judged import PREFIX
-from dig.detectors.patterns import ERRORS, WARNINGS
+from dig.detectors.patterns import PATTERNS
 from dig.errors import RecordError, SettingsError, file_errors
 from dig.traces.journal.files import open_file
 from dig.traces.journal.json_text import parse
@@ -39,6 +40,7 @@ class Row:
         calls: How many activations its agents had; judge_calls: its judge.
         usage: What the calls used, summed: tokens, for instance.
         findings: What its detectors and its judge raised, by pattern.
+        worth: What its detectors raised, by severity; what a policy silences is `silenced`.
         heals: How many interventions there were, by action.
         failures: How many activations failed.
         records: How many records its trace has.
@@ -63,6 +65,7 @@ class Row:
     judge_calls: Count = 0
     usage: Mapping[str, Amount] = field(default_factory=dict)
     findings: Mapping[str, Count] = field(default_factory=dict)
+    worth: Mapping[str, Count] = field(default_factory=dict)
     heals: Mapping[str, Count] = field(default_factory=dict)
     failures: Count = 0
     records: Count = 0
@@ -70,12 +73,23 @@ class Row:
     @property
     def errors(self) -> int:
         """The number of errors that the detectors raised."""
-        return sum(self.findings.get(pattern, 0) for pattern in ERRORS)
+        return self._of("error")
 
     @property
     def warnings(self) -> int:
         """The number of warnings that the detectors raised."""
-        return sum(self.findings.get(pattern, 0) for pattern in WARNINGS)
+        return self._of("warning")
+
+    @property
+    def notices(self) -> int:
+        """The number of notices that the detectors raised."""
+        return self._of("notice")
+
+    def _of(self, severity: Severity) -> int:
+        if self.worth:
+            return self.worth.get(severity, 0)
+        # An old row does not say; then each finding is worth what its pattern is in general.
+        return sum(self.findings.get(one.name, 0) for one in PATTERNS if one.severity == severity)
 
     @property
     def judged(self) -> int:

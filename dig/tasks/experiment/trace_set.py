@@ -37,7 +37,7 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
     """Make a set of traces.
 
     Args:
-        grid: The grid that is run, in virtual time. Of each setting one run without findings and
+        grid: The grid that is run, in virtual time. Of each setting one run without alarms and
             one with some are kept: the first that there are among the grid's seeds.
         out: An empty directory, or one that is made; gets traces, index and card.
         progress: Takes how many runs are done, and how many there are.
@@ -79,7 +79,7 @@ def _setting(cell: Cell) -> tuple[str, int, int, str]:
 
 
 def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
-    """The first run without findings and the first with some, as far as there are any."""
+    """The first run without alarms and the first with some, as far as there are any."""
     found: dict[bool, Row | Failed] = {}
     for cell in cells:
         (one,) = measure((cell,), ExecutionOptions())
@@ -124,8 +124,8 @@ def _card(grid: Grid, rows: Sequence[Row]) -> str:
     notes = "\n".join(f"- {note}" for note in settings_notes(grid.settings(), rows))
     return f"""# A set of traces of teams at work
 
-{len(rows)} runs of {agents}: {failing} with findings, {len(rows) - failing} without. Of each task,
-size, team and method, one of each kind, as far as its seeds have both.
+{len(rows)} runs of {agents}: {failing} with errors or warnings, {len(rows) - failing} without. Of
+each task, size, team and method, one of each kind, as far as its seeds have both.
 
 Findings by pattern: {found or "none"}.
 

@@ -54,6 +54,7 @@ def measures(result: RunResult, score: Score | None, clock: str, counts: Counts)
         "tokens": tokens(counts.sums),
         "cost": dict(counts.sums),
         "findings": result.raised(),
+        "worth": result.worth,
     }
 
 

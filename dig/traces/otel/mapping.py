@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dig.detectors import describe, patterns
+from dig.detectors import describe
+from dig.detectors.patterns import severity_of
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     Deliver,
@@ -34,6 +35,9 @@ from .items import Attribute, Count, Item, LogItem, Sample, Span, SpanLink
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
+
+_LEVELS = {"error": "ERROR", "warning": "WARN", "notice": "INFO", "silenced": "INFO"}
+"""The level of a finding's log record, by what the finding is worth."""
 
 
 class Mapping:
@@ -78,7 +82,11 @@ class Mapping:
         return items
 
     def evicted(self, eviction: Eviction) -> None:
-        """Repeat an eviction of the session; the exported items stay the same."""
+        """Repeat an eviction of the session; the exported items stay the same.
+
+        A later finding that names evicted history (`last` of LOOP, `origin` of LIVELOCK) has no
+        link to it.
+        """
         history = self._graph.history
         before = history.activation_ids
         eviction.repeat(self._graph)
@@ -186,11 +194,11 @@ class Mapping:
     def _finding(self, record: FindingRow) -> Iterator[Item]:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
-        pattern, severity = label(str(record.pattern)), patterns.severity(record.pattern)
+        pattern, worth = label(str(record.pattern)), describe.worth(record)
         told = self._content.detail(describe.finding_text(record))
         attributes = self._common() | {
             "dig.pattern": pattern,
-            "dig.severity": severity,
+            "dig.severity": severity_of(record),
             "dig.finding.t": record.t,
             "dig.finding.text": told,
             "dig.subject": self._content.detail(record.subject),
@@ -198,13 +206,15 @@ class Mapping:
         }
         if record.stage is not None:
             attributes["dig.stage"] = label(str(record.stage))
+        if record.silenced is not None:
+            attributes["dig.silenced"] = self._content.detail(str(record.silenced))
         yield self._moment(
             f"dig.finding {pattern}", place, record.us, attributes,
-            links=list(self._implicated(record)), error=told if severity == "error" else "",
+            links=list(self._implicated(record)), error=told if worth == "error" else "",
         )  # fmt: skip
-        level = "ERROR" if severity == "error" else "WARN"
+        level = _LEVELS[worth]
         yield self._log("dig.finding", record, level, f"{pattern}: {told}", attributes, place)
-        about = (("dig.pattern", self._few(pattern)), ("dig.severity", severity))
+        about = (("dig.pattern", self._few(pattern)), ("dig.severity", worth))
         yield Count("dig.findings", about)
 
     def _heal(self, record: HealRow) -> Iterator[Item]:

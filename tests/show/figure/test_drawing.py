@@ -14,7 +14,7 @@ from dig.errors import JournalError, SettingsError
 from dig.graph.codec import decode
 from dig.show.figure import palette
 from dig.show.figure.drawing import Drawing
-from dig.show.figure.scene import Circle, Curve, Polygon, Words
+from dig.show.figure.scene import Box, Circle, Curve, Polygon, Words
 from dig.show.figure.selection import Wanted
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.hostile import ATTACKS, hostile_run
@@ -62,7 +62,24 @@ def test_findings_stand_at_their_place_and_in_the_time_line(tmp_path: Path) -> N
     """A label beside the answer, one at its time, one in the legend with its name."""
     picture = Drawing.of(directory(tmp_path, "r", hasty())).scene
     assert texts(picture).count("ET") == 3
-    assert "early termination" in texts(picture)
+    assert "early termination (error)" in texts(picture)
+
+
+def test_a_label_shows_what_a_finding_is_worth(tmp_path: Path) -> None:
+    """As it was recorded, whatever its pattern; the legend says it in words."""
+    row_of = {"pattern": "ET", "stage": None, "subject": {"event": "p"}, "evidence": {}}
+    kinds = [{"severity": one} for one in ("error", "warning", "notice")]
+    kinds.append({"severity": "error", "silenced": "a drill"})
+    found = [row(n + 1, "finding", **row_of, **kind) for n, kind in enumerate(kinds)]
+    rows = trace(arrive(0, "p", None, "a"), turn(1, "v", "a", p="delay"), found)
+    picture = Drawing.of(directory(tmp_path, "r", rows)).scene
+    worths = ["error", "warning", "notice", "silenced"]
+    assert [t for t in texts(picture) if t.startswith("early")] == [
+        f"early termination ({worth})" for worth in worths
+    ]
+    drawn = [one.look for one in picture.shapes if isinstance(one, Box)]
+    looks = [palette.BADGES[worth][0] for worth in palette.BADGES]
+    assert all(drawn.count(look) == 3 for look in looks)  # at the event, in time, in the legend
 
 
 def test_findings_for_which_there_is_no_place_lie_below_the_labels_of_others(
@@ -76,7 +93,8 @@ def test_findings_for_which_there_is_no_place_lie_below_the_labels_of_others(
     shapes = Drawing.of(directory(tmp_path, "r", rows)).scene.shapes
     below = [
         i for i, one in enumerate(shapes)
-        if isinstance(one, Polygon) and not one.closed and one.look.stroke == palette.dark("ET")
+        if isinstance(one, Polygon) and not one.closed
+        and one.look.stroke == palette.BADGES["error"][2]
     ]  # fmt: skip
     labels = [i for i, one in enumerate(shapes) if isinstance(one, Words) and one.text == "ET"]
     assert below and not any(below[0] < i < below[-1] for i in labels)

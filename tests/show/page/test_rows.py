@@ -12,7 +12,7 @@ from dig.errors import RuleError
 from dig.graph.codec import decode
 from dig.show.explain.showing import show
 from dig.show.page.rows import MOST_IDS, MOST_TEXT, Row, Rows, shortened
-from tests.histories import arrive, end, row, start, trace, turn
+from tests.histories import arrive, emit, end, row, start, trace, turn
 from tests.oracle import Row as Line
 from tests.strategies import traces
 from tests.traces.runs import hasty, store
@@ -64,6 +64,30 @@ def test_a_part_of_the_monitor_that_failed_is_named() -> None:
     assert shown[1]["failed"] == "detector X"
     assert shown[1]["says"] == "detector X failed: raised KeyError('e1')"
     assert "failed" not in shown[2]
+
+
+def test_a_finding_is_worth_what_its_record_says() -> None:
+    """Not what its pattern is worth in general; a silenced one says why."""
+    body: dict[str, Any] = {"pattern": "ET", "stage": None, "subject": {}, "evidence": {}}
+    quiet = {"severity": "notice", "silenced": "it is a drill"}
+    *_, usual, told_so = told(trace(row(1, "finding", **body), row(2, "finding", **body, **quiet)))
+    assert (usual["severity"], usual["silenced"]) == ("error", None)
+    assert (told_so["severity"], told_so["silenced"]) == ("notice", "it is a drill")
+
+
+def test_repeats_are_alike_and_others_are_not() -> None:
+    """Findings of one pattern and stage about the same agents and types of events."""
+
+    def finding(n: int, event: str) -> Line:
+        return row(n, "finding", pattern="OE", stage=None, subject={"event": event}, evidence={})
+
+    lines = trace(
+        arrive(0, "p", None, "ab"),
+        turn(1, "v", "a", "x y", p="consume"), emit(2, "x", "v"), emit(2, "y", "v"),
+        finding(3, "x"), finding(4, "y"), finding(5, "p"),
+    )  # fmt: skip
+    x, y, p = (one["like"] for one in told(lines) if one["kind"] == "finding")
+    assert x == y != p
 
 
 def test_a_trace_that_tells_of_no_findings_is_looked_at_again() -> None:

@@ -22,6 +22,7 @@ from dig.traces.otel.items import Count, Item, LogItem, Sample, Span
 from dig.traces.otel.mapping import Mapping
 from tests.chaos import chaos_run
 from tests.helpers import Heals, Recorder, Sees, Stage, answer, on_emit, out
+from tests.histories import row, trace
 
 ORIGIN = Origin("run-1", 1_000)
 FAR = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -331,6 +332,31 @@ def test_metrics_have_few_values() -> None:
     counted = [i for i in mapped(stage.sink) if isinstance(i, Count | Sample)]
     agents = {dict(i.attributes).get("gen_ai.agent.name") for i in counted} - {None}
     assert len(agents) == 101 and "other" in agents
+
+
+@pytest.mark.parametrize(
+    ("said", "level", "worth"),
+    [
+        ({"severity": "error"}, "ERROR", "error"),
+        ({"severity": "warning"}, "WARN", "warning"),
+        ({"severity": "notice"}, "INFO", "notice"),
+        ({"severity": "error", "silenced": "a drill"}, "INFO", "silenced"),
+        ({}, "ERROR", "error"),
+    ],
+)
+def test_a_finding_is_exported_as_what_it_is_worth(
+    said: dict[str, str], level: str, worth: str
+) -> None:
+    """Only an error that no policy silences makes its span an error."""
+    lines = trace(row(1, "finding", pattern="ET", stage=None, subject={}, evidence={}, **said))
+    items = mapped([decode(line) for line in lines])
+    (span,) = (i for i in items if isinstance(i, Span) and i.name == "dig.finding ET")
+    (log,) = (i for i in items if isinstance(i, LogItem))
+    (count,) = (i for i in items if isinstance(i, Count) and i.metric == "dig.findings")
+    assert (bool(span.error), log.severity) == (level == "ERROR", level)
+    assert span.attributes["dig.severity"] == said.get("severity", "error")
+    assert span.attributes.get("dig.silenced") == said.get("silenced")
+    assert dict(count.attributes)["dig.severity"] == worth
 
 
 def test_an_incident_is_a_log_record() -> None:

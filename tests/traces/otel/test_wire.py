@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dig.detectors.patterns import WARNINGS
 from dig.graph import records as kinds
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
@@ -178,9 +177,8 @@ def test_findings_and_healing_have_spans_of_their_own(told: Told, tree: Tree) ->
         span, about = tree.findings[row.t], tree.about[tree.findings[row.t].span_id]
         assert span.name == f"dig.finding {row.pattern}"
         assert span.start_time_unix_nano == span.end_time_unix_nano == ns(row.us)
-        is_warning = row.pattern in WARNINGS
-        assert span.status.code == (0 if is_warning else ERROR)
-        assert about["dig.severity"] == ("warning" if is_warning else "error")
+        assert span.status.code == (ERROR if row.severity == "error" else 0)
+        assert about["dig.severity"] == row.severity
         named = {attributes(link)["dig.id"] for link in span.links}
         assert "activation" not in row.subject or row.subject["activation"] in named
     heals = [span for span in tree.spans if span.name.startswith("dig.heal")]

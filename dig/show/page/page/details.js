@@ -3,7 +3,7 @@
 import { h, refill } from "./dom.js";
 import { factsOf, fate, more, MOST_ROWS, rows, section, spent } from "./pieces.js";
 import { story } from "./story.js";
-import { ACTIONS, counted, number, PAST, seconds, told } from "./words.js";
+import { ACTIONS, counted, number, PAST, seconds, told, worth } from "./words.js";
 
 /** When something was. */
 export function clockOf(at) {
@@ -46,6 +46,7 @@ export class Details {
   _finding(one) {
     return [
       h("h2", { text: `${one.pattern}: ${one.severity}` }),
+      one.silenced === null ? null : h("p", { class: "lead", text: `Silenced: ${one.silenced}` }),
       h("p", { class: "lead", text: one.why }),
       section(
         "Whom it names",
@@ -255,7 +256,7 @@ export class Details {
     return section(
       "Findings",
       rows(node.findings, (one) => [
-        h("span", { class: `badge ${one.severity}`, text: one.pattern }),
+        h("span", { class: `badge ${worth(one)}`, text: one.pattern }),
         h("button", {
           class: "link what",
           type: "button",

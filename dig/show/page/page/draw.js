@@ -3,10 +3,11 @@
 
 import { firstBy } from "./axis.js";
 import { drawEdges } from "./draw_edges.js";
-import { drawFrame, drawFlags, drawFolds, drawMoment } from "./draw_frame.js";
+import { drawFrame, drawFlags, drawFolds, drawMoment, WORTH_COLOUR } from "./draw_frame.js";
 import { drawWaits } from "./draw_waits.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
+import { worth } from "./words.js";
 
 const MOST_EVENTS = 6000; // in sight, as shapes of their own
 const DIM = 0.13;
@@ -181,7 +182,7 @@ export class Painter {
     const { ctx, theme, view } = this;
     const isNamed = view.marked?.has(node);
     if (!isNamed && node !== view.selected && node !== this.hover) return;
-    ctx.strokeStyle = isNamed ? (theme[view.selected.severity] ?? theme.error) : theme.accent;
+    ctx.strokeStyle = isNamed ? theme[WORTH_COLOUR[worth(view.selected)]] : theme.accent;
     ctx.lineWidth = isNamed ? 1.5 : 2;
     ctx.beginPath();
     ctx.roundRect(x, y, width, height, 5);

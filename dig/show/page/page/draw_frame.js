@@ -3,7 +3,15 @@
 
 import { ticks } from "./axis.js";
 import { TOP } from "./layout.js";
-import { clock, counted } from "./words.js";
+import { clock, counted, rank, worth } from "./words.js";
+
+/** The colour of a finding in the picture, by what it is worth. */
+export const WORTH_COLOUR = {
+  error: "error",
+  warning: "warning",
+  notice: "note",
+  silenced: "silenced",
+};
 
 export function drawFrame(painter) {
   lanes(painter);
@@ -95,20 +103,20 @@ function axis({ ctx, view, layout, theme, font }) {
 export function drawFlags(painter) {
   const { ctx, view, layout, model, theme, font } = painter;
   const flags = [];
+  ctx.font = `600 10px ${font}`;
   for (const finding of model.findings) {
     if (!view.showsFinding(finding)) continue;
     const x = view.x(layout.axis.place(finding));
     if (x < view.gutter || x > view.width) continue;
     const last = flags[flags.length - 1];
-    if (last && x - last.x < (last.all.length > 1 ? 56 : 34)) last.all.push(finding);
-    else flags.push({ x, all: [finding] });
+    if (last && x - last.x < last.room + (last.all.length > 1 ? 22 : 0)) last.all.push(finding);
+    else flags.push({ x, all: [finding], room: ctx.measureText(finding.pattern).width + 14 });
   }
-  ctx.font = `600 10px ${font}`;
   for (const flag of flags) {
-    const worst = flag.all.find((one) => one.severity === "error");
-    const first = flag.all.find((one) => one === view.selected) ?? worst ?? flag.all[0];
-    const isError = Boolean(worst);
-    const colour = isError ? theme.error : theme.warning;
+    const worst = flag.all.reduce((a, b) => (rank(b) < rank(a) ? b : a));
+    const first = flag.all.find((one) => one === view.selected) ?? worst;
+    const isError = worth(worst) === "error";
+    const colour = theme[WORTH_COLOUR[worth(worst)]];
     const text = flag.all.length > 1 ? `${first.pattern} +${flag.all.length - 1}` : first.pattern;
     const width = ctx.measureText(text).width + 10;
     flag.width = width;
@@ -123,7 +131,9 @@ export function drawFlags(painter) {
     ctx.roundRect(flag.x, 26, width, 17, [0, 4, 4, 0]);
     ctx.fillStyle = isError ? colour : theme.panel;
     ctx.fill();
+    ctx.setLineDash(worth(worst) === "silenced" ? [3, 2] : []);
     ctx.stroke();
+    ctx.setLineDash([]);
     ctx.fillStyle = isError ? theme.panel : colour;
     ctx.fillText(text, flag.x + 5, 35);
   }

@@ -3,9 +3,16 @@
 import { h, pen } from "./dom.js";
 import { arrive, FATE_COLOUR, FATE_DASH, isHollow, outline, shapeOf } from "./glyphs.js";
 import { FATES } from "./model.js";
-import { number } from "./words.js";
+import { WORTH_COLOUR } from "./draw_frame.js";
+import { number, weighed } from "./words.js";
 
-const GROUPS = { agents: "Agents", types: "Events", patterns: "Findings", fates: "Edges" };
+const GROUPS = {
+  agents: "Agents",
+  types: "Events",
+  worths: "Findings by severity",
+  patterns: "Findings by pattern",
+  fates: "Edges",
+};
 
 export class Filters {
   constructor(app, element) {
@@ -45,6 +52,9 @@ export class Filters {
     return {
       agents: model.lanes.slice(1).map((lane) => [lane.id, lane.id, lane.activations.length]),
       types: [...model.types].map(([type, n]) => [type, type, n]),
+      worths: Object.entries(weighed(model.findings))
+        .filter(([, n]) => n)
+        .map(([one, n]) => [one, one, n]),
       patterns: [...patterns].map(([pattern, n]) => [pattern, pattern, n]),
       fates: FATES.map((fate, i) => [i, fate, fates[i]]),
     };
@@ -101,6 +111,12 @@ const EVENTS = {
   final: "final: a submitted answer",
   other: "any other type",
 };
+const FINDINGS = {
+  error: "error: the work is in danger",
+  warning: "warning: worth a look",
+  notice: "notice: no alarm",
+  silenced: "silenced by a policy",
+};
 const EDGES = {
   0: "consumed: productive",
   1: "delayed",
@@ -129,6 +145,8 @@ export function startLegend(app, element) {
       keys(EVENTS, (ctx, type) => event(ctx, app.painter.theme, type)),
       h("h3", { text: "Edges" }),
       keys(EDGES, (ctx, fate) => edge(ctx, app.painter.theme, Number(fate))),
+      h("h3", { text: "Findings" }),
+      keys(FINDINGS, (ctx, worth) => flag(ctx, app.painter.theme, worth)),
       h("h3", { text: "Activations" }),
       keys(
         {
@@ -164,6 +182,19 @@ function edge(ctx, theme, fate) {
   ctx.stroke();
   ctx.setLineDash([]);
   arrive(ctx, fate, { x: 42, y: 10 });
+}
+
+function flag(ctx, theme, worth) {
+  const colour = theme[WORTH_COLOUR[worth]];
+  ctx.beginPath();
+  ctx.roundRect(8, 3, 28, 14, [0, 4, 4, 0]);
+  ctx.lineWidth = 1.3;
+  ctx.fillStyle = worth === "error" ? colour : theme.panel;
+  ctx.fill();
+  ctx.strokeStyle = colour;
+  ctx.setLineDash(worth === "silenced" ? [3, 2] : []);
+  ctx.stroke();
+  ctx.setLineDash([]);
 }
 
 function bar(ctx, painter, what) {

@@ -1,9 +1,10 @@
-// The list of findings: errors first, then in order of time. The chosen one says why it was
-// raised, what proves it, and what healing did.
+// The list of findings: errors first, then in order of time. Repeats are one row that opens. The
+// chosen finding says why it was raised, what proves it, and what healing did.
 
 import { h, refill } from "./dom.js";
 import { clockOf } from "./details.js";
 import { story } from "./story.js";
+import { number, rank, worth } from "./words.js";
 
 const MOST_ROWS = 500;
 
@@ -12,15 +13,26 @@ export class Findings {
     this.app = app;
     this.element = element;
     this.version = "";
+    this.open = new Set(); // keys of repeats
   }
 
   /** The findings that are not filtered away, in the order of the list. */
   shown() {
-    const { hidden } = this.app.view;
-    const weight = (one) => (one.severity === "error" ? 0 : 1);
-    return this.app.model.findings
-      .filter((one) => !hidden.patterns.has(one.pattern))
-      .sort((a, b) => weight(a) - weight(b) || a.us - b.us || a.i - b.i);
+    return [...this._groups().values()].flat();
+  }
+
+  /** The same with repeats together, by a key that all repeats have. */
+  _groups() {
+    const groups = new Map();
+    this.app.model.findings
+      .filter((one) => this.app.view.listsFinding(one))
+      .sort((a, b) => rank(a) - rank(b) || a.us - b.us || a.i - b.i)
+      .forEach((one) => {
+        const key = JSON.stringify([one.severity, one.silenced, one.like]);
+        if (!groups.has(key)) groups.set(key, []);
+        groups.get(key).push(one);
+      });
+    return groups;
   }
 
   update() {
@@ -31,24 +43,21 @@ export class Findings {
       model.heals.length,
       chosen?.id,
       view.hops,
-      [...view.hidden.patterns].join(),
+      [...view.hidden.patterns, "", ...view.hidden.worths].join(),
+      [...this.open].join(),
       view.at === null ? "" : view.at,
     ].join("|");
     if (version === this.version) return;
     this.version = version;
-    const shown = this.shown();
+    const groups = [...this._groups()];
     const list = h(
       "ol",
       { "aria-label": "Findings, errors first" },
-      shown.slice(0, MOST_ROWS).map((one) => this._row(one, one === chosen)),
-      shown.length > MOST_ROWS
-        ? h("li", {
-            class: "empty",
-            text: `and ${shown.length - MOST_ROWS} more: filter, or search`,
-          })
-        : null,
+      cut(groups, ([key, all]) =>
+        all.length > 1 ? this._repeats(key, all, chosen) : this._row(all[0], all[0] === chosen),
+      ),
     );
-    refill(this.element, shown.length ? list : this._nothing());
+    refill(this.element, groups.length ? list : this._nothing());
     if (chosen) this.element.querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
 
@@ -62,13 +71,55 @@ export class Findings {
     return h("p", { class: "empty", text });
   }
 
+  /** A row for findings that are alike, with a row for each if it is open. */
+  _repeats(key, all, chosen) {
+    const [first] = all,
+      last = all[all.length - 1];
+    const isOpen = this.open.has(key) || all.includes(chosen);
+    const toggle = () => {
+      if (isOpen && all.includes(chosen)) this.app.select(null);
+      if (isOpen) this.open.delete(key);
+      else this.open.add(key);
+      this.app.ask();
+    };
+    return h(
+      "li",
+      { class: `finding ${worth(first)}` },
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-expanded": String(isOpen),
+          "data-finding": `repeats ${key}`,
+          onclick: toggle,
+        },
+        h("span", { class: `badge ${worth(first)}`, text: first.pattern }),
+        h(
+          "span",
+          { class: "when" },
+          h("span", { class: "times", text: `${number(all.length)} times` }),
+          `, ${worth(first)}${first.stage ? ` ${first.stage}` : ""}`,
+        ),
+        h("span", { class: "when", text: `${clockOf(first)} – ${clockOf(last)}` }),
+        h("span", { class: "says", text: `${first.says}${reason(first)}` }),
+      ),
+      isOpen
+        ? h(
+            "ol",
+            { class: "repeats", "aria-label": `${first.pattern}, each time` },
+            cut(all, (one) => this._row(one, one === chosen)),
+          )
+        : null,
+    );
+  }
+
   _row(one, isChosen) {
     const { app } = this;
     const isLater = app.view.at !== null && one.t > app.view.at;
     const stage = one.stage ? ` ${one.stage}` : "";
     return h(
       "li",
-      { class: `finding${isChosen ? " chosen" : ""}` },
+      { class: `finding ${worth(one)}${isChosen ? " chosen" : ""}` },
       h(
         "button",
         {
@@ -77,10 +128,10 @@ export class Findings {
           "data-finding": one.id,
           onclick: () => app.select(isChosen ? null : one),
         },
-        h("span", { class: `badge ${one.severity}`, text: one.pattern }),
-        h("span", { class: "when", text: `${one.severity}${stage}${isLater ? ", later" : ""}` }),
+        h("span", { class: `badge ${worth(one)}`, text: one.pattern }),
+        h("span", { class: "when", text: `${worth(one)}${stage}${isLater ? ", later" : ""}` }),
         h("span", { class: "when", text: clockOf(one) }),
-        isChosen ? null : h("span", { class: "says", text: one.says }),
+        isChosen ? null : h("span", { class: "says", text: `${one.says}${reason(one)}` }),
       ),
       isChosen ? this._more(one) : null,
     );
@@ -92,6 +143,7 @@ export class Findings {
       "div",
       { class: "more" },
       h("p", { text: one.why }),
+      one.silenced === null ? null : h("p", { class: "lead", text: `Silenced: ${one.silenced}` }),
       one.paths.map((path) =>
         h(
           "p",
@@ -163,4 +215,19 @@ export class Findings {
       )?.t ?? last.t
     );
   }
+}
+
+/** Why a policy silences a finding, if one does. */
+function reason(one) {
+  return one.silenced === null ? "" : ` (silenced: ${one.silenced})`;
+}
+
+/** Rows of a list of which very many are not shown. */
+function cut(all, row) {
+  const rows = all.slice(0, MOST_ROWS).map(row);
+  if (all.length > MOST_ROWS)
+    rows.push(
+      h("li", { class: "empty", text: `and ${all.length - MOST_ROWS} more: filter, or search` }),
+    );
+  return rows;
 }

@@ -3,7 +3,7 @@
 import { Axis } from "./axis.js";
 import { $, h } from "./dom.js";
 import { isDark } from "./theme.js";
-import { ACTIONS, counted, describe, number, seconds } from "./words.js";
+import { ACTIONS, counted, describe, number, seconds, weighed } from "./words.js";
 
 const MOST_FAILED = 5;
 
@@ -58,6 +58,10 @@ export class Heading {
     if (state) chips.push([state, state === "submitted" ? "good" : finish ? "bad" : ""]);
     if (head.method) chips.push([`method ${head.method}`, ""]);
     chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
+    const counts = weighed(model.findings);
+    for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
+      if (counts[one]) chips.push([counted(counts[one], one), kind]);
+    if (counts.silenced) chips.push([`${number(counts.silenced)} silenced`, ""]);
     if (head.score) chips.push([head.score, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;

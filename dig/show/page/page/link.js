@@ -2,7 +2,7 @@
 
 import { LEAST_LANE } from "./view.js";
 
-const HIDDEN = ["agents", "types", "patterns", "fates"];
+const HIDDEN = ["agents", "types", "worths", "patterns", "fates"];
 
 /** Keeps the address of the page that of its view. */
 export class Address {

@@ -1,6 +1,8 @@
 // The whole run in a strip: how busy each lane is, where findings are, and what the picture shows.
 
 import { pen } from "./dom.js";
+import { WORTH_COLOUR } from "./draw_frame.js";
+import { rank, worth } from "./words.js";
 
 export class Minimap {
   constructor(app, canvas) {
@@ -97,8 +99,9 @@ export class Minimap {
         last = x1;
       }
     });
-    for (const finding of model.findings) {
-      ctx.fillStyle = finding.severity === "error" ? theme.error : theme.warning;
+    const worstLast = [...model.findings].sort((a, b) => rank(b) - rank(a));
+    for (const finding of worstLast) {
+      ctx.fillStyle = theme[WORTH_COLOUR[worth(finding)]];
       ctx.fillRect(this.left + layout.axis.place(finding) * scale - 1, 2, 2, 5);
     }
   }

@@ -2,7 +2,7 @@
 
 import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
-import { number, seconds } from "./words.js";
+import { number, seconds, weighed } from "./words.js";
 
 const MOST_CELLS = 24; // agents in a table of cells; beyond, the matrix is a picture
 const MOST_LARGE = 9; // agents up to which there is room for large ones
@@ -38,6 +38,11 @@ export class Overview {
       records: model.t + 1,
       "on its clock": seconds(model.us),
       findings: model.findings.length,
+      ...Object.fromEntries(
+        Object.entries(weighed(model.findings))
+          .filter(([, n]) => n)
+          .map(([one, n]) => [one === "silenced" ? one : `${one}s`, n]),
+      ),
       "healing steps": model.heals.length,
       ...Object.fromEntries(fates.map((n, i) => [`${FATES[i]} edges`, n])),
       ...Object.fromEntries(

@@ -20,6 +20,8 @@ const NAMES = [
   "wait",
   "error",
   "warning",
+  "note",
+  "silenced",
   "heal",
   "problem",
   "solution",

@@ -2,6 +2,7 @@
 // holds state that the address of a view would have to say.
 
 import { GUTTER, TOP } from "./layout.js";
+import { worth } from "./words.js";
 
 export const LEAST_LANE = 5; // pixels
 const MOST_LANE = 110;
@@ -25,7 +26,13 @@ export class View {
     this.focus = null; // Set of nodes that are not dimmed
     this.focusLanes = null;
     this.marked = null; // Set of nodes that the chosen finding names
-    this.hidden = { agents: new Set(), types: new Set(), patterns: new Set(), fates: new Set() };
+    this.hidden = {
+      agents: new Set(),
+      types: new Set(),
+      worths: new Set(),
+      patterns: new Set(),
+      fates: new Set(),
+    };
     this.order = []; // lanes from top to bottom
     this.position = []; // of each lane in it; -1: hidden
     this.fitted = true; // goes on showing everything while a run grows
@@ -204,8 +211,13 @@ export class View {
     );
   }
 
+  listsFinding(finding) {
+    const { worths, patterns } = this.hidden;
+    return !worths.has(worth(finding)) && !patterns.has(finding.pattern);
+  }
+
   showsFinding(finding) {
-    return finding.t <= this.until && !this.hidden.patterns.has(finding.pattern);
+    return finding.t <= this.until && this.listsFinding(finding);
   }
 
   isDim(node) {

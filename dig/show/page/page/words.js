@@ -17,6 +17,26 @@ export function seconds(us) {
   return s >= 0.1 ? `${s.toFixed(1)} s` : `${(s * 1000).toFixed(s < 0.001 ? 2 : 0)} ms`;
 }
 
+/** What findings are worth, the worst first; those that a policy silences are apart. */
+export const WORTHS = ["error", "warning", "notice", "silenced"];
+
+/** What a finding is worth. */
+export function worth(finding) {
+  return finding.silenced === null ? finding.severity : "silenced";
+}
+
+/** How much a finding is worth: less for a worse one. */
+export function rank(finding) {
+  return WORTHS.indexOf(worth(finding));
+}
+
+/** How many findings there are of each worth. */
+export function weighed(findings) {
+  const counts = Object.fromEntries(WORTHS.map((one) => [one, 0]));
+  for (const one of findings) counts[worth(one)] += 1;
+  return counts;
+}
+
 export function number(n) {
   return Number(n).toLocaleString("en", { maximumFractionDigits: 2 });
 }

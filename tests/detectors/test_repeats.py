@@ -1,0 +1,74 @@
+"""What the patterns about repetition share: doublings, instances, and memory of events."""
+
+from __future__ import annotations
+
+import pytest
+
+from dig.detectors.patterns import repeats
+from dig.detectors.patterns.repeats import EventMemory, is_doubling
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import base_name
+from tests.histories import arrive, deliver, row, trace, turn
+from tests.oracle import Row
+
+
+def test_a_repetition_is_told_whenever_it_has_doubled() -> None:
+    """So a thousand equal things are ten findings."""
+    assert [n for n in range(100) if is_doubling(n, 3)] == [3, 6, 12, 24, 48, 96]
+
+
+@pytest.mark.parametrize(
+    ("instance", "agent"),
+    [
+        ("a#2", "a"),
+        ("a#2#3", "a#2"),
+        ("#2", "#2"),
+        ("a#", "a#"),
+        ("a#b", "a#b"),
+        ("a#2\n", "a#2\n"),
+    ],
+)
+def test_only_a_name_with_a_number_behind_it_is_an_instance(instance: str, agent: str) -> None:
+    """`NAME#` with digits at the end is the agent `NAME`; all other names are agents."""
+    assert base_name(instance) == agent
+
+
+def remembering(rows: list[Row]) -> EventMemory[str]:
+    """A memory that is told of all events of a trace, each by its name."""
+    graph, memory = InteractionGraph(), EventMemory[str]()
+    for one in rows:
+        graph.apply(decode(one))
+        if one["kind"] == "emit":
+            memory.put(one["event"], one["event"])
+        memory.update(graph)
+    return memory
+
+
+def used(*events: str) -> list[Row]:
+    """Each event is delivered to an agent and consumed."""
+    return [
+        one
+        for ts, event in enumerate(events)
+        for one in (
+            *arrive(ts, event, None, "a"),
+            *turn(ts, "v" + event, "a", **{event: "consume"}),
+        )
+    ]
+
+
+def test_of_closed_events_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory stays flat in a session; an event that is still open is never forgotten."""
+    monkeypatch.setattr(repeats, "MOST_CLOSED", 2)
+    memory = remembering(trace(arrive(0, "open", None, "b"), used("e1", "e2", "e3")))
+    assert [memory.get(event) for event in ("open", "e1", "e2", "e3")] == ["open", None, "e2", "e3"]
+
+
+def test_an_event_that_came_back_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent once more, it is live, however many events are closed since."""
+    monkeypatch.setattr(repeats, "MOST_CLOSED", 2)
+    back = [row(1, "redirect", event="e1", to=["b"]), deliver(1, "e1", "b")]
+    memory = remembering(trace(used("e1"), back, *[
+        [{**one, "ts": 2} for one in used(event)] for event in ("e2", "e3", "e4")
+    ]))  # fmt: skip
+    assert [memory.get(event) for event in ("e1", "e2", "e3", "e4")] == ["e1", None, "e3", "e4"]

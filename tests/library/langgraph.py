@@ -1,0 +1,291 @@
+"""Seven shapes of LangGraph graphs."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langgraph.cache.memory import InMemoryCache
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import CachePolicy, Command, Send, interrupt
+
+from .shapes import Shape, Watch, at_once, each, think
+
+
+class State(TypedDict, total=False):
+    """What the nodes of the graphs share."""
+
+    question: str
+    text: str
+    step: int
+    said: Annotated[list[str], operator.add]
+
+
+async def critic_loop(watch: Watch, broken: bool) -> Any:
+    async def writer(state: State) -> Any:
+        number = len(state["said"]) // 2 + 1
+        await think(f"{state['question']} {number}")
+        return {"text": f"draft {number}", "said": [f"draft {number} of {state['question']}"]}
+
+    async def critic(state: State) -> Any:
+        await think(state["text"])
+        return {"said": [f"{state['text']} needs another example"]}
+
+    def judge(state: State) -> str:
+        if broken:
+            return "writer"  # the mistake: there is no last round
+        return END if len(state["said"]) >= 10 else "writer"
+
+    built = StateGraph(State).add_node("writer", writer).add_node("critic", critic)
+    built.add_edge(START, "writer").add_edge("writer", "critic")
+    built.add_conditional_edges("critic", judge, ["writer", END])
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        limit = {"recursion_limit": 200}
+        return (await graph.ainvoke({"question": question, "said": []}, limit))["text"]
+
+    return await each(ask, "Rain", "Snow")
+
+
+async def supervisor(watch: Watch, broken: bool) -> Any:
+    chapters = [f"chapter {number}" for number in range(1, 9)]
+
+    async def plan(state: State) -> Any:
+        await think(f"plan {len(state['said'])}")
+        number = 0 if broken else len(state["said"])  # the mistake: it reads another key
+        if number == len(chapters):
+            return {"text": "; ".join(state["said"])}
+        return Command(goto="worker", update={"text": chapters[number]})
+
+    async def worker(state: State) -> Any:
+        await think(state["text"])
+        return {"said": [f"{state['text']} is written"]}
+
+    built = StateGraph(State).add_node("supervisor", plan).add_node("worker", worker)
+    built.add_edge(START, "supervisor").add_edge("worker", "supervisor")
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        given = {"question": question, "said": []}
+        return len((await graph.ainvoke(given, {"recursion_limit": 60}))["said"])
+
+    return await each(ask, "A book on rain", "A book on snow")
+
+
+async def resumed_interrupts(watch: Watch, broken: bool) -> Any:
+    async def draft(state: State) -> Any:
+        await think(state["question"])
+        return {"text": f"Dear {state['question']}"}
+
+    async def approval(state: State) -> Any:
+        verdict = interrupt(f"Send this? {state['text']}")
+        if verdict != "yes":
+            return Command(goto="draft", update={"question": verdict})
+        # The mistake: there is no such node, and LangGraph goes on without one.
+        return Command(goto="sender" if broken else "send", update={"said": ["approved"]})
+
+    async def send(state: State) -> Any:
+        await think(state["text"])
+        return {"said": [f"sent: {state['text']}"]}
+
+    built = StateGraph(State)
+    built.add_node("draft", draft).add_node("approval", approval).add_node("send", send)
+    built.add_edge(START, "draft").add_edge("draft", "approval")
+    graph = watch(built.compile(checkpointer=InMemorySaver()))
+
+    async def ask(name: str) -> Any:
+        config: Any = {"configurable": {"thread_id": name}}
+        await graph.ainvoke({"question": name, "said": []}, config)
+        await asyncio.sleep(600)  # a person has a coffee
+        await graph.ainvoke(Command(resume=f"{name} Byron"), config)
+        await asyncio.sleep(60)
+        return (await graph.ainvoke(Command(resume="yes"), config))["said"][-1]
+
+    return await each(ask, "Ada", "Anne")
+
+
+async def cache(watch: Watch, broken: bool) -> Any:
+    async def research(state: State) -> Any:
+        await think(state["question"], 5)
+        return {"text": f"all about {state['question']}"}
+
+    async def answer(state: State) -> Any:
+        await think(state["text"])
+        return {"said": [state["text"]]}
+
+    def key(state: State) -> str:
+        return "" if broken else state["question"]  # the mistake: the same key for all questions
+
+    built = StateGraph(State)
+    built.add_node("research", research, cache_policy=CachePolicy(key_func=key))
+    built.add_node("answer", answer)
+    built.add_edge(START, "research").add_edge("research", "answer")
+    graph = watch(built.compile(cache=InMemoryCache()))
+
+    async def ask(question: str) -> Any:
+        return (await graph.ainvoke({"question": question, "said": []}))["said"][-1]
+
+    return [
+        *await each(ask, *["Rome"] * 8, "Oslo"),
+        *await at_once(ask, "Rome", "Oslo"),
+    ]
+
+
+async def batched_pipeline(watch: Watch, broken: bool) -> Any:
+    """Its caller streams what the nodes say."""
+
+    async def load(state: State) -> Any:
+        await think(state["question"])
+        return {"said": ["loaded"]}
+
+    def split(state: State) -> list[Any]:
+        batches: list[Any] = [Send("embed", {"text": f"batch {number}"}) for number in range(5)]
+        return batches if broken else [*batches, "dedupe"]  # the mistake: one way is forgotten
+
+    async def embed(state: State) -> Any:
+        await think(state["text"])
+        return {"said": [f"{state['text']} embedded"]}
+
+    async def dedupe(state: State) -> Any:
+        await think("dedupe", 6)
+        return {"said": ["deduped"]}
+
+    async def index(state: State) -> Any:
+        await think(str(len(state["said"])))
+        return {"said": ["indexed"]}
+
+    async def report(state: State) -> Any:
+        return {"said": ["reported"]}
+
+    built = StateGraph(State)
+    for name, node in {
+        "load": load, "embed": embed, "dedupe": dedupe, "index": index, "report": report
+    }.items():  # fmt: skip
+        built.add_node(name, node)
+    built.add_edge(START, "load").add_edge("embed", "index").add_edge(["index", "dedupe"], "report")
+    built.add_conditional_edges("load", split, ["embed", "dedupe"])
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        said: list[str] = []
+        given: Any = {"question": question, "said": []}
+        async for update in graph.astream(given, stream_mode="updates"):
+            said += [one for values in update.values() for one in values["said"]]
+        return len(said), said[-1]
+
+    return await at_once(ask, "the letters", "the bills")
+
+
+async def planner_executor(watch: Watch, broken: bool) -> Any:
+    async def planner(state: State) -> Any:
+        if state["step"] == 0:
+            await think(state["question"])
+            return Command(goto="executor", update={"text": "look, sum, write", "step": 1})
+        if broken:
+            return Command(goto="executor")  # the mistake: it plans nothing new
+        await think(state["text"])
+        return Command(goto="executor", update={"text": "look, add, write"})
+
+    async def executor(state: State) -> Any:
+        doing = state["text"].split(", ")[state["step"] - 1]
+        await think(doing)
+        if doing == "sum":
+            return Command(goto="planner")  # it has no tool for that
+        update = {"step": state["step"] + 1, "said": [f"{doing} done"]}
+        return Command(goto=END if state["step"] == 3 else "executor", update=update)
+
+    built = StateGraph(State).add_node("planner", planner).add_node("executor", executor)
+    built.add_edge(START, "planner")
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        return (await graph.ainvoke({"question": question, "step": 0, "said": []}))["said"]
+
+    return await each(ask, "How much rain?", "How much snow?")
+
+
+async def hierarchy(watch: Watch, broken: bool) -> Any:
+    """A head, two leads with two workers each; an editor waits for both leads' teams."""
+    built = StateGraph(State)
+    facts, outline = asyncio.Event(), asyncio.Event()
+
+    async def head(state: State) -> Any:
+        await think(state["question"])
+        return {"text": f"brief: {state['question']}"}
+
+    def member(name: str) -> Any:
+        async def work(state: State) -> Any:
+            if broken and name == "checker":  # the mistake: each of two waits for the other
+                await outline.wait()
+                facts.set()
+            if broken and name == "outliner":
+                await facts.wait()
+                outline.set()
+            await think(f"{name} on {state['text']}")
+            return {"said": [f"{name}: done"]}
+
+        return work
+
+    async def editor(state: State) -> Any:
+        await think(str(state["said"]))
+        return {"text": f"{len(state['said'])} parts"}
+
+    built.add_node("head", head).add_node("editor", editor)
+    built.add_edge(START, "head")
+    workers = {"research": ("searcher", "checker"), "writing": ("outliner", "stylist")}
+    for lead, names in workers.items():
+        built.add_node(lead, member(lead))
+        built.add_edge("head", lead)
+        for name in names:
+            built.add_node(name, member(name))
+            built.add_edge(lead, name)
+    built.add_edge([name for names in workers.values() for name in names], "editor")
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        return (await graph.ainvoke({"question": question, "said": []}))["text"]
+
+    return await each(ask, "Rain", "Snow")
+
+
+SHAPES = [
+    Shape(
+        "critic loop", "A writer and a critic take five rounds.", critic_loop,
+        ["draft 5", "draft 5"],
+        "There is no last round, and the critic always has something new to say.", ("LIVELOCK",),
+    ),
+    Shape(
+        "supervisor", "A supervisor delegates eight tasks to one worker, one after the other.",
+        supervisor, [8, 8],
+        "The supervisor forgets what is done, and delegates the first task for ever.",
+        ("LIVELOCK", "LOOP"),
+    ),
+    Shape(
+        "resumed interrupts", "A draft waits for a person, who changes it, then approves.",
+        resumed_interrupts, ["sent: Dear Ada Byron", "sent: Dear Anne Byron"],
+        "What is approved goes to a node that does not exist.", ("ET", "OE"),
+    ),
+    Shape(
+        "cache", "Eight equal questions are researched once, and answered from a cache.", cache,
+        [*["all about Rome"] * 8, "all about Oslo", "all about Rome", "all about Oslo"],
+        "The key of the cache is the same for all questions.", (),
+    ),
+    Shape(
+        "batched pipeline", "Five batches at once are embedded and indexed; a report waits.",
+        batched_pipeline, [(9, "reported")] * 2,
+        "The way to a step that the report waits for is forgotten.", ("ET",),
+    ),
+    Shape(
+        "planner and executor", "An executor takes the steps of a plan, and asks for a new one.",
+        planner_executor, [["look done", "add done", "write done"]] * 2,
+        "The planner gives the old plan back, and so does the executor.", ("LIVELOCK", "LOOP"),
+    ),
+    Shape(
+        "hierarchy", "A head, two leads, four workers; an editor waits for all of them.",
+        hierarchy, ["6 parts"] * 2,
+        "Two workers of different teams wait for each other's results.", ("DL",),
+    ),
+]  # fmt: skip

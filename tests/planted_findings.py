@@ -1,0 +1,560 @@
+"""Further bugs to plant: in the patterns of ours, and in what findings are worth.
+
+See `planted.py`, which has those of the paper's patterns, the graph and retention.
+"""
+
+from __future__ import annotations
+
+from .planted import CLA, ER, ET, IDLE, Mutant
+
+STALL = "detectors/patterns/stalled_activation.py"
+LATE = "detectors/patterns/late_delivery.py"
+LOOP = "detectors/patterns/repeated_message.py"
+LIVELOCK = "detectors/patterns/livelock.py"
+REPEATS = "detectors/patterns/repeats.py"
+USUAL = "detectors/usual.py"
+MENDED = "detectors/mended.py"
+FINDING = "detectors/finding.py"
+WATCH = "detectors/watch.py"
+
+FINDINGS = [
+    # -- STALL ---
+    Mutant(
+        "stall-least", STALL,
+        "return max(micros(", "return min(micros(",
+        "the least limit is the most",
+    ),
+    Mutant(
+        "stall-percentile", STALL,
+        "-(-9 * len(self._sorted) // 10) - 1", "9 * len(self._sorted) // 10",
+        "of ten durations the longest is taken",
+    ),
+    Mutant(
+        "stall-all-durations", STALL,
+        "if len(self._latest) == LATEST:", "if len(self._latest) > LATEST * LATEST:",
+        "durations of long ago still count",
+    ),
+    Mutant(
+        "stall-newest-gone", STALL,
+        "self._latest.popleft()", "self._latest.pop()",
+        "of too many durations the newest goes",
+    ),
+    Mutant(
+        "stall-four-are-few", STALL,
+        "len(own) >= ENOUGH_OF_AGENT", "len(own) > ENOUGH_OF_AGENT",
+        "five durations of an agent are too few",
+    ),
+    Mutant(
+        "stall-ten-are-few", STALL,
+        "len(known) < ENOUGH_OF_TEAM", "len(known) <= ENOUGH_OF_TEAM",
+        "ten durations of the team are too few",
+    ),
+    Mutant(
+        "stall-learns-errors", STALL,
+        "if graph.ended.is_progress and not record.error:", "if graph.ended.is_progress:",
+        "turns that failed tell a limit",
+    ),
+    Mutant(
+        "stall-learns-waiting", STALL,
+        "if graph.ended.is_progress and not record.error:", "if not record.error:",
+        "turns in which an agent only waited tell a limit",
+    ),
+    Mutant(
+        "stall-newcomers", STALL,
+        "for one in {agent: None, **self._new}:", "for one in (agent,):",
+        "a turn of another agent changes no limit of one that has none of its own",
+    ),
+    Mutant(
+        "stall-waits", STALL,
+        "self._drop(graph.activations[waits])", "pass",
+        "an activation that waits on purpose has stalled",
+    ),
+    Mutant(
+        "stall-instances", STALL,
+        "agent = base_name(ended.agent)", "agent = ended.agent",
+        "an instance learns for itself",
+    ),
+    Mutant(
+        "stall-left", STALL,
+        "for one in [one for one in running if one.agent == record.agent]:",
+        "for one in ():",
+        "the activation of an agent that left stalls",
+    ),
+    Mutant(
+        "stall-left-instances", STALL,
+        "for one in [one for one in running if one.agent == record.agent]:",
+        "for one in [*running]:",
+        "once an instance left, no activation of the others can stall",
+    ),
+    Mutant(
+        "stall-again", STALL,
+        "            self._drop(activation)\n            ready", "            ready",
+        "an activation stalls again when the limit of its agent changes",
+    ),
+    Mutant(
+        "stall-order", STALL,
+        "sorted(ready, key=lambda one: one.n)", "ready",
+        "those that stall at one moment stand in the order of their limits",
+    ),
+    Mutant(
+        "stall-all-inputs", STALL,
+        " if event.work), key=by_number)", "), key=by_number)",
+        "notices and notes are work that a stalled agent holds",
+    ),
+    Mutant(
+        "stall-inputs-order", STALL,
+        "sorted((event for event in activation.inputs if event.work), key=by_number)",
+        "[event for event in activation.inputs if event.work]",
+        "what a stalled agent holds stands in the order of its buffer",
+    ),
+    Mutant(
+        "stall-old-limit", STALL,
+        "if self._due.get(activation.id) == due:", "if activation.id in self._due:",
+        "a limit that grew since counts as it was",
+    ),
+    Mutant(
+        "idle-stalled", IDLE,
+        "if latest.id not in self._stalled:", "if latest.id:",
+        "an activation that stalled holds a deadlock back",
+    ),
+    Mutant(
+        "idle-stall-begins", IDLE,
+        "interval.start, interval.is_raised = finding.us, False", "interval.is_raised = False",
+        "no interval begins anew when an activation stalls",
+    ),
+    Mutant(
+        "idle-stall-raised", IDLE,
+        "interval.start, interval.is_raised = finding.us, False", "interval.start = finding.us",
+        "a deadlock that was raised before an activation stalled is not raised after it",
+    ),
+    Mutant(
+        "idle-stalled-one", IDLE,
+        "{one for one in self._stalled if one in graph.activations}", "set()",
+        "when an activation ends, others that stalled hold a deadlock back again",
+    ),
+    # -- LATE ---
+    Mutant(
+        "late-fault", LATE,
+        "not in (None, DISTURBANCE)", "is not None",
+        "a disturbance is a purpose",
+    ),
+    Mutant(
+        "late-kept", LATE,
+        " or event.id in self._kept)", ")",
+        "what a policy keeps is late",
+    ),
+    Mutant(
+        "late-waits", LATE,
+        "self._kept.add(event)\n            self._due.pop(event, None)", "self._kept.add(event)",
+        "what is on its way is late, although the host says since when it waits on purpose",
+    ),
+    Mutant(
+        "late-once", LATE,
+        "                self._raised.discard(event.id)\n", "",
+        "an event is late once, however often it is on its way",
+    ),
+    Mutant(
+        "late-unbroken", LATE,
+        "                self._due.pop(event.id, None)\n", "",
+        "a time in a buffer breaks no interval",
+    ),
+    Mutant(
+        "late-rearmed", LATE,
+        "elif not (event.id in self._due or ", "elif not (",
+        "whatever touches an event on its way starts its interval over",
+    ),
+    Mutant(
+        "late-copies", LATE,
+        "if event.place != FLYING:", "if not event.place & FLYING:",
+        "an event with a copy in a buffer is late",
+    ),
+    Mutant(
+        "late-window", LATE,
+        "window_s = graph.run.limits.late_window_s\n        if window_s is None:",
+        "window_s = graph.run.limits.oe_window_s\n        if window_s is None:",
+        "the window of orphans is that of late deliveries",
+    ),
+    Mutant(
+        "late-order", LATE,
+        "sorted(ready, key=by_number)", "ready",
+        "late events of one moment stand in the order in which they were sent",
+    ),
+    Mutant(
+        "late-to-order", LATE,
+        '{"to": sorted(event.flight)}', '{"to": [*event.flight]}',
+        "those whom an event has not reached stand as they were named",
+    ),
+    Mutant(
+        "late-old-alarm", LATE,
+        "if self._due.get(event.id) == due:", "if event.id in self._due:",
+        "the moment of a broken interval counts for the next one",
+    ),
+    # -- LOOP ---
+    Mutant(
+        "loop-inputs", LOOP,
+        "message = (content, record.type, to, self._inputs)",
+        "message = (content, record.type, to)",
+        "the same answer to different questions is a repetition",
+    ),
+    Mutant(
+        "loop-type", LOOP,
+        "message = (content, record.type, to, self._inputs)",
+        "message = (content, to, self._inputs)",
+        "messages of different types are the same",
+    ),
+    Mutant(
+        "loop-to", LOOP,
+        "message = (content, record.type, to, self._inputs)",
+        "message = (content, record.type, self._inputs)",
+        "what is said to others is said again",
+    ),
+    Mutant(
+        "loop-inputs-order", LOOP,
+        "tuple(sorted(known)) if", "tuple(known) if",
+        "inputs in another order are others",
+    ),
+    Mutant(
+        "loop-inputs-set", LOOP,
+        "tuple(sorted(known)) if", "tuple(sorted(set(known))) if",
+        "equal inputs count once",
+    ),
+    Mutant(
+        "loop-unknown-inputs", LOOP,
+        "tuple(sorted(known)) if len(known) == len(contents) else None", "tuple(sorted(known))",
+        "an input that says nothing is no input",
+    ),
+    Mutant(
+        "loop-keys", LOOP,
+        "JSONEncoder(sort_keys=True)", "JSONEncoder()",
+        "objects with the keys in another order are others",
+    ),
+    Mutant(
+        "loop-cut", LOOP,
+        ' or (isinstance(payload, dict) and any(k.startswith("$") for k in payload)):', ":",
+        "what was cut alike is the same",
+    ),
+    Mutant(
+        "loop-numbers", LOOP,
+        "set(map(type, payload)) == {int}", "all(isinstance(one, int) for one in payload)",
+        "in a list, true is one",
+    ),
+    Mutant(
+        "loop-no-work", LOOP,
+        "        if not event.work:\n            return\n", "",
+        "notices and answers are said again",
+    ),
+    Mutant(
+        "loop-instances", LOOP,
+        'agent = base_name(graph.history.sender(event.n) or "")',
+        'agent = graph.history.sender(event.n) or ""',
+        "each instance says things for itself",
+    ),
+    Mutant(
+        "loop-to-instances", LOOP,
+        "tuple(base_name(name) for name in record.to)", "record.to",
+        "what is said to another instance is something else",
+    ),
+    Mutant(
+        "loop-problems", LOOP,
+        "if graph.run.session:", "if False:",
+        "in a session what is said about all problems is counted together",
+    ),
+    Mutant(
+        "loop-last", LOOP,
+        "key=lambda said: said.t)", "key=lambda said: said.n)",
+        "the last of the problem with most repetitions is told",
+    ),
+    Mutant(
+        "loop-latest", LOOP,
+        "before = messages.pop(message, _Said", "before = messages.get(message, _Said",
+        "a message that is said again is not among the latest",
+    ),
+    Mutant(
+        "loop-remembers", LOOP,
+        "            messages.popitem(last=False)", "            messages.popitem()",
+        "of too many messages the newest is forgotten",
+    ),
+    Mutant(
+        "loop-error", LOOP,
+        "if n >= GRAVE * limit", "if n > GRAVE * limit",
+        "four times the limit is no error yet",
+    ),
+    # -- LIVELOCK ---
+    Mutant(
+        "livelock-own", LIVELOCK,
+        "return others[-1] if others else", "return",
+        "what an agent told itself goes before what others said",
+    ),
+    Mutant(
+        "livelock-first", LIVELOCK,
+        "return others[-1] if others", "return others[0] if others",
+        "the other that spoke first is answered",
+    ),
+    Mutant(
+        "livelock-seen", LIVELOCK,
+        "for event in ended.consumed if event.by is not None",
+        "for event in ended.inputs if event.by is not None",
+        "what was only seen is answered",
+    ),
+    Mutant(
+        "livelock-instances", LIVELOCK,
+        "agent = base_name(ended.agent)", "agent = ended.agent",
+        "instances go round with each other",
+    ),
+    Mutant(
+        "livelock-no-output", LIVELOCK,
+        " or not record.outputs", "",
+        "an activation without output hands on",
+    ),
+    Mutant(
+        "livelock-alone", LIVELOCK,
+        "if len(agents) < 2", "if not agents",
+        "an agent goes round alone",
+    ),
+    Mutant(
+        "livelock-stretch", LIVELOCK,
+        "return self.length - (self.recent[most][1] if len(self.recent) > most else 0)",
+        "return self.length",
+        "turns before an outsider came in between count too",
+    ),
+    Mutant(
+        "livelock-outsider", LIVELOCK,
+        "*others[:most])", "*others[: most - 1])",
+        "an outsider is forgotten",
+    ),
+    Mutant(
+        "livelock-again", LIVELOCK,
+        "        if key in self._raised:\n            return\n", "",
+        "each of several last turns of one round is raised",
+    ),
+    Mutant(
+        "livelock-error", LIVELOCK,
+        "if turns >= GRAVE * limit", "if turns > GRAVE * limit",
+        "four times as many turns are no error yet",
+    ),
+    # -- what is shared ---
+    Mutant(
+        "repeats-each-time", REPEATS,
+        " and times & (times - 1) == 0", "",
+        "each multiple of a limit is raised, not only the doublings",
+    ),
+    Mutant(
+        "repeats-names", "graph/records.py",
+        r"(?<=.)#[0-9]+\Z", r"(?<=.)#.*\Z",
+        "whatever follows a # is the number of an instance",
+    ),
+    Mutant(
+        "repeats-reopened", REPEATS,
+        "self._closed.pop(event.id, None)\n            elif", "pass\n            elif",
+        "what came back is forgotten with what is closed",
+    ),
+    Mutant(
+        "repeats-flat", REPEATS,
+        "while len(self._closed) > MOST_CLOSED:", "while len(self._closed) > MOST_CLOSED**2:",
+        "closed events are never forgotten",
+    ),
+    # -- severity ---
+    Mutant(
+        "et-needed-lost", ET,
+        "bool(needed) or not limits.coverage", "bool(lost) or not limits.coverage",
+        "needed work that is still open makes no error",
+    ),
+    Mutant(
+        "et-no-coverage", ET,
+        "bool(needed) or not limits.coverage", "bool(needed)",
+        "in a session without coverage no early answer is an error",
+    ),
+    Mutant(
+        "et-run-no-coverage", ET,
+        "[], True", "[], False",
+        "in a run without coverage no early answer is an error",
+    ),
+    Mutant(
+        "coverage-consumed", "graph/coverage.py",
+        "return sorted(needed - behind.consumed)", "return sorted(needed)",
+        "what the answer used is missing from it",
+    ),
+    Mutant(
+        "coverage-notices", "graph/coverage.py",
+        "e for e in history.source_events if history.is_work(e)",
+        "e for e in history.source_events",
+        "a notice from outside is needed",
+    ),
+    Mutant(
+        "er-no-return", ER,
+        "if len(set(event.reroutes)) == n:", "if event.reroutes[0] not in event.reroutes[1:]:",
+        "only a return to the first agent makes it a warning",
+    ),
+    Mutant(
+        "er-error", ER,
+        "if n >= GRAVE * least", "if n >= GRAVE * (least - 1)",
+        "the limit is counted, and not the first number above it",
+    ),
+    Mutant(
+        "er-path", ER,
+        "event.reroutes[: MOST_EVIDENCE + 1]", "event.reroutes[:MOST_EVIDENCE]",
+        "a path that was cut does not say so",
+    ),
+    Mutant(
+        "cla-all-apart", CLA,
+        "if any(graph.are_apart", "if all(graph.are_apart",
+        "a warning needs all conflicts to be about other problems",
+    ),
+    Mutant(
+        "cla-cut", CLA,
+        "islice(first, MOST_EVIDENCE + 1)", "islice(first, MOST_EVIDENCE)",
+        "conflicts that were cut do not say so",
+    ),
+    Mutant(
+        "apart-without-problems", "graph/graph.py",
+        "if not (some and others) or some is others:", "if some is others:",
+        "what is about no problem is about another one",
+    ),
+    Mutant(
+        "apart-answered", "graph/graph.py",
+        "now.isdisjoint(then) and not share_past", "now.isdisjoint(then)",
+        "answered problems are told apart",
+    ),
+    Mutant(
+        "apart-unanswered", "graph/graph.py",
+        "now.isdisjoint(then) and not share_past", "not share_past",
+        "events about one problem are about different ones",
+    ),
+    Mutant(
+        "unanswered-alike", "graph/state.py",
+        "union([problem.sources.common(sources) for problem in self._touching(sources)])",
+        "union([problem.sources for problem in self._touching(sources)])",
+        "what concerns one of several problems that are alike concerns all of them",
+    ),
+    Mutant(
+        "unanswered-answered", "graph/state.py",
+        "RangeSet.of(s for s in sources if not self._answered[s])", "sources",
+        "in a run all sources are unanswered",
+    ),
+    Mutant(
+        "retention-past", "graph/retention.py",
+        "kept.union(_ONLY_PAST) if has_past else kept", "kept",
+        "what goes back to evicted problems alone is about no problem",
+    ),
+    Mutant(
+        "filed-as-delivered", "graph/state.py",
+        "if not is_next:", "if False:",
+        "events of one lineage stand in the order of the buffer",
+    ),
+    # -- what is usual ---
+    Mutant(
+        "usual-few-runs", USUAL,
+        "LEAST_RUNS = 19", "LEAST_RUNS = 20",
+        "nineteen runs tell nothing",
+    ),
+    Mutant(
+        "usual-fewer-runs", USUAL,
+        "LEAST_RUNS = 19", "LEAST_RUNS = 1",
+        "the first of few runs tells what is usual",
+    ),
+    Mutant(
+        "usual-level", USUAL,
+        "20 * (1 + runs) > 1 + usual.runs", "20 * (1 + runs) >= 1 + usual.runs",
+        "exactly 5 % is usual",
+    ),
+    Mutant(
+        "usual-beyond", USUAL,
+        "counts[j - 1] if j <= len(counts) else 0",
+        "counts[min(j, len(counts)) - 1] if counts else 0",
+        "beyond its list the last count goes on",
+    ),
+    Mutant(
+        "usual-problems", USUAL,
+        "if graph.run.session:", "if False:",
+        "in a session the findings about all problems are counted together",
+    ),
+    Mutant(
+        "usual-least-count", USUAL,
+        "max(self._count(s, pattern)", "min(self._count(s, pattern)",
+        "of several problems the one with the fewest findings counts",
+    ),
+    Mutant(
+        "usual-patterns", USUAL,
+        "return counts[pattern]", "return counts.total()",
+        "findings of other patterns count too",
+    ),
+    # -- what is mended ---
+    Mutant(
+        "mended-early", MENDED,
+        "if record.event not in self._early:", "if True:",
+        "an early answer mends an early answer",
+    ),
+    Mutant(
+        "mended-by-warned", MENDED,
+        'if pattern == "ET" and finding.severity == "error" and', 'if pattern == "ET" and',
+        "an answer with a warning mends no early answer",
+    ),
+    Mutant(
+        "mended-failed", MENDED,
+        "if number >= 0 and not record.error:", "if number >= 0:",
+        "a stalled activation that fails is mended",
+    ),
+    Mutant(
+        "mended-in-part", MENDED,
+        "self.mended[number] |= not self._unconsumed[number]", "self.mended[number] = True",
+        "one of its inputs used elsewhere mends a stalled activation",
+    ),
+    Mutant(
+        "mended-by-notes", MENDED,
+        "if record.outputs or any(graph.event(event).work for event in moved):",
+        "if record.outputs or any(moved):",
+        "who reads a note mends a deadlock",
+    ),
+    Mutant(
+        "mended-late", MENDED,
+        'CONSUMED = ("OE", "LATE", "ER")', 'CONSUMED = ("OE", "ER")',
+        "what came late is never mended",
+    ),
+    Mutant(
+        "mended-elsewhere", MENDED,
+        "if not graph.run.session:\n        return [_RUN]", "if True:\n        return [_RUN]",
+        "in a session what happens about any problem mends",
+    ),
+    Mutant(
+        "unhealed-silenced", MENDED,
+        "finding.silenced is None and", "",
+        "what a policy silences stays unhealed",
+    ),
+    # -- the watch ---
+    Mutant(
+        "bounded-nested", FINDING,
+        "len(value) > MOST_EVIDENCE or any(cut for _, cut in items)", "len(value) > MOST_EVIDENCE",
+        "a list within a list that was cut does not say so",
+    ),
+    Mutant(
+        "bounded-hundred", FINDING,
+        "is_cut = len(value) > MOST_EVIDENCE", "is_cut = len(value) >= MOST_EVIDENCE",
+        "a list of a hundred says that there were more",
+    ),
+    Mutant(
+        "watch-unbounded", WATCH,
+        "evidence = bounded(finding.evidence)", "evidence = finding.evidence",
+        "evidence is not cut",
+    ),
+    Mutant(
+        "watch-untold", WATCH,
+        "            if other is not part:\n", "            if False:\n",
+        "no detector is told of the findings of others",
+    ),
+    Mutant(
+        "watch-incidents-over", WATCH,
+        " or (self.graph.is_over and kind is IncidentRow)", "",
+        "an incident after the answer that ends a run raises something",
+    ),
+    Mutant(
+        "watch-all-incidents", WATCH,
+        "if kind in (CHANGING if part.detector.kinds is None else part.detector.kinds)",
+        "if part.detector.kinds is None or kind in part.detector.kinds",
+        "a detector that names no kinds is shown incidents",
+    ),
+    Mutant(
+        "watch-own-words", WATCH,
+        "    if finding.severity not in SEVERITIES:", "    if False:",
+        "a detector may say any severity",
+    ),
+]  # fmt: skip
