@@ -1,17 +1,17 @@
-"""The parts of a note to agents: ids and names, quoted and cut, with what the graph knows of them.
+"""The parts of a note to agents: ids, names and words, quoted and cut, with what the graph knows.
 
-A note never quotes a payload, which can be anything. So can a name and the type of an event: each
-stays on its line and inside its quotation marks. Text that some servers take for the beginning of a
-role (`<|im_start|>`, `[INST]`) is written with round brackets, since a framework puts notes into
-prompts as they are.
+A note quotes ids, names, types of events and, of work that is missing, the first words of its
+payload. All these can be anything: each is cut, stays on its line and inside its quotation marks.
+Text that some servers take for the beginning of a role (`<|im_start|>`, `[INST]`) is written with
+round brackets, since a framework puts notes into prompts as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from dig._util.text import one_line
+from dig._util.text import one_line, value_text
 from dig.graph.graph import InteractionGraph
 
 from .finding import Finding
@@ -20,6 +20,7 @@ from .interventions import Inject
 MOST_LISTED = 12
 MOST_QUOTED = 3
 MOST_CHARACTERS = 64
+MOST_COMPARED = 1_000
 
 _HARMLESS = str.maketrans("`<>[]", "'()()")
 
@@ -61,6 +62,45 @@ def _described(graph: InteractionGraph, name: str) -> str:
     if event.discarded_by:
         known.append(f"discarded by {listed(list(event.discarded_by))}")
     return f"{quoted(name)} ({', '.join(known)})"
+
+
+def absent(graph: InteractionGraph, event: str) -> str:
+    """The names that an event was sent to and that are not there, and the agents that are.
+
+    Empty, if all are there, or the names are not known any more.
+    """
+    from difflib import get_close_matches  # only where something was sent to nobody
+
+    present = list(graph.agents)
+    missing = [name for name in graph.event(event).sent_to if name not in graph.agents]
+    if not missing:
+        return ""
+    verb = "is" if len(missing) == 1 else "are"
+    text = f"{listed(missing)} {verb} not there; present are {listed(present)}"
+    asked = missing[0][:MOST_CHARACTERS]
+    near = [name for name in present[:MOST_COMPARED] if len(name) <= MOST_CHARACTERS]
+    close = get_close_matches(asked, near, 1)
+    return f"{text}; did you mean {quoted(close[0])}? " if close else f"{text}. "
+
+
+def words(work: Iterable[tuple[str, object]]) -> str:
+    """The first words of some events' payloads, as a sentence of a note.
+
+    Args:
+        work: The id and the payload of each event; those without a payload are left out.
+    """
+    shown = [
+        f"{quoted(event)} says {quoted(value_text(payload) if _is_nested(payload) else payload)}"
+        for event, payload in work
+        if payload is not None
+    ]
+    return (
+        f"Work is missing, in its own words (quoted and cut): {'; '.join(shown)}. " if shown else ""
+    )
+
+
+def _is_nested(payload: object) -> bool:
+    return isinstance(payload, dict | list | tuple)
 
 
 def made(graph: InteractionGraph, activations: Sequence[str]) -> str:

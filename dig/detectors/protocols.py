@@ -7,7 +7,7 @@ hook is taken for a slip of the pen and refused when the class is made.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from dig.errors import SettingsError
@@ -109,6 +109,13 @@ class Healer(Component, ABC):
     def about(self, finding: Finding) -> object:
         """What tells findings with equal subjects apart for the budget; by default nothing."""
         return None
+
+    def missing_work(self, finding: Finding) -> Sequence[str]:
+        """The events whose words the notes about a finding quote, cut; by default none.
+
+        A healer is not shown what events carry: the monitor adds the words to its notes.
+        """
+        return ()
 
     def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
         """Notes for an event that is about to be delivered to several agents.

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import cast
 
 from dig._util.ranges import NOTHING, RangeSet, union
@@ -206,8 +206,9 @@ def _finish(state: GraphState, record: records.Finish) -> None:
 # --- the life of an event ---
 
 
-def _send(state: GraphState, event: EventState, to: Iterable[str]) -> None:
+def _send(state: GraphState, event: EventState, to: tuple[str, ...]) -> None:
     """Put an event on its way to those agents that are present and do not have it yet."""
+    event.sent_to = to
     for name in to:
         agent = state.present.get(name)
         if agent is not None and name not in event.copies:

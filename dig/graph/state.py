@@ -45,15 +45,15 @@ class EventState:
         cause: Why it is orphaned, if it is.
         us_lost: The time since which it is orphaned, in microseconds; set with the cause.
         reroutes: The agents that rerouted it, in order, while it was not consumed.
-        discarded_by: The agents that discarded it.
-        place: BUFFERED and FLYING, if it is open.
-        roots: Its roots; sources: its sources.
+        discarded_by: The agents that discarded it; sent_to: where it was sent last, if known.
+        place: BUFFERED and FLYING, if it is open; roots: its roots; sources: its sources.
         problems: The problems it concerns, while it is open or submitted.
     """
 
     __slots__ = (
         "_history", "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id",
-        "n", "place", "problems", "reroutes", "roots", "sources", "type", "us_lost", "work",
+        "n", "place", "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
+        "work",
     )  # fmt: skip
 
     roots: RangeSet
@@ -76,6 +76,7 @@ class EventState:
         self.cause: str | None = None
         self.reroutes: list[str] = []
         self.discarded_by: dict[str, None] = {}
+        self.sent_to: tuple[str, ...] = ()
         self.place = 0
         if lineage is not None:
             self.roots, self.sources = lineage

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from json import dumps
 from typing import Any
 
 from dig.detectors.finding import Finding, bounded, concerned
 from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
+from dig.detectors.notes import MOST_QUOTED, words
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
@@ -174,12 +176,14 @@ class Healing:
             interventions = list(healer.heal(self._recorder.graph, finding))
             for intervention in interventions:
                 self.check(intervention)
+            missing = list(healer.missing_work(finding))[:MOST_QUOTED]
+            quotation = words((event, self._holds.payloads.payload(event)) for event in missing)
         except Exception as error:  # a healer must never be able to stop a team
             self._recorder.report_component_failure(
                 f"healer of {finding.pattern}", f"raised {error!r}"
             )
             return []
-        return interventions
+        return [_with_words(intervention, quotation) for intervention in interventions]
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.
@@ -288,6 +292,13 @@ class Healing:
     def _write(self, finding: int, action: str, *fields: Any, **named: Any) -> None:
         row = self._recorder.write(HealRow, finding, action, *fields, **named)
         self._recorder.effects.append(Healed(row))
+
+
+def _with_words(what: Intervention, quotation: str) -> Intervention:
+    """An intervention whose note begins with a quotation; what is to be done stands at its end."""
+    if isinstance(what, Refuse) or not quotation or not what.note:
+        return what
+    return replace(what, note=quotation + what.note)
 
 
 def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:

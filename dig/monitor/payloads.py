@@ -53,6 +53,11 @@ class PayloadStore:
         """The agent that generated an event, ``None`` or ``"system"``."""
         return self._carried[event].sender
 
+    def payload(self, event: str) -> Any:
+        """What an event carries, to look at; ``None``, if it is used up or unknown."""
+        carried = self._carried.get(event)
+        return None if carried is None else carried.payload
+
     def add_note(self, event: str, note: str, to: tuple[str, ...] | None) -> None:
         """Put a note beside an event's payload, for all recipients (``None``) or for some."""
         self._carried[event].notes.append((note, to))

@@ -126,3 +126,46 @@ def test_an_agent_cannot_speak_as_the_system() -> None:
     simulate({"eve": Fake(), "ann": Fake()}, "?", sink=Recorder())
     faked = [event for event in seen if event.type == "system"]
     assert faked and all(event.sender == "eve" and not event.notes for event in faked)
+
+
+class Misaddresses:
+    """Sends its work to a name that is not there, and then waits."""
+
+    def __init__(self, to: str, payload: object) -> None:
+        self._to, self._payload = to, payload
+
+    def plan(self, view: View) -> Plan:
+        if any(event.sender is None for event in view.events):
+            return Plan(0.1, Decision.respond(view, NewEvent(payload=self._payload, to=[self._to])))
+        return Plan(0.1, Decision.wait())
+
+
+def lost_note(to: str, payload: object) -> str:
+    """What healing says about work that was sent to nobody who is there."""
+    sink = Recorder()
+    team = {"agent-1": Misaddresses(to, payload), "agent-2": Misaddresses(to, payload)}
+    setup = Setup(detectors=standard, healers=standard_healers, limit_s=15.0)
+    simulate(team, "?", setup=setup, sink=sink)
+    return next(row.note for row in sink if isinstance(row, HealRow) and row.note)
+
+
+def test_a_note_about_lost_work_names_the_misspelt_recipient_and_quotes_the_work() -> None:
+    """With the agents that are there, the one that is meant, and the first words, cut."""
+    note = lost_note("agnet-2", "sort the numbers from 1 to 9 " * 9)
+    assert "`agnet-2` is not there; present are `agent-1`, `agent-2`; " in note
+    assert "did you mean `agent-2`? " in note
+    assert note.startswith("Work is missing, in its own words (quoted and cut): `e2` says `sort ")
+    assert note.count("sort the numbers") == 2 and "...`. Nobody" in note
+    assert "did you mean" not in lost_note("zzz", "work")
+
+
+@pytest.mark.parametrize("said", [*FAKES, {"do": list(FAKES)}])
+def test_the_words_of_missing_work_cannot_get_out_of_their_quotation(said: object) -> None:
+    """One line, no role, no end of the quotation; a secret is masked, as in the trace."""
+    note = lost_note("agnet-2", said)
+    assert "\n" not in note and "\r" not in note
+    assert note.count("`") % 2 == 0
+    assert not re.search(r"[<>\[\]]", note)
+    outside = "".join(note.split("`")[::2])
+    assert "system" not in outside and "submit" not in outside
+    assert "hunter2" not in lost_note("agnet-2", "password=hunter2")

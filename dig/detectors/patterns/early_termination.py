@@ -6,7 +6,7 @@ Paper, section 5 (1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from json import dumps, loads
 from typing import Any
 
@@ -113,6 +113,10 @@ class HealEarlyTermination(Healer):
         self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
         for said in [said for said in self._bounces if not holds(loads(said[1]))]:
             del self._bounces[said]
+
+    def missing_work(self, finding: Finding) -> Sequence[str]:
+        """The work that was lost, and the work that is open."""
+        return (*finding.evidence["uncovered"], *finding.evidence["unresolved"])
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""

@@ -6,13 +6,13 @@ Paper, section 5 (3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
-from dig.detectors.notes import described
+from dig.detectors.notes import absent, described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -114,6 +114,10 @@ class HealOrphanedEvent(Healer):
         """Forget the events that the graph knows no more."""
         self._returned = {event for event in self._returned if graph.knows(event)}
 
+    def missing_work(self, finding: Finding) -> Sequence[str]:
+        """The lost event."""
+        return (finding.subject["event"],)
+
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the status and redirect; or create a system event."""
         event = graph.event(finding.subject["event"])
@@ -124,6 +128,8 @@ class HealOrphanedEvent(Healer):
             f"Nobody has consumed event {described(graph, [event.id])}, "
             f"and nobody can any more: {LOST.get(event.cause, event.cause)}. "
         )
+        if event.cause == "no_recipient":
+            note += absent(graph, event.id)
         if generator not in graph.agents or generator is None:
             yield Create(note + "If it matters, do its part again.", tuple(graph.agents))
         elif event.cause != "discarded":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,6 +111,11 @@ class Change(Edit):
 
         return replace(setup, healers=healers)
 
+    @property
+    def has_note(self) -> bool:
+        """Whether the change gives a new note."""
+        return "note" in self._keys
+
     def reworded(self, intervention: Intervention) -> Intervention:
         """The changed version of an intervention."""
         self.is_done = True
@@ -125,11 +130,16 @@ class _Reworded(Healer):
         self._change = change
         self._finding = finding
         self._number = number
+        self._has_new_note = False  # what was returned last
         self.cooldown_s = inner.cooldown_s
 
     def about(self, finding: Finding) -> object:
         """The same as the healer's."""
         return self._inner.about(finding)
+
+    def missing_work(self, finding: Finding) -> Sequence[str]:
+        """The same as the healer's; nothing beside a changed note, which stays as it was given."""
+        return () if self._has_new_note else self._inner.missing_work(finding)
 
     def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
         """The same as the healer's."""
@@ -138,12 +148,14 @@ class _Reworded(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """The interventions of the healer, one of them changed if the finding is the right one."""
         said = list(self._inner.heal(graph, finding))
+        self._has_new_note = False
         row = self._finding
         same = (finding.pattern, finding.stage, finding.subject, finding.evidence) == (
             row.pattern, row.stage, row.subject, row.evidence,
         )  # fmt: skip
         if same and not self._change.is_done and row.t <= graph.t < self._change.record.t:
             said[self._number] = self._change.reworded(said[self._number])
+            self._has_new_note = self._change.has_note
         return said
 
 
