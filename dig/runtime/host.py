@@ -23,6 +23,7 @@ from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
+from dig.detectors.thresholds import Thresholds
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Fate, Finish, Limits, Outcome, Usual
@@ -98,7 +99,7 @@ class Setup:
     seed: int | None = None
     session: bool = False
     memory: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=lambda: Thresholds().limits)
     usual: Usual | None = None
     detectors: Callable[[], Sequence[Detector]] = tuple
     healers: Callable[[], Mapping[str, Healer]] | None = None

@@ -30,7 +30,7 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     NEWSGROUPS: (60, 100, 150),
 }
 
-WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0)
+WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
 in which nobody makes progress, and a part of a run in which healing can still be of use."""
 
