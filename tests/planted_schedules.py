@@ -234,8 +234,8 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-uncontained", HEALING,
-        "                self.check(intervention)\n        except Exception as error:",
-        "                self.check(intervention)\n        except ValueError as error:",
+        " for event in missing)\n        except Exception as error:",
+        " for event in missing)\n        except ValueError as error:",
         "a healer that raises ends the run", SIMULATOR,
     ),
     Mutant(

@@ -56,8 +56,9 @@ class Alarm:
     def text(self) -> str:
         """The alarm as one line for a person."""
         missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
-        what = f"{self.finding.severity}: {sentence(self.finding)}"
-        return one_line(f"{what} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT)
+        return one_line(
+            f"{sentence(self.finding)} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The alarm as plain JSON: the finding's row, the run, the count and the text."""

@@ -178,7 +178,7 @@ def test_only_errors_and_warnings_that_no_policy_silences_are_sent() -> None:
     alerts.flush(LONG_S)
     assert [(one.run, one.finding.t) for one in kept.alarms] == [("my-run", 2), ("my-run", 4)]
     assert kept.alarms[1].text == (
-        "error: OE at 0.0 s (record 4): nobody consumed e4, and nobody can any more: the agent "
+        "error OE at 0.0 s (record 4): nobody consumed e4, and nobody can any more: the agent "
         "that had it has left [run my-run]"
     )
 
