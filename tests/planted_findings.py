@@ -427,11 +427,6 @@ FINDINGS = [
         "what concerns one of several problems that are alike concerns all of them",
     ),
     Mutant(
-        "unanswered-answered", "graph/state.py",
-        "RangeSet.of(s for s in sources if not self._answered[s])", "sources",
-        "in a run all sources are unanswered",
-    ),
-    Mutant(
         "retention-past", "graph/retention.py",
         "kept.union(_ONLY_PAST) if has_past else kept", "kept",
         "what goes back to evicted problems alone is about no problem",

@@ -86,6 +86,11 @@ LOOPS = [
         trace(says(1, 1), says(2, 1.0), says(3, True), says(4, "1"), limits=TWICE),
     ),
     case(
+        "loop: nor is it within a list",
+        trace(says(1, [1]), says(2, [True]), says(3, [1.0]), says(4, [1]), limits=TWICE),
+        again(12, 4, "x1", 2),
+    ),
+    case(
         "loop: null is not counted",
         trace(says(1, None), says(2, None), limits=TWICE),
     ),

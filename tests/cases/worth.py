@@ -443,6 +443,26 @@ def repeats(n: int, before: range, **keys: Any) -> Any:
 
 BOUNDED = [
     case(
+        "bounded: conflicts at a delivery",
+        trace(
+            [*arrive(0, "e1", None, "a"), *arrive(0, "e2", None, "b")],
+            turn(1, "v", "a", " ".join(f"x{i}" for i in range(101)), e1="consume"),
+            [emit(1, f"x{i}", "v", "c", "notice") for i in range(101)],
+            [deliver(1, f"x{i}", "c") for i in range(101)],
+            [*turn(2, "w", "b", "y", e2="consume"), *arrive(2, "y", "w", "c", "notice")],
+        ),
+        found(
+            "CLA",
+            "warning",
+            212,
+            2,
+            {"event": "y", "agent": "c"},
+            stage="delivery",
+            conflicts=[f"x{i}" for i in range(100)],
+            more=True,
+        ),
+    ),
+    case(
         "bounded: a hundred items are all told",
         trace(arrive(0, "e", None, "a"), many(100), limits={"dl_window_s": 1}),
         et(105, 0, "error", unresolved=MANY[:100]),
