@@ -223,7 +223,7 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-done-not-told", HEALING,
-        'self._write(row, "create", name, what.to, what.note)', "pass",
+        'self._write(row, "create", name, what.to, what.note, about=about)', "pass",
         "a system event is made and not written down", SIMULATOR,
     ),
     Mutant(
@@ -234,8 +234,8 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-uncontained", HEALING,
-        "                self.check(intervention)\n        except Exception as error:",
-        "                self.check(intervention)\n        except ValueError as error:",
+        " for event in missing)\n        except Exception as error:",
+        " for event in missing)\n        except ValueError as error:",
         "a healer that raises ends the run", SIMULATOR,
     ),
     Mutant(
