@@ -201,5 +201,5 @@ def test_a_run_with_nothing_but_notices_passes(call: Any, tmp_path: Path) -> Non
     """They stand in the text, and fail the check only if that is asked for."""
     path = directory(tmp_path, "r", repeated())
     code, out, _ = call("check", path)
-    assert code == 0 and "1 notice:\n    RSP at 1.0 s" in out
+    assert code == 0 and "1 notice:\n    notice RSP at 1.0 s" in out
     assert call("check", path, "--fail-on", "notice")[0] == 1

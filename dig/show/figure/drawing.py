@@ -214,11 +214,11 @@ def _entries(used: Collection[palette.Kind]) -> Iterator[tuple[palette.Kind, str
         yield kind, f"{title} ({kind.worth})", width
 
 
-def _is_finding(kind: palette.Kind) -> TypeGuard[palette.FindingKind]:
-    return isinstance(kind, palette.FindingKind)
+def _is_finding(kind: palette.Kind) -> TypeGuard[palette.FindingLabel]:
+    return isinstance(kind, palette.FindingLabel)
 
 
-def _legend_place(kind: palette.FindingKind) -> tuple[int, int, str]:
+def _legend_place(kind: palette.FindingLabel) -> tuple[int, int, str]:
     """Findings by worth, and of equal worth the patterns of the table first."""
     place = NAMES.index(kind.pattern) if kind.pattern in NAMES else len(NAMES)
     return WORTHS.index(kind.worth), place, kind.pattern

@@ -168,9 +168,9 @@ class GraphPanel:
                     yield line(at, (x, edge), palette.ROSE, 0.8)
                 yield from badge(kind.worth, label, at, width)
 
-    def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingKind, str]]]:
+    def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
         """For each node the number of findings there, by kind and shown text."""
-        found: dict[str, Counter[tuple[palette.FindingKind, str]]] = {}
+        found: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
         for finding in visible(self.source, self.selection):
             node = self._place_of(finding)
             if node is not None:
@@ -226,9 +226,9 @@ def _about(finding: Finding | FindingRow) -> list[str]:
     return [one for one in about if isinstance(one, str)]
 
 
-def finding_kind(finding: Finding | FindingRow) -> palette.FindingKind:
+def finding_kind(finding: Finding | FindingRow) -> palette.FindingLabel:
     """The kind of a finding."""
-    return palette.FindingKind(worth(finding), str(finding.pattern))
+    return palette.FindingLabel(worth(finding), str(finding.pattern))
 
 
 def badge(worth: Worth, label: str, at: Point, width: float) -> Iterator[Shape]:

@@ -117,14 +117,14 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 # --- findings ---------------------------------------------------------------------------------
 
 
-class FindingKind(NamedTuple):
+class FindingLabel(NamedTuple):
     """What the label of a finding shows."""
 
     worth: Worth
     pattern: str
 
 
-Kind = str | FindingKind
+Kind = str | FindingLabel
 """The kind of something in a picture, for its look and for the legend."""
 
 BADGES: dict[Worth, tuple[Style, str, str]] = {

@@ -70,11 +70,14 @@ def text(*paths: Path, **gate: Any) -> str:
 def test_the_text_says_what_was_healed_and_what_was_not(tmp_path: Path) -> None:
     """An unhealed error with its healing stands first, and the last line gives the result."""
     out = text(directory(tmp_path, "r", hasty()))
-    assert "1 unhealed error (this fails the check):\n    ET at 2.0 s (record 11): answer f" in out
+    assert (
+        "1 unhealed error (this fails the check):\n    error ET at 2.0 s (record 11): answer f"
+        in out
+    )
     assert "healing: sent f to a instead, with a note" in out
     assert out.splitlines()[-1] == "The check fails: 1 unhealed error."
     out = text(directory(tmp_path, "m", mended()))
-    assert "  1 mended error:\n    ET at 1.0 s" in out
+    assert "  1 mended error:\n    error ET at 1.0 s" in out
     assert out.splitlines()[-1] == "The check passes: no unhealed errors (--fail-on unhealed)."
 
 
@@ -89,7 +92,7 @@ def test_alarms_stand_before_notices_and_repeats_are_counted(tmp_path: Path) -> 
     )
     out = text(store(tmp_path / "t.dig.jsonl", rows))
     assert out.index("1 unhealed error") < out.index("  path: p -> ") < out.index("notices:")
-    (line,) = [one for one in out.splitlines() if one.startswith("    RSP")]
+    (line,) = [one for one in out.splitlines() if one.startswith("    notice RSP")]
     assert line.endswith(", 2 times, the last at 1.0 s (record 14)")
 
 
