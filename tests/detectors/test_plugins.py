@@ -60,7 +60,7 @@ def test_what_a_package_brings_works_in_run_and_check(tmp_path: Path) -> None:
     assert "LOUD" in [finding["pattern"] for finding in result["findings"]]
     trace = Path(result["directory"])
     assert (trace / "trace.dig.jsonl").read_text().count('"note":"hush"') == 1
-    status, out = digmon("check", str(trace))
+    status, out = digmon("check", str(trace), "--fail-on", "warning")
     assert status == 1
     assert "LOUD at 0.0 s (record 1): about event e1; by: outside\n  path: e1" in out
     _, out = digmon("check", str(trace), "--json")
@@ -77,7 +77,9 @@ def test_a_detector_can_be_named(tmp_path: Path) -> None:
          "type": "problem", "final": False},
     ]  # fmt: skip
     trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    status, out = digmon("check", str(trace), "--json", "--detector", "loud_for_a_test:Loud")
+    status, out = digmon(
+        "check", str(trace), "--json", "--fail-on", "warning", "--detector", "loud_for_a_test:Loud"
+    )
     assert (status, len(out.splitlines())) == (1, 1)
 
 
