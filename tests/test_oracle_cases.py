@@ -31,6 +31,7 @@ def test_the_oracle_says_what_was_mended(case: Case) -> None:
 def test_the_detectors_find_what_the_page_says(case: Case) -> None:
     """So do the detectors, and `Mending` says the same of what they find."""
     seen = compare(case.rows)
+    assert seen.fault is None
     assert seen.found == [
         {**row, "mended": mended} for row, mended in zip(case.expected, case.mended, strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
+from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 
 from .case import activation, case, event, found, look, waits
@@ -117,6 +117,51 @@ STALLS = [
             limits=EAGER,
         ),
         stalled(23, 12, 2, agent="a#2"),
+    ),
+    case(
+        "stall: an instance that leaves takes no other one with it",
+        trace(
+            [*stints(5), *task(10), row(11, "leave", agent="a#2"), look(20)],
+            agents=["a", "a#2"],
+            limits=EAGER,
+        ),
+        stalled(24, 12, 2),
+    ),
+    case(
+        "stall: a limit that grows puts it off",
+        trace(
+            [*stints(5), *stint(9, "5", "a", 2.5)[:3], *task(10, "a#2")],
+            [stint(9, "5", "a", 2.5)[3], look(20)],
+            agents=["a", "a#2"],
+            limits=EAGER,
+        ),
+        found(
+            "STALL", "error", 26, 11, activation("v5"), agent="a", limit_s=2, inputs=[], mended=True
+        ),
+        stalled(27, 15, 5, agent="a#2"),
+    ),
+    case(
+        "stall: of one moment in the order of the starts, whatever limits changed when",
+        trace(
+            [*stints(5), *stints(5, "b", 1.8, 5), *stint(19.9, "10", "a", 2)[:3]],
+            [*task(21, "a#2"), *arrive(21.2, "k", None, "b"), start(21.2, "w", "b", "k")],
+            [stint(19.9, "10", "a", 2)[3], look(30)],
+            agents=["a", "a#2", "b"],
+            limits=EAGER | {"stall_factor": 1},
+        ),
+        found(
+            "STALL",
+            "error",
+            43,
+            20.9,
+            activation("v10"),
+            agent="a",
+            limit_s=1,
+            inputs=[],
+            mended=True,
+        ),
+        stalled(50, 23, 2, agent="a#2"),
+        found("STALL", "error", 50, 23, activation("w"), agent="b", limit_s=1.8, inputs=["k"]),
     ),
     case(
         "stall: a new duration can make it hold at once",

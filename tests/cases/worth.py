@@ -114,6 +114,20 @@ SEVERITIES = [
         found("CLA", "warning", 15, 3, run_of("u"), stage="consumption", conflicts=[["x1", "y1"]]),
     ),
     case(
+        "et: in a session, lost work on an answered problem does not count",
+        trace(
+            arrive(0, "e1", None, "a"),
+            [*turn(1, "v0", "a", "x k", e1="consume"), emit(1, "x", "v0", "b", "notice")],
+            [emit(1, "k", "v0", "a", "notice"), deliver(1, "x", "b"), deliver(1, "k", "a")],
+            [*turn(2, "v1", "a", "f1", k="consume"), final(2, "f1", "v1"), deliver(2, "f1", None)],
+            [*turn(3, "v2", "b", "y1 y2", x="consume"), emit(3, "y1", "v2"), emit(3, "y2", "v2")],
+            arrive(4, "e2", None, "b"),
+            [*turn(5, "v3", "b", "f2", e2="consume"), final(5, "f2", "v3")],
+            session=True,
+            memory=True,
+        ),
+    ),
+    case(
         "cla: between two problems a warning at delivery",
         trace(
             arrive(0, "e1", None, "a"),
