@@ -62,7 +62,7 @@ def test_what_a_package_brings_works_in_run_and_check(tmp_path: Path) -> None:
     assert (trace / "trace.dig.jsonl").read_text().count('"note":"hush"') == 1
     status, out = digmon("check", str(trace), "--fail-on", "warning")
     assert status == 1
-    assert "LOUD at 0.0 s (record 1): about event e1; by: outside\n  path: e1" in out
+    assert "LOUD at 0.0 s (record 1): about event e1; by: outside\n      path: e1" in out
     _, out = digmon("check", str(trace), "--json")
     assert [json.loads(line) for line in out.splitlines()] == result["findings"]
 
