@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 import dig
+from dig.detectors.policy import HEAL_ALL
 from dig.faults import Fault, around
 
 PATIENCE_S = 0.2
@@ -54,7 +55,7 @@ async def ask(mode: Any, runs: str, faults: list[Fault]) -> str:
     async with anyio.create_task_group() as tasks:
         team = shop(tasks)
         with around(team, faults, seed=1) as day:
-            dig.wrap(team, mode=mode, journal=runs, allow={"bounce"})
+            dig.wrap(team, mode=mode, journal=runs, allow={"bounce"}, policy=HEAL_ALL)
             answer: str = await team["desk"]("parcel 7")
             session = dig.session_of(team)
             for act in day.acts:

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 import dig
+from dig.detectors.policy import HEAL_ALL
 
 
 def shop(tasks: anyio.abc.TaskGroup) -> dict[str, Any]:
@@ -74,7 +75,9 @@ async def ask(mode: Any, runs: str, **options: Any) -> str:
 
 async def main(runs: str) -> list[str]:
     """Observe, then heal; returns both answers."""
-    return [await ask("observe", runs), await ask("heal", runs, allow={"bounce"})]
+    # Both findings are warnings, which are healed by notes alone unless a policy wants more.
+    healing = {"allow": {"bounce"}, "policy": HEAL_ALL}
+    return [await ask("observe", runs), await ask("heal", runs, **healing)]
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def test_it_survives_that_the_server_goes_and_comes_back(
         found = settled(page, f"s.t === {last}")
         assert found["rows"] == last + 1
         assert numbers(page) == list(range(last + 1))
-        assert (found["counts"]["findings"], found["counts"]["heals"]) == (6, 6)
+        assert (found["counts"]["findings"], found["counts"]["heals"]) == (6, 3)
         settled(page, "s.live !== 'waiting'")
 
 

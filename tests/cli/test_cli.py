@@ -76,7 +76,7 @@ def test_help_names_all_that_a_table_has(
 ) -> None:
     """A row that is added to the table stands in the help, and no placeholder is left."""
     module, _, name = table.partition(":")
-    monkeypatch.setattr(f"{module}.{name}", {**resolve_name(table), "a-new-row": None})
+    monkeypatch.setattr(f"{module}.{name}", {**resolve_name(table), "newrow": None})
     code, out, _ = call(*command.split(), "--help")
     assert code == 0 and "{" not in out.partition("\n\n")[2]
     assert [one for one in resolve_name(table) if one not in out] == []
