@@ -152,7 +152,7 @@ class Recorded(Shared):
         assert session.directory is not None
         trace = session.directory / "trace.dig.jsonl"
         assert not verify(trace).problems
-        checked = CliRunner().invoke(app, ["check", str(trace)])
+        checked = CliRunner().invoke(app, ["check", str(trace), "--fail-on", "notice"])
         assert checked.exit_code == bool(session.findings), checked.output
 
 

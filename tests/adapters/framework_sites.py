@@ -147,7 +147,7 @@ class Sites:
             for kind, name in self._methods:
                 if site is not None and name.lstrip("_") != site.name:
                     continue  # nothing to be seen there
-                stand_in = self._stand_in(name, getattr(kind, name), passes)
+                stand_in = self._stand_in(kind, name, passes)
                 stack.enter_context(patch.object(kind, name, stand_in))
             yield passes
 
@@ -188,7 +188,9 @@ class Sites:
 
     # --- standing in place ---
 
-    def _stand_in(self, name: str, whole: Callable[..., Any], passes: Passes) -> Any:
+    def _stand_in(self, kind: Any, name: str, passes: Passes) -> Any:
+        whole: Callable[..., Any] = getattr(kind, name)
+
         def call(*args: Any, **kwargs: Any) -> Any:
             if not passes.count(self._site(name, passes)):
                 return whole(*args, **kwargs)
@@ -223,7 +225,7 @@ class Sites:
                 session.holds.released = broken  # type: ignore[method-assign]
             await whole(session, *events)
 
-        if name in CONTAIN:
+        if kind in STEPS.values() and name in CONTAIN:
             return contain
         if name == "released":
             return wait_in_vain

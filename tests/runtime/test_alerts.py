@@ -122,7 +122,9 @@ async def test_no_destination_holds_up_a_run(
         released.set()
     webhook, command, hung, raising, good = alerts.flush(LONG_S)
     assert [alarm.finding.subject for alarm in kept.alarms] == [{"event": "e1"}, {"event": "e2"}]
-    assert (good.sent, raising.failed, hung.sent + hung.dropped) == (2, 2, 2)
+    # What is still queued when the process ends is dropped after three seconds.
+    assert (good.sent, hung.sent + hung.dropped) == (2, 2)
+    assert raising.failed >= 1 and raising.failed + raising.dropped == 2
     assert webhook.sent == command.sent == 0
     assert "dig alerts" in kept.threads and current_thread().name not in kept.threads
     assert any("raises failed: SystemExit('a bug')" in text for text in warnings(caplog))
