@@ -67,7 +67,8 @@ def cut(parts: Sequence[str], comma: str = ", ", *, most: int = MOST_LISTED, of:
         of: The number of parts in all, if it is more than `parts` has.
     """
     more = max(of, len(parts)) - most
-    return comma.join(parts[:most]) + (f" and {more} more" if more > 0 else "")
+    stop = comma.rstrip().replace(",", "")  # sentences keep their semicolon before the `and`
+    return comma.join(parts[:most]) + (f"{stop} and {more} more" if more > 0 else "")
 
 
 def first_wrong(error: ValidationError) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
@@ -149,7 +150,8 @@ def _check(**given: Any) -> None:
         kind = _KINDS.get(name)
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
             wanted = kind.__name__ if kind else "function"
-            raise SettingsError(f"{name}={value!r:.60} is no {wanted}")
+            hint = "; load_policy of dig.detectors.policy_settings reads one from a file"
+            raise SettingsError(f"{name}={value!r:.60} is no {wanted}{hint * (kind is Policy)}")
 
 
 def _setup(
@@ -182,8 +184,12 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
     known = [parameter.name for parameter in takes if parameter.kind != Parameter.VAR_KEYWORD]
     unknown = sorted(options.keys() - known)
     if unknown and len(known) == len(takes):
+        close = get_close_matches(unknown[0], [*known, *signature(wrap).parameters], 1)
         listed = ", ".join(known) or "none"
-        raise SettingsError(f"there is no option {unknown[0]!r} for this team; there is: {listed}")
+        hint = (
+            f"did you mean {close[0]}?" if close else f"besides those of dig.wrap it has: {listed}"
+        )
+        raise SettingsError(f"there is no option {unknown[0]!r} for this team; {hint}")
     _check(**{name: options[name] for name in _CHECKED if name in options})
     return adapter.plan(team, **options)
 

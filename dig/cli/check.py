@@ -154,6 +154,9 @@ def _write_baseline(path: Path, report: CheckReport) -> None:
     groups = [group for verdict in report.verdicts for group in verdict.groups if group.fails]
     kinds = write_baseline(path, [group.kind for group in groups])
     count = counted(sum(group.count for group in groups), "finding")
+    for verdict in report.verdicts:
+        if verdict.is_cut_off:
+            warn(f"{verdict.run.path}: the run was cut off; no baseline makes that known")
     print(f"{safe_text(path)}: {count} of {counted(kinds, 'kind')}")
 
 

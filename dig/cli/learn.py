@@ -24,7 +24,9 @@ def learn(
         str,
         typer.Option(
             metavar="GOAL",
-            help="Which runs are good, too: 'score.rmse<=250 and seconds<60', or MODULE:FUNCTION.",
+            help="What else a good run fulfils: 'score.rmse<=250 and seconds<60'; or "
+            "MODULE:FUNCTION, which decides alone.",
+            show_default=False,
         ),
     ] = "default",
     at_least: Annotated[int, typer.Option(min=1, help="How many good runs are enough.")] = 100,

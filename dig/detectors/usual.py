@@ -59,9 +59,13 @@ def is_usual(usual: Usual, pattern: str, j: int) -> bool:
     return usual.runs >= LEAST_RUNS and 20 * (1 + runs) > 1 + usual.runs
 
 
-def most_usual(usual: Usual, pattern: str) -> int:
-    """How many findings of a pattern are usual in a run, or about a problem."""
-    return next(j for j in count() if not is_usual(usual, pattern, j + 1))
+def most_usual(usual: Usual) -> dict[str, int]:
+    """How many findings of a pattern are usual in a run, or about a problem; of those with any."""
+    each = {
+        pattern: next(j for j in count() if not is_usual(usual, pattern, j + 1))
+        for pattern in sorted(usual.counts)
+    }
+    return {pattern: j for pattern, j in each.items() if j}
 
 
 def subject_sources(graph: InteractionGraph, subject: Any) -> list[str]:

@@ -127,9 +127,7 @@ class Learned:
     @property
     def usual(self) -> dict[str, int]:
         """How many findings of a pattern are usual in a run, by pattern; those with any."""
-        usual = self.team.usual
-        each = {pattern: most_usual(usual, pattern) for pattern in sorted(usual.counts)}
-        return {pattern: j for pattern, j in each.items() if j}
+        return most_usual(self.team.usual)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -144,7 +142,10 @@ class Learned:
         usual = [f"  {safe_text(pattern)} up to {counted(j, 'time')} a run" for pattern, j in
                  self.usual.items()]  # fmt: skip
         if good < LEAST_RUNS:
-            return [*told, f"Nothing is usual, as in all teams with fewer than {LEAST_RUNS} runs."]
+            return [
+                *told,
+                f"Nothing is usual, as in all teams with fewer than {LEAST_RUNS} good runs.",
+            ]
         return [*told, "Usual, and so no alarm:" if usual else "Nothing is usual.", *usual]
 
 
@@ -250,8 +251,10 @@ def _severity(row: FindingRow) -> object:
 
 def _too_few(good: int, at_least: int, bad: Counter[str]) -> str:
     reasons = "; ".join(f"{count} not: {why}" for why, count in bad.most_common(5))
+    fewer = f", or say --at-least {good}"
+    if good < LEAST_RUNS:  # a file could be made, but would change nothing
+        fewer = f"; with fewer than {LEAST_RUNS} nothing can be usual"
     return (
         f"{counted(good, 'good run')} of {good + bad.total()} are too few to learn from"
-        f"{f' ({reasons})' if reasons else ''}; {at_least} are wanted: give more runs, or say "
-        f"--at-least {max(good, 1)}"
+        f"{f' ({reasons})' if reasons else ''}; {at_least} are wanted: give more runs{fewer}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -247,6 +248,26 @@ def test_where_and_how_a_trace_is_kept_is_looked_at(
     with pytest.raises(SettingsError, match=words):
         dig.wrap(team, **option)
     assert team["ann"] is ann
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"polcy": None}, "there is no option 'polcy' for this team; did you mean policy?"),
+        ({"anotate": print}, "there is no option 'anotate' for this team; did you mean annotate?"),
+        ({"xyz": 1}, "'xyz' for this team; besides those of dig.wrap it has: allow, annotate, del"),
+        (
+            {"policy": "dig.toml"},
+            "policy='dig.toml' is no Policy; load_policy of dig.detectors.pol",
+        ),
+    ],
+)
+def test_an_option_that_does_not_exist_or_fit_is_refused_with_a_cure(
+    option: dict[str, Any], words: str
+) -> None:
+    """Those of `dig.wrap` itself are suggested, too."""
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        dig.wrap({"ann": ann}, **option)
 
 
 def test_what_must_be_possible_and_is_not_is_refused() -> None:

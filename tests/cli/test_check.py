@@ -187,6 +187,25 @@ def test_a_run_that_was_cut_off_fails_by_default(call: Any, tmp_path: Path) -> N
         assert code == 1 and what in out
 
 
+def test_a_run_that_was_cut_off_is_in_the_sum_of_several(call: Any, runs: Path) -> None:
+    """It may fail the check without a finding."""
+    (runs / "torn").mkdir()
+    write(runs / "torn", story()[:4])
+    last = call("check", runs)[1].splitlines()[-1]
+    assert last == "The check fails: 2 runs passed, 2 runs failed (1 unhealed error, 1 cut off)."
+    last = call("check", runs / "torn", "--format", "github")[1].splitlines()[-1]
+    assert last == "The check fails: 0 runs passed, 1 run failed (1 cut off)."
+
+
+def test_a_baseline_says_that_it_does_not_know_cut_off_runs(call: Any, tmp_path: Path) -> None:
+    """The next check fails in spite of the file, so the command that writes it says so."""
+    (tmp_path / "torn").mkdir()
+    write(tmp_path / "torn", story()[:4])
+    code, _, err = call("check", tmp_path / "torn", "--write-baseline", tmp_path / "known.json")
+    assert code == 0
+    assert "torn: the run was cut off; no baseline makes that known" in err
+
+
 def test_check_and_show_name_a_finding_by_the_same_record(call: Any, runs: Path) -> None:
     """Of a recorded finding, too."""
     (line,) = call("check", runs / "early", "--json")[1].splitlines()

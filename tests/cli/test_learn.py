@@ -54,12 +54,17 @@ def test_what_good_runs_raise_is_no_alarm_in_the_next_ones(runs: Path, call: Any
 
 
 def test_learning_says_from_how_many_runs_and_what_became_usual(runs: Path, call: Any) -> None:
+    """So does a check, of a run that was judged by it."""
     code, out, _ = call("learn", runs, "-o", "usual.json", "--at-least", 20)
     lines = out.splitlines()
     assert code == 0
     assert lines[0].startswith("Learned from ") and lines[0].endswith("good runs of 30.")
     assert "  ET up to 1 time a run" in lines
     assert lines[-1] == "usual.json has it: give it to `digmon run` or `check` as --usual."
+    [path] = [*runs.iterdir()][:1]
+    assert "usual for the team, by" not in call("check", path)[1]
+    told = call("check", path, "--usual", "usual.json")[1]
+    assert f"usual for the team, by {lines[0].split()[2]} good runs, and so notices: CLA up" in told
 
 
 def test_too_few_runs_leave_no_file(call: Any) -> None:
@@ -68,6 +73,7 @@ def test_too_few_runs_leave_no_file(call: Any) -> None:
     code, out, err = call("learn", "runs", "-o", "usual.json")
     assert (code, out, Path("usual.json").exists()) == (2, "", False)
     assert "1 good run of 1 are too few to learn from; 100 are wanted" in err
+    assert "with fewer than 19 nothing can be usual" in err and "--at-least" not in err
 
 
 def test_the_file_of_another_team_is_refused_before_anything_runs(call: Any) -> None:
@@ -79,4 +85,4 @@ def test_the_file_of_another_team_is_refused_before_anything_runs(call: Any) -> 
     [path] = Path("runs").iterdir()
     code, out, err = call("check", path, "--usual", "usual.json", "--set", "mc_window_s=5")
     assert (code, out) == (2, "")
-    assert "mc_window_s 5.0 and not 30.0" in err
+    assert "mc_window_s 5.0 and not 30.0" in err and f"{path}: usual.json was not" in err

@@ -1,4 +1,4 @@
-"""LATE, late delivery: work is on its way to its recipient for too long.
+"""LATE, late delivery: work has been on its way to its recipient for too long.
 
 Not in the paper: a message that a network keeps is neither lost nor waiting in a buffer.
 """
@@ -98,7 +98,7 @@ class LateDelivery(Detector):
 
 def describe(subject: Any, evidence: Any) -> str:
     """LATE in words."""
-    return f"{name(subject['event'])} is on its way to {names(evidence['to'])} for too long"
+    return f"{name(subject['event'])} has been on its way to {names(evidence['to'])} for too long"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:

@@ -19,7 +19,7 @@ from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits
+from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
 from dig.show.runs.summary import State, standing
 from dig.traces.journal.reader import follow_trace, trace_path
@@ -77,6 +77,7 @@ class CheckedRun:
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
+        usual: What is usual for its team; ``None`` if nothing was learned.
     """
 
     path: Path
@@ -91,6 +92,7 @@ class CheckedRun:
     incidents: Counter[str] = field(default_factory=Counter)
     not_found: Counter[str] = field(default_factory=Counter)
     torn: int = 0
+    usual: Usual | None = None
 
     @property
     def places(self) -> LineIndex:
@@ -173,6 +175,7 @@ def check_run(
             _note(run, one)
     graph = watch.graph
     run.name, run.records, run.us = graph.run.run, graph.t + 1, graph.now
+    run.usual = graph.run.usual
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     matched, others = recorded_rows(found, rows)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dig._util.text import counted, cut, name, one_line, safe_text
 from dig.detectors.describe import healing_text, seconds
+from dig.detectors.usual import most_usual
 from dig.traces.journal.segments import trace_path
 
 from .checked import CheckedRun, UnreadRun
@@ -67,8 +68,10 @@ def _sum(report: CheckReport) -> str:
     parts = [f"{counted(len(report.verdicts) - len(failed), 'run')} passed"]
     if failed:
         findings = sum(one.failing for one in failed)
-        noun = NOUNS[failed[0].fail_on]
-        parts.append(f"{counted(len(failed), 'run')} failed ({counted(findings, noun)})")
+        cut_off = sum(one.is_cut_off for one in failed)
+        reasons = [counted(findings, NOUNS[failed[0].fail_on])] if findings else []
+        reasons += [f"{cut_off:,} cut off"] if cut_off else []
+        parts.append(f"{counted(len(failed), 'run')} failed ({', '.join(reasons)})")
     if report.unread:
         parts.append(f"{counted(len(report.unread), 'run')} could not be read")
     return f"The check {'fails' if report.status else 'passes'}: {', '.join(parts)}."
@@ -81,6 +84,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     yield f"{one_line(run.path, 200)}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
     yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
+    yield from _usual(run)
     counting = [group for group in verdict.by_pattern if group.set_aside is None]
     for title, groups in _sections(counting):
         yield from _section(title, groups)
@@ -103,6 +107,14 @@ def ending(run: CheckedRun) -> str:
         torn = f"; {run.torn:,} bytes of a torn last record (`digmon verify` sets them aside)"
     what = "was cut off" if run.state == "cut off" else "is going on, or was cut off"
     return f"The trace has no end: the run {what}; its last record is at {seconds(run.us)}{torn}"
+
+
+def _usual(run: CheckedRun) -> Iterator[str]:
+    """What is a notice in this run because good runs raise it, too."""
+    if run.usual is not None and (most := most_usual(run.usual)):
+        told = [f"{name(pattern)} up to {counted(j, 'time')}" for pattern, j in most.items()]
+        runs = counted(run.usual.runs, "good run")
+        yield f"  usual for the team, by {runs}, and so notices: {cut(told)}"
 
 
 def _sections(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:

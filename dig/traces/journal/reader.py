@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 from dig.detectors.finding import Finding
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
-from dig.errors import DamageError, RecordError, RuleError, TraceError
+from dig.errors import DamageError, RecordError, RuleError, SettingsError, TraceError
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Finish, Limits, Record, Run
+from dig.graph.records import Finish, Limits, Record, Run, Usual
 
 from .chain import BLOBS, CHAIN, Chain, is_journal
 from .files import open_file
@@ -305,13 +305,20 @@ def follow_trace(
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
             if usual is not None:
-                record = replace(record, usual=usual.of_team(record.agents, record.limits))
+                record = replace(record, usual=_usual_of(path, usual, record))
         due = watch.advance(record.us)
         watch.graph.apply(record)
         return [*due, record, *watch.look(record)]
 
     for one in feed_records(path, feed):
         yield from one
+
+
+def _usual_of(path: Path, usual: TeamUsual, run: Run) -> Usual:
+    try:
+        return usual.of_team(run.agents, run.limits)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
 
 
 def feed_records(
