@@ -146,7 +146,7 @@ def test_what_the_user_has_changed_meanwhile_stays_changed() -> None:
         ({1: ann, "1": ann}, {}, "two agents are called 1"),
         ([ann, ann], {}, "two agents are called ann"),
         (Fixed(ann=ann, bob=ann), {}, "agent 'bob' cannot be replaced: TypeError"),
-        ({"ann": ann}, {"fly": 1}, "no option 'fly' .* there is: allow, annotate, deliver"),
+        ({"ann": ann}, {"fly": 1}, "no option 'fly' .* it has: allow, annotate, deliver"),
         ({"ann": ann}, {"allow": {"hold"}}, "allow can name bounce, reroute"),
         ({"ann": ann}, {"annotate": 1}, "annotate=1 is no function"),
         ({"ann": ann}, {"deliver": 1}, "deliver=1 is no function"),

@@ -98,7 +98,7 @@ def test_too_few_good_runs_are_refused_with_the_reasons(tmp_path: Path) -> None:
         learned(tmp_path, at_least=100)
     assert "1 good run of 2" in str(refused.value)
     assert "1 not: no answer was accepted (outcome stopped)" in str(refused.value)
-    assert "--at-least 1" in str(refused.value)
+    assert "with fewer than 19 nothing can be usual" in str(refused.value)
 
 
 def test_runs_of_two_teams_are_refused(tmp_path: Path) -> None:
