@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dig.detectors import standard
 from dig.detectors.patterns import repeats
 from dig.detectors.patterns.repeats import EventMemory, is_doubling
+from dig.detectors.watch import Watch
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
-from tests.histories import arrive, deliver, row, trace, turn
+from tests.histories import arrive, deliver, row, start, trace, turn
 from tests.oracle import Row
 
 
@@ -72,3 +74,26 @@ def test_an_event_that_came_back_is_not_forgotten(monkeypatch: pytest.MonkeyPatc
         [{**one, "ts": 2} for one in used(event)] for event in ("e2", "e3", "e4")
     ]))  # fmt: skip
     assert [memory.get(event) for event in ("e1", "e2", "e3", "e4")] == ["e1", None, "e3", "e4"]
+
+
+def test_events_passed_on_too_often_at_once_stand_in_order_of_generation() -> None:
+    """Whatever the order in which the decision names them."""
+    back = {"y": "reroute", "x": "reroute"}
+    rows = trace(
+        arrive(0, "x", None, "a"),
+        arrive(0, "y", None, "a"),
+        passed_on(1, "v", "a", "b", *back),
+        passed_on(2, "w", "b", "a", *back),
+        limits={"reroute_limit": 1},
+    )
+    watch = Watch(standard())
+    raised = [finding for one in rows for finding in watch.feed(decode(one))]
+    assert [finding.subject for finding in raised] == [{"event": "x"}, {"event": "y"}]
+
+
+def passed_on(ts: float, activation: str, agent: str, to: str, *events: str) -> list[Row]:
+    """A turn that passes events on, named in this order, and their arrival."""
+    fates = [{"event": event, "fate": "reroute", "to": [to]} for event in events]
+    ended = row(ts, "end", activation=activation, fates=fates, outputs=[])
+    came = [deliver(ts, event, to) for event in sorted(events)]
+    return [start(ts, activation, agent, "x y"), ended, *came]

@@ -14,6 +14,7 @@ from dig.errors import RuleError, SettingsError
 from dig.graph.behaviour import Behaviour
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
+from tests import histories
 from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
 from tests.oracle import Row
 from tests.retaining import found_letting_go, session_rows
@@ -215,3 +216,15 @@ def test_an_index_for_explanations_is_made_anew() -> None:
     graph.evict(0)
     assert [*graph.history.sightings(0)] == [0] and graph.history.event_ids[0] == "q"
     assert list(graph.activations) == ["w"] and graph.activations["w"].n == 0
+
+
+def test_what_was_lost_stays_until_its_window_has_passed() -> None:
+    """Until then OE can be raised about it, also if no detector has asked for it to stay."""
+    joins = [histories.row(ts, "join", agent=f"d{ts}") for ts in (9, 10)]
+    rows = trace(emit(0, "lost", None), joins, session=True, limits={"oe_window_s": 10})
+    graph = graph_of(rows[:-1])
+    graph.evict(0)
+    assert graph.knows("lost")
+    graph.apply(decode(rows[-1]))
+    graph.evict(0)
+    assert not graph.knows("lost")
