@@ -30,6 +30,7 @@ ET = "detectors/patterns/early_termination.py"
 IDLE = "detectors/patterns/idle.py"
 MC = "detectors/patterns/missing_termination.py"
 OE = "detectors/patterns/orphaned_event.py"
+EVENT_WINDOW = "detectors/patterns/event_window.py"
 RSP = "detectors/patterns/repeated_solving.py"
 
 MUTANTS = [
@@ -179,38 +180,38 @@ MUTANTS = [
     ),
     # -- OE ---
     Mutant(
-        "oe-once", OE,
+        "oe-once", EVENT_WINDOW,
         "self._raised.discard(event.id)", "pass",
         "an event that is orphaned again is not raised again",
     ),
     Mutant(
-        "oe-again", OE,
+        "oe-again", EVENT_WINDOW,
         " and event.id not in self._raised:", ":",
         "an orphan is raised again whenever it is touched",
     ),
     Mutant(
-        "oe-unbroken", OE,
+        "oe-unbroken", EVENT_WINDOW,
         "self._due.pop(event.id, None)", "pass",
         "an interval is not broken by a new recipient",
     ),
     Mutant(
-        "oe-old-alarm", OE,
+        "oe-old-alarm", EVENT_WINDOW,
         "if self._due.get(event.id) == due:", "if event.id in self._due:",
         "the alarm of a broken interval goes off for the next one",
     ),
     Mutant(
-        "oe-rearmed", OE,
+        "oe-rearmed", EVENT_WINDOW,
         "elif event.id not in self._due and event.id", "elif event.id",
         "whatever touches an orphan starts its interval over",
     ),
     Mutant(
-        "oe-order", OE,
+        "oe-order", EVENT_WINDOW,
         "sorted(ready, key=by_number)", "ready",
         "orphans of one moment stand in the order of their loss",
     ),
     Mutant(
         "oe-window", OE,
-        "micros(graph.run.limits.oe_window_s)", "micros(graph.run.limits.dl_window_s)",
+        "return limits.oe_window_s", "return limits.dl_window_s",
         "the window of another pattern is used",
     ),
     # -- ER ---

@@ -140,7 +140,7 @@ FINDINGS = [
     ),
     Mutant(
         "late-kept", LATE,
-        " or event.id in self._kept)", ")",
+        " and event.id not in self._kept", "",
         "what a policy keeps is late",
     ),
     Mutant(
@@ -149,45 +149,19 @@ FINDINGS = [
         "what is on its way is late, although the host says since when it waits on purpose",
     ),
     Mutant(
-        "late-once", LATE,
-        "                self._raised.discard(event.id)\n", "",
-        "an event is late once, however often it is on its way",
-    ),
-    Mutant(
-        "late-unbroken", LATE,
-        "                self._due.pop(event.id, None)\n", "",
-        "a time in a buffer breaks no interval",
-    ),
-    Mutant(
-        "late-rearmed", LATE,
-        "elif not (event.id in self._due or ", "elif not (",
-        "whatever touches an event on its way starts its interval over",
-    ),
-    Mutant(
         "late-copies", LATE,
-        "if event.place != FLYING:", "if not event.place & FLYING:",
+        "event.place == FLYING and", "event.place & FLYING and",
         "an event with a copy in a buffer is late",
     ),
     Mutant(
         "late-window", LATE,
-        "window_s = graph.run.limits.late_window_s\n        if window_s is None:",
-        "window_s = graph.run.limits.oe_window_s\n        if window_s is None:",
+        "return limits.late_window_s", "return limits.oe_window_s",
         "the window of orphans is that of late deliveries",
-    ),
-    Mutant(
-        "late-order", LATE,
-        "sorted(ready, key=by_number)", "ready",
-        "late events of one moment stand in the order in which they were sent",
     ),
     Mutant(
         "late-to-order", LATE,
         '{"to": sorted(event.flight)}', '{"to": [*event.flight]}',
         "those whom an event has not reached stand as they were named",
-    ),
-    Mutant(
-        "late-old-alarm", LATE,
-        "if self._due.get(event.id) == due:", "if event.id in self._due:",
-        "the moment of a broken interval counts for the next one",
     ),
     # -- LOOP ---
     Mutant(

@@ -21,7 +21,7 @@ from .planted import Mutant
 from .planted_schedules import SCHEDULED
 
 IN_PROCESS = ("cla-different-roots", "dl-in-flight", "er-limit", "et-uncovered", "mc-open-work",
-              "oe-once", "rsp-order")  # fmt: skip
+              "oe-window", "rsp-order")  # fmt: skip
 
 
 def mutant(name: str) -> Mutant:

@@ -1,7 +1,8 @@
 """The failure patterns: one file each with all that belongs to a pattern, and the table of all.
 
 A new pattern is a file here and a row in `PATTERNS`; everything else iterates the table. `idle` is
-the clock of patterns about absence, `repeats` what the patterns about repetition share.
+the clock of patterns about absence, `event_window` that of patterns about single events, `repeats`
+what the patterns about repetition share.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ Not in the paper: a message that a network keeps is neither lost nor waiting in 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,13 +13,15 @@ from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Intervention, Reroute
 from dig.detectors.notes import described
 from dig.detectors.paths import PathFinder
-from dig.detectors.protocols import Detector, Healer
+from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, DISTURBANCE, WAITS, Emit, IncidentRow, Record, micros
-from dig.graph.state import FLYING, EventState, by_number
+from dig.graph.records import CHANGING, DISTURBANCE, WAITS, Emit, IncidentRow, Limits, Record
+from dig.graph.state import FLYING, EventState
+
+from .event_window import EventWindowDetector
 
 
-class LateDelivery(Detector):
+class LateDelivery(EventWindowDetector):
     """Raises LATE for an event that has been on its way for `late_window_s` without a break."""
 
     pattern = "LATE"
@@ -29,31 +30,28 @@ class LateDelivery(Detector):
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
-        self._due: dict[str, int] = {}  # event -> when it is raised; gone once it was
-        # The window is the same for all, so what left first comes due first. An entry whose time
-        # is not that of `_due` is of an interval that was broken.
-        self._queue: deque[tuple[int, EventState]] = deque()
-        self._raised: set[str] = set()
+        super().__init__()
         self._kept: set[str] = set()  # unconsumed work that is kept on purpose
 
+    def _window_s(self, limits: Limits) -> float | None:
+        """`late_window_s`."""
+        return limits.late_window_s
+
+    def _holds(self, event: EventState) -> bool:
+        """Whether an event is on its way alone, and not on purpose."""
+        return event.place == FLYING and event.id not in self._kept
+
+    def _evidence(self, event: EventState) -> dict[str, Any]:
+        """The recipients that the event has not reached."""
+        return {"to": sorted(event.flight)}
+
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Begin and break intervals; nothing is raised by a record."""
-        window_s = graph.run.limits.late_window_s
-        if window_s is None:
-            return ()
-        self._note_purpose(graph, record)
-        for event in graph.touched:
-            if event.place != FLYING:
-                self._due.pop(event.id, None)
-                self._raised.discard(event.id)
-                if event.consumed:
-                    self._kept.discard(event.id)
-            elif not (event.id in self._due or event.id in self._raised or event.id in self._kept):
-                due = record.us + micros(window_s)
-                self._due[event.id] = due
-                self._queue.append((due, event))
-        self.due = self._next()
-        return ()
+        """Take note of what is kept on purpose; begin and break intervals."""
+        if graph.run.limits.late_window_s is not None:
+            self._note_purpose(graph, record)
+        if self._kept:
+            self._kept.difference_update(event.id for event in graph.touched if event.consumed)
+        return super().detect(graph, record)
 
     def _note_purpose(self, graph: InteractionGraph, record: Record) -> None:
         """Take note of an event that a policy, or the host, keeps on purpose."""
@@ -67,32 +65,9 @@ class LateDelivery(Detector):
             self._kept.add(event)
             self._due.pop(event, None)
 
-    def _next(self) -> int | None:
-        """When the next event has been on its way for the whole window."""
-        while self._queue:
-            due, event = self._queue[0]
-            if self._due.get(event.id) == due:
-                return due
-            self._queue.popleft()
-        return None
-
-    def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
-        """Raise LATE for the events that have been on their way long enough at `us`."""
-        ready: list[EventState] = []
-        while self._next() == us:
-            event = self._queue.popleft()[1]
-            del self._due[event.id]
-            self._raised.add(event.id)
-            ready.append(event)
-        self.due = self._next()
-        for event in sorted(ready, key=by_number):
-            subject, evidence = {"event": event.id}, {"to": sorted(event.flight)}
-            yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
-
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more, and the intervals that were broken."""
-        self._queue = deque(one for one in self._queue if self._due.get(one[1].id) == one[0])
-        self._raised = {event for event in self._raised if graph.knows(event)}
+        super().forget(graph)
         self._kept = {event for event in self._kept if graph.knows(event)}
 
 

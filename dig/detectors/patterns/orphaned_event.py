@@ -5,7 +5,6 @@ Paper, section 5 (3).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +13,12 @@ from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.notes import absent, described
 from dig.detectors.paths import PathFinder
-from dig.detectors.protocols import Detector, Healer
+from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, End, Expire, Leave, Record, Redirect, micros
-from dig.graph.state import EventState, by_number
+from dig.graph.records import Emit, End, Expire, Leave, Limits, Redirect
+from dig.graph.state import EventState
+
+from .event_window import EventWindowDetector
 
 LOST = {
     "no_recipient": "it was sent to nobody who was there",
@@ -28,64 +29,28 @@ LOST = {
 """By cause: how an event was lost."""
 
 
-class OrphanedEvent(Detector):
+class OrphanedEvent(EventWindowDetector):
     """Raises OE for an event that has been orphaned for `oe_window_s` without a break."""
 
     pattern = "OE"
     recorded_as = "dig.detectors.orphaned_event.OrphanedEvent"
     kinds = (Emit, End, Leave, Redirect, Expire)
 
-    def __init__(self) -> None:
-        """Begin with no orphan."""
-        self._due: dict[str, int] = {}  # orphan -> when it is raised; gone once it was
-        # The window is the same for all, so that what is orphaned first comes due first. An
-        # entry whose time is not that of `_due` is of an interval that was broken.
-        self._queue: deque[tuple[int, EventState]] = deque()
-        self._raised: set[str] = set()
+    def _window_s(self, limits: Limits) -> float:
+        """`oe_window_s`."""
+        return limits.oe_window_s
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Begin and break intervals; nothing is raised by a record."""
-        for event in graph.touched:
-            if event.cause is None:
-                self._due.pop(event.id, None)
-                self._raised.discard(event.id)
-            elif event.id not in self._due and event.id not in self._raised:
-                due = record.us + micros(graph.run.limits.oe_window_s)
-                self._due[event.id] = due
-                self._queue.append((due, event))
-        self.due = self._next()
-        return ()
+    def _holds(self, event: EventState) -> bool:
+        """Whether an event is orphaned."""
+        return event.cause is not None
 
-    def _next(self) -> int | None:
-        """When the next orphan has been one for the whole window."""
-        while self._queue:
-            due, event = self._queue[0]
-            if self._due.get(event.id) == due:
-                return due
-            self._queue.popleft()
-        return None
-
-    def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
-        """Raise OE for the events that have been orphaned long enough at `us`."""
-        ready: list[EventState] = []
-        while self._next() == us:
-            event = self._queue.popleft()[1]
-            del self._due[event.id]
-            self._raised.add(event.id)
-            ready.append(event)
-        self.due = self._next()
-        for event in sorted(ready, key=by_number):
-            subject, evidence = {"event": event.id}, {"cause": event.cause}
-            yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
+    def _evidence(self, event: EventState) -> dict[str, Any]:
+        """How the event was lost."""
+        return {"cause": event.cause}
 
     def awaited(self) -> Iterable[str]:
         """The orphans that are not raised yet."""
         return self._due
-
-    def forget(self, graph: InteractionGraph) -> None:
-        """Forget the orphans that the graph knows no more, and the intervals that were broken."""
-        self._queue = deque(one for one in self._queue if self._due.get(one[1].id) == one[0])
-        self._raised = {event for event in self._raised if graph.knows(event)}
 
 
 def describe(subject: Any, evidence: Any) -> str:
