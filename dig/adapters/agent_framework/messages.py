@@ -222,7 +222,7 @@ class OutgoingEvent:
 
 
 def events_of(messages: list[OutgoingMessage], *, same_work: bool) -> list[OutgoingEvent]:
-    """What a handler sends: an event for each way that a message goes.
+    """The events that a handler sends: one for each way that a message goes.
 
     Args:
         messages: The messages.

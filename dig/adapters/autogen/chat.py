@@ -119,7 +119,7 @@ class GroupChatState(AdapterState):
         self._handoffs = {
             one.name: getattr(one, "_handoffs", None) or {} for one in team._participants
         }
-        # What came from outside, until its recipients are known.
+        # A message from outside, until its recipients are known.
         self._task: tuple[Any] | None = None
         self._next: list[str] = []  # the next speakers, until all of them are known
         # By participant: what it is given with its next turn.

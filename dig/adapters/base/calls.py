@@ -155,7 +155,7 @@ class ToolCalls:
             self._hand(asker, turn.end(as_payload(result), asker.address, "tool_result"))
 
     def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
-        """What is open comes to nothing, of one turn or of all; the agents get a notice."""
+        """Open calls of one turn, or of all turns, fail; the agents get a notice."""
         for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
             self.begin(key)
             asker, turn = self._open.pop(key)[0], self._turns.pop(key)

@@ -57,7 +57,7 @@ def inside(turn: Turn) -> Iterator[None]:
 
 
 class EqualMessages:
-    """What a turn has sent, where equal messages are one piece of work (`wrap(same_work=True)`)."""
+    """The messages of a turn, where equal ones are one piece of work (`wrap(same_work=True)`)."""
 
     def __init__(self) -> None:
         """Begin with nothing sent."""

@@ -187,7 +187,7 @@ class GraphRequest(AdapterState):
         return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
 
     def _from_outside(self, work: NodeWork) -> NodeDelivery:
-        """Nobody in the team has started this node, so what came from outside has.
+        """The request from outside has started this node, since no node of the team has.
 
         If that is not the beginning of the graph, `__start__` gives it to all nodes that go on: it
         is one problem, so that what they make of it belongs together.
@@ -315,7 +315,7 @@ class GraphRequest(AdapterState):
         return outgoing
 
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
-        """What a node sends: an event for each route, or for equal sends if that is declared."""
+        """The events of a node: one for each route, or one for equal sends if that is declared."""
         updates: list[OutgoingUpdate] = []
         for route in work.routes:
             payload = shown(route.packet if route.is_send else written)
