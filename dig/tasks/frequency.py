@@ -18,6 +18,7 @@ from dig.errors import SettingsError
 from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
 
+from .accounting import PAYLOADS, Accounting
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -36,6 +37,7 @@ class FrequencyTask:
         size: How many elements there are.
         most_per_message: How many elements one message may carry: at most half of them, so that
             no single message carries all.
+        accounting: Says which elements an event is about.
     """
 
     name: str
@@ -43,6 +45,7 @@ class FrequencyTask:
     unit: str
     values: tuple[Hashable, ...]
     data: str
+    accounting: Accounting = PAYLOADS
 
     def __init__(
         self, elements: Sequence[Any], truth: Mapping[Any, int], most_per_message: int

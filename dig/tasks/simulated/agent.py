@@ -23,8 +23,9 @@ from dig.graph.records import SYSTEM, FateName
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom
+from dig.tasks.ranges import missing
 
-from .parts import Job, Partial, RawData, disjoint, join, missing
+from .parts import Job, Partial, RawData, disjoint, join
 from .profile import Profile
 from .reading import Numbers, Reading
 
