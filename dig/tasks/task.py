@@ -40,7 +40,8 @@ class Task(Protocol):
 
     - `team`: agents of its own, a mapping from names to agents;
     - `accounting`: says which parts of the task an event is about
-      (`dig.tasks.accounting.Accounting`).
+      (`dig.tasks.accounting.Accounting`);
+    - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most.
     """
 
     @property
