@@ -88,7 +88,7 @@ def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[Record
     for activation in _behind(run, finals) if finals else run.activations:
         made = run.activations[activation]
         if run.is_problem_generating(made):
-            yield from (e for e in map(run.events.__getitem__, made.outputs) if e.is_work)
+            yield from (event for event in run.outputs(made) if event.is_work)
 
 
 def _behind(run: RecordedRun, finals: Iterable[RecordedEvent]) -> dict[str, None]:

@@ -138,7 +138,8 @@ class TaskParts:
         end = run.consumption(event)
         if end is None:
             return run.orphaned_t(event.id) if run.is_orphaned(event.id) else None
-        return max([end.t, *(run.events[one].t for one in end.outputs)])
+        made = run.outputs(run.activations[end.activation])
+        return max([end.t, *(one.t for one in made)])
 
     def is_missing(self, part: Range) -> bool:
         """Whether a part is not in the answer; without one, whether no solution of it is left."""

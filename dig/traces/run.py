@@ -217,6 +217,10 @@ class RecordedRun:
         consumed = (self.events[name] for name in activation.with_fate("consume"))
         return [event for event in consumed if event.by != SYSTEM]
 
+    def outputs(self, activation: RecordedActivation) -> list[RecordedEvent]:
+        """The events that an activation generated; a trace may stop before the last of them."""
+        return [self.events[name] for name in activation.outputs if name in self.events]
+
     def is_problem_generating(self, activation: RecordedActivation) -> bool:
         """Whether an activation has inputs, and more outputs than inputs (paper, section 4.4)."""
         return 0 < len(self.inputs(activation)) < len(activation.outputs)
