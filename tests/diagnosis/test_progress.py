@@ -78,6 +78,41 @@ def test_work_of_an_activation_that_is_behind_no_answer_is_not_needed() -> None:
         assert any_milestones(run, True, "")[1].reached is not left
 
 
+def left(run: RecordedRun) -> bool:
+    """Whether work that an answer needs is left."""
+    return not any_milestones(run, True, "")[1].reached
+
+
+LOSES = [*turn(1, "v1", "a", "e1 e2", e0="consume"), emit(1, "e1", "v1"), emit(1, "e2", "v1")]
+
+
+def test_behind_an_answer_that_was_made_of_nothing_is_all_that_its_agent_did_before() -> None:
+    """An agent that acts on a note alone speaks of what it has seen; so one with memory."""
+    answer = [*turn(2, "v2", "a", "e5"), final(2, "e5", "v2")]
+    assert left(RecordedRun(records(POSED, LOSES, answer, ACCEPTED)))
+    other = [*turn(2, "v2", "b", "e5"), final(2, "e5", "v2")]
+    assert not left(RecordedRun(records(POSED, LOSES, other, ACCEPTED)))
+
+
+def test_what_an_agent_does_after_its_answer_is_not_behind_it() -> None:
+    """In a session it goes on."""
+    posed = arrive(1, "n0", None, "a", "notice")
+    answer = [*turn(1, "v0", "a", "e5", e0="consume"), final(1, "e5", "v0"), deliver(1, "e5", None)]
+    later = [*turn(2, "v1", "a", "e1 e2", n0="consume"), emit(2, "e1", "v1"), emit(2, "e2", "v1")]
+    run = RecordedRun(records(POSED, answer, posed, later, session=True, memory=True))
+    assert not left(run)
+
+
+def test_without_an_accepted_answer_the_last_one_counts() -> None:
+    """It is the furthest that the run came."""
+    aside = [*arrive(1, "n1", None, "b", "notice"), *turn(1, "w1", "b", "x1 x2", n1="consume")]
+    aside += [emit(1, "x1", "w1", "c"), emit(1, "x2", "w1"), deliver(1, "x1", "c")]
+    aside += [*turn(1, "w2", "c", "f1", x1="consume"), final(1, "f1", "w2")]
+    answer = [*turn(2, "v2", "a", "e5", e0="consume"), final(2, "e5", "v2")]
+    assert not left(RecordedRun(records(POSED, aside, answer)))
+    assert left(RecordedRun(records(POSED, aside, turn(2, "v2", "a", e0="consume"))))
+
+
 @given(traces())
 def test_the_milestones_of_any_run_are_shown_by_its_records(rows: list[Row]) -> None:
     """Evidence is a record of the run, with a sentence, for what was reached and what was not."""
@@ -142,6 +177,15 @@ def test_of_a_fork_only_what_was_found_since_its_change_counts() -> None:
     assert [one.pattern for one in Finished.of(rows, {}, standard(), since=lost.t).unhealed]
     fork = Finished.of(rows, {}, standard(), since=lost.t + 1)
     assert not fork.unhealed and DEFAULT(fork).good
+
+
+def test_a_finding_that_was_mended_is_not_unhealed() -> None:
+    """What was lost came back, and was consumed."""
+    back = [row(50, "redirect", event="e1", to=["b"]), deliver(50, "e1", "b")]
+    back += [*turn(51, "v2", "b", "e4", e1="consume"), *arrive(51, "e4", "v2", "a", "solution")]
+    end_ = [*turn(99, "v9", "a", "e5", e4="consume"), final(99, "e5", "v9"), *ACCEPTED[:1]]
+    rows = records(LOST, back, [{**one, "ts": 99} for one in end_], OVER, limits=WINDOWS)
+    assert not Finished.of(rows, {}, standard()).unhealed
 
 
 def test_a_finding_that_the_run_silenced_is_not_unhealed() -> None:

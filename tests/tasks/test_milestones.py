@@ -91,6 +91,22 @@ def test_a_problem_that_is_passed_on_as_a_whole_is_not_split() -> None:
     assert not TASK.milestones(map(decode, trace(POSED, passed)))[0].reached
 
 
+def test_who_reads_all_at_once_has_read() -> None:
+    """A task that fits into one message need not be split."""
+    made = [*turn(1, "v1", "a", "e1", e0="consume")]
+    for sort, reached in (("raw_data", True), ("solution", True), ("message", False)):
+        read = carrying(arrive(1, "e1", "v1", "b", sort), part=[0, 20], covers=[[0, 20]])
+        assert TASK.milestones(map(decode, trace(POSED, made, read)))[0].reached is reached
+
+
+def test_a_solution_of_everything_is_no_answer_before_it_is_submitted() -> None:
+    """It lies before the agent that is to submit it."""
+    made = [*turn(1, "v1", "a", "e1", e0="consume")]
+    made += carrying(arrive(1, "e1", "v1", "b", "solution"), covers=[[0, 20]])
+    found = TASK.milestones(map(decode, trace(POSED, made)))
+    assert [one.reached for one in found] == [True, True, True, False, False]
+
+
 def test_a_problem_that_does_not_say_what_the_whole_is_has_no_such_milestones() -> None:
     """Payloads may be damaged, masked, or left out when the records were read."""
     assert TASK.milestones(map(decode, trace(arrive(0, "e0", None, "a")))) == ()

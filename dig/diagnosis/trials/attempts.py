@@ -116,9 +116,8 @@ class _Plans:
         yield told and any(output.is_work for output in run.outputs(activation))
         if run.is_problem_generating(activation):
             work = {one.id for one in inputs if one.is_work}
-            yield not self._split.isdisjoint(work) or any(
-                one.type == SOLUTION for one in inputs if one.is_work
-            )
+            yield not self._split.isdisjoint(work)
+            yield any(one.type == SOLUTION for one in inputs)
             self._split |= work
 
     def _poses(self, event: str) -> bool:

@@ -90,6 +90,15 @@ def test_who_splits_a_solution_or_a_problem_again_begins_an_attempt() -> None:
     assert plans(recorded(POSED, SPLIT, just_split)) == [("v1", "v1 v3")]
 
 
+def test_an_activation_that_never_ended_belongs_to_the_plan_of_what_it_sees() -> None:
+    """It hangs over the work of that attempt, not of the first one."""
+    again = [*turn(4, "v4", "a", "e5 e6", e4="consume"), *sent(4, "v4", e5="b", e6="c")]
+    hung = start(5, "v5", "b", "e5")
+    assert plans(recorded(POSED, SPLIT, ONE, EARLY, BOUNCED, again, hung)) == [
+        ("v1", "v1 v2 v3"), ("v4", "v4 v5"),
+    ]  # fmt: skip
+
+
 def test_how_an_attempt_ended() -> None:
     """By its last answer; without one by the run, which may be cut off."""
 
@@ -171,8 +180,8 @@ def _plan_points(run: RecordedRun, problem: str | None, members: list[str]) -> d
                 return True
             if (event.final or event.by == "system") and work_made[one]:
                 return True
-            known = event.type == "solution" or is_earlier(event, one, splits)
-            if one in splits and event.is_work and known:
+            again = event.is_work and is_earlier(event, one, splits)
+            if one in splits and event.by != "system" and (event.type == "solution" or again):
                 return True
         return False
 
