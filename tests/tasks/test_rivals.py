@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from dig import InteractionGraph, Output
+from dig._util.text import counted
 from dig.detectors import RETRY, WATCHDOG, HealByProblem, HealByWord, Silence, is_rivals, silence_of
 from dig.detectors.finding import Finding
 from dig.detectors.patterns import NAMES
@@ -23,6 +24,7 @@ from dig.graph.records import FindingRow, HealRow, Record
 from dig.monitor.policies import Delayed, ToAgents
 from dig.runtime import Bus, PlannedAgent, Setup, simulate
 from dig.runtime.result import RunResult
+from dig.show.terminal.state import TerminalState
 from dig.tasks.experiment.grid import WINDOWS
 from dig.tasks.run.arrange import make_bus, make_problem, make_simulation, make_task
 from dig.tasks.run.execute import execute
@@ -271,6 +273,23 @@ def test_the_detectors_find_in_a_rivals_run_what_they_find_in_any(rival: str) ->
         cut, longest = cut + bool(silences), max(longest, before)
     assert cut >= 2
     assert longest > 20
+
+
+@RIVALS
+def test_what_a_rival_says_is_shown_and_not_weighed(rival: str) -> None:
+    """The result lists it beside what the detectors raised; the counts of errors leave it out."""
+    for run in runs(rival):
+        watched, sink = TerminalState(), Recorder()
+        result = make_simulation(run, make_task(run), sink).run()
+        if silence_of(cast("Rival", rival)) not in result.raised():
+            continue
+        assert f"{rival}:silence" in result.findings_text()
+        for record in sink:
+            watched.follow(record)
+        shown = watched.frame(0).counts.split(", ")
+        assert counted(sum(result.worth.values()), "finding") in [c.split(" (")[0] for c in shown]
+        return
+    pytest.fail("no run was silent")
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
