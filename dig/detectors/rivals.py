@@ -119,7 +119,6 @@ class Silence(Detector):
     def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
         """There has been silence for long enough."""
         idle = sorted(self._free, key=lambda agent: (self._free[agent], agent))
-        self._free[idle[0]] = us  # it is asked first, so the next time it is another's turn
         self._times, self._last = self._times + 1, us
         self._set_due()
         evidence: dict[str, Any] = {"times": self._times}

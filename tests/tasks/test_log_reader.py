@@ -17,9 +17,11 @@ from dig.graph.records import ASIDE, Finish, Record
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime import Decision, EventFate, NewEvent, PlannedAgent, Setup, View, simulate
-from dig.runtime.reviewer import ReviewLog
+from dig.runtime.reviewer import ReviewLog, ReviewMaterial
 from dig.tasks.judge import log_reader, simulated
+from dig.tasks.judge.judge import Judging
 from dig.tasks.judge.log_reader import LogReader
+from dig.tasks.judge.simulated import SimulatedJudge
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from tests.helpers import Move, Scripted, drop, read, submit, tell, wait
@@ -93,6 +95,48 @@ def test_an_event_that_another_agent_has_is_no_orphan() -> None:
     """One of two recipients throws it away."""
     records = log(a=[tell("bc")], b=[drop], c=[wait])
     assert "OE" not in {pattern for pattern, *_ in seen(records)}
+
+
+def test_an_event_that_one_of_two_passes_on_to_nobody_is_no_orphan() -> None:
+    """The other still has it."""
+    records = log(a=[tell("bc")], b=[pass_on("z")], c=[wait])
+    assert "OE" not in {pattern for pattern, *_ in seen(records)}
+
+
+def test_an_event_that_was_consumed_may_go_round() -> None:
+    """A copy that is passed on after another was consumed harms nobody."""
+    records = log(a=[tell("bc")], b=[pass_on("d")] * 4, c=[read], d=[pass_on("b")] * 4)
+    assert seen(records) == []
+
+
+def test_an_agent_that_is_given_the_same_event_again_does_not_repeat_the_work_of_another() -> None:
+    """Two agents make RSP, not two activations."""
+    again: Script = [(5.0, lambda monitor: monitor.redirect("e1", ["a"], "?"))]
+    records = log(again, a=[read, read])
+    assert [record.kind for record in records].count("end") == 2
+    assert seen(records) == []
+
+
+@pytest.mark.parametrize(
+    ("moves", "event", "to"),
+    [
+        ({"a": [tell("c")], "b": [], "c": [drop]}, "e2", "a"),
+        ({"b": [], "a": [tell("z")]}, "e2", "a"),
+        ({"a": [drop], "b": []}, "e1", "b"),
+        ({"b": [], "a": [tell("a"), drop]}, "e2", "b"),
+    ],
+)
+def test_a_lost_event_goes_to_its_maker_unless_it_was_the_one_that_discarded_it(
+    moves: Any, event: str, to: str
+) -> None:
+    """Without a maker that is there and wants it, it goes to another agent."""
+    reading = ReviewMaterial(tuple(log(**moves)))
+    perfect = SimulatedJudge(1, Judging(recall=1.0, precision=1.0))
+    plan = perfect.plan(View("judge", (*moves, "judge"), 1, 0.0, (), reading=reading))
+    assert isinstance(plan.decision, Decision)
+    (report,) = [r for o in plan.decision.outputs for r in o.payload["reports"]]
+    assert (report["pattern"], report["action"]["do"]) == ("OE", "reroute")
+    assert (report["action"]["event"], report["action"]["to"]) == (event, [to])
 
 
 def test_an_event_that_goes_round_is_passed_on_too_often() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,9 +22,12 @@ from dig.detectors.policy import HEAL_ALL
 from dig.detectors.rivals import MOST, SILENCE_S, WORD, Rival
 from dig.errors import SettingsError
 from dig.graph.records import FindingRow, HealRow, Record
+from dig.monitor.messages import Effect
+from dig.monitor.monitor import Monitor
 from dig.monitor.policies import Delayed, ToAgents
 from dig.runtime import Bus, PlannedAgent, Setup, simulate
 from dig.runtime.result import RunResult
+from dig.runtime.simulator import Happening
 from dig.show.terminal.state import TerminalState
 from dig.tasks.experiment.grid import WINDOWS
 from dig.tasks.run.arrange import make_bus, make_problem, make_simulation, make_task
@@ -194,6 +198,65 @@ def test_there_is_no_silence_before_a_problem_and_after_its_answer(rival: Rival)
     simulate(team, setup=setup(rival, session=True), script=script, sink=sink)
     assert len(rows(sink, "deliver")) == 2
     assert not rows(sink, "finding")
+
+
+def happening(at_s: float, what: Callable[[Monitor], list[Effect]]) -> Happening:
+    return at_s, what
+
+
+def test_a_further_problem_has_a_right_to_further_attempts() -> None:
+    """Three for the first problem of a session, three for the second, and then no more."""
+    sink = Recorder()
+    script = [
+        happening(at, lambda monitor: monitor.inject(Output("?", ("a",), "problem")))
+        for at in (0.0, 100.0)
+    ]
+    script.append(happening(200.0, lambda monitor: []))
+    simulate(
+        {"a": Scripted(*[read] * 9)}, setup=setup(RETRY, session=True), script=script, sink=sink
+    )
+    assert [row.event for row in rows(sink, "heal")] == ["e1"] * 3 + ["e2"] * 3
+
+
+def test_an_agent_that_goes_and_comes_ends_no_silence() -> None:
+    """To join and to leave is not to do anything."""
+    sink = Recorder()
+    script = [
+        happening(2.0, lambda monitor: monitor.leave("z")),
+        happening(5.0, lambda monitor: monitor.join("z")),
+    ]
+    team, problem = {"a": Scripted(wait), "z": Scripted()}, Output("?", ("a",), "problem")
+    simulate(team, problem, setup=setup(RETRY), script=script, sink=sink, latency_s=0.0)
+    assert rows(sink, "finding")[0].ts == 10.1
+
+
+def test_an_agent_that_left_is_neither_at_work_nor_idle() -> None:
+    """The problem goes to the one that stayed, and the turn of the other is waited for no more."""
+    sink = Recorder()
+    script = [happening(5.0, lambda monitor: monitor.leave("a"))]
+    team = {"a": Scripted(think_s=30.0), "b": Scripted(submit())}
+    problem = Output("?", ("a",), "problem")
+    result = simulate(team, problem, setup=setup(RETRY), script=script, sink=sink, latency_s=0.0)
+    assert done(sink) == [(10.0, "reroute", ("b",))]
+    assert result.outcome == "submitted"
+
+
+def test_a_problem_can_be_given_again_although_history_was_evicted() -> None:
+    """A session that keeps no closed history still knows its latest problem, with its payload, as
+    long as one problem has no answer."""
+    sink, count = Recorder(), 80
+    agents = {"a": Scripted(read, submit()), "b": Scripted(submit(), *[read] * count)}
+    events = [Output("first", ("a",), "problem"), Output("second", ("b",), "problem")]
+    events += [Output("by the way", ("b",), "notice")] * count
+    script = [
+        happening(float(i), partial(Monitor.inject, output=event)) for i, event in enumerate(events)
+    ]
+    script.append(happening(count + 15.0, lambda monitor: []))
+    session = setup(RETRY, session=True, keep=0)
+    simulate(dict(agents), setup=session, script=script, sink=sink)
+    assert [row.event for row in rows(sink, "heal")] == ["e2"]
+    assert not rows(sink, "incident")
+    assert agents["a"].views[1].events[0].payload == "second"
 
 
 @pytest.mark.parametrize("wrong", [("nobody", 10.0), (WATCHDOG, 0.0), (RETRY, float("inf"))])
