@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,16 @@ import pytest
 
 from dig import InteractionGraph, Output
 from dig._util.text import counted
-from dig.detectors import RETRY, WATCHDOG, HealByProblem, HealByWord, Silence, is_rivals, silence_of
+from dig.detectors import (
+    RETRY,
+    WATCHDOG,
+    HealByProblem,
+    HealByWord,
+    Silence,
+    is_rivals,
+    silence_of,
+    standard,
+)
 from dig.detectors.finding import Finding
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL
@@ -34,6 +42,7 @@ from dig.tasks.run.arrange import make_bus, make_problem, make_simulation, make_
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import fork
 from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.verify import verify
@@ -41,6 +50,12 @@ from tests.helpers import Recorder, Scripted, backends, read, rows, submit, tell
 
 HEALERS = {WATCHDOG: HealByWord, RETRY: HealByProblem}
 RIVALS = pytest.mark.parametrize("rival", HEALERS)
+
+
+def runs(rival: str) -> list[TeamRun]:
+    """Runs of simulated agents that often wait for each other."""
+    plain = TeamRun(agents=3, size=1000, method=rival, profile=Profile(wait=0.5))
+    return [replace(plain, seed=seed) for seed in range(1, 9)]
 
 
 def setup(rival: Rival, **more: Any) -> Setup:
@@ -123,14 +138,14 @@ def test_an_agent_that_has_the_problem_still_is_told_to_continue_instead() -> No
 
 
 def test_a_problem_that_was_solved_twice_is_repeated_work_for_the_detectors() -> None:
-    """The graph takes a redelivered problem for one event with two activations: RSP, not ET."""
-    found: Counter[str] = Counter()
-    for seed in range(1, 25):
-        run = TeamRun(seed=seed, agents=3, method=RETRY, size=1000)
-        result = make_simulation(run, make_task(run), lambda record: None).run()
-        if "reroute" in result.heals:
-            found.update(result.raised().keys())
-    assert found["RSP"] >= 1
+    """The graph takes a problem that is sent again for one event with two activations: RSP."""
+    sink, retrying = Recorder(), setup(RETRY)
+    detecting = replace(retrying, detectors=lambda: [*standard(), Silence(RETRY)])
+    team = {"a": Scripted(tell("b")), "b": Scripted(wait, submit()), "c": Scripted(tell("b"))}
+    problem = Output("?", ("a",), "problem")
+    simulate(dict(team), problem, setup=detecting, sink=sink, latency_s=0.0)
+    (found,) = [row for row in rows(sink, "finding") if row.pattern == "RSP"]
+    assert found.evidence["shared"][0]["event"] == "e1"
 
 
 # --- what they see ---
@@ -140,8 +155,7 @@ def test_a_problem_that_was_solved_twice_is_repeated_work_for_the_detectors() ->
 def test_a_rival_finds_the_same_without_a_graph(rival: Rival) -> None:
     """The detector is shown a stand-in that has the number of the last record and nothing else."""
     compared = 0
-    for seed in range(1, 9):
-        run = TeamRun(seed=seed, agents=3, size=1000, method=rival)
+    for run in runs(rival):
         sink = Recorder()
         make_simulation(run, make_task(run), sink).run()
         said = [row for row in rows(sink, "finding") if is_rivals(row.pattern)]
@@ -269,10 +283,6 @@ def test_a_rival_that_makes_no_sense_is_refused(wrong: Any) -> None:
 # --- their runs are runs like any other ---
 
 
-def runs(rival: str) -> list[TeamRun]:
-    return [TeamRun(seed=seed, agents=3, size=1000, method=rival) for seed in range(1, 9)]
-
-
 @RIVALS
 def test_their_traces_are_valid_and_come_out_again(tmp_path: Path, rival: str) -> None:
     """Verify finds no mistake; replay and rerun give the same records."""
@@ -357,8 +367,9 @@ def test_what_a_rival_says_is_shown_and_not_weighed(rival: str) -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @RIVALS
-def test_they_work_in_real_time_too(rival: str, backend: str) -> None:
-    """On the bus a team that waits gets its answer, and a silence is 10 s on the run's clock."""
+def test_they_work_in_real_time_too(rival: Rival, backend: str) -> None:
+    """On the bus a silence is 10 s on the run's clock, and a team that waits gets its answer, or
+    all the attempts that there are."""
     spoken = 0
     for run in runs(rival)[:6]:
         sink, task = Recorder(), make_task(run)
@@ -370,7 +381,7 @@ def test_they_work_in_real_time_too(rival: str, backend: str) -> None:
             before = [r.us for r in sink[: row.finding] if isinstance(r, Silence.kinds)]
             assert row.us - before[-1] == pytest.approx(SILENCE_S * 1e6, abs=2e4)
         spoken += bool(healed)
-        assert bus.result.outcome == "submitted"
+        assert bus.result.outcome == "submitted" or len(healed) == MOST[rival]
     assert spoken >= 1
 
 
