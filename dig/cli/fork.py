@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +14,10 @@ from dig.errors import SettingsError
 from .app import app
 from .options import AsJson, Further, Runs, further
 from .run import report
+
+if TYPE_CHECKING:
+    from dig.tasks.run.execute import Disturbance
+    from dig.tasks.run.methods import Arrangement
 
 
 @app.command()
@@ -39,8 +44,21 @@ def fork(
     from dig.tasks.run.fork import named_crew
 
     crew = named_crew(team) if team else None
-    execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))
+    execution = go_on(
+        parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector),
+        disturb=_disturbance(parent),
+    )  # fmt: skip
     report(execution, as_json)
+
+
+def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
+    """What injects the faults of a run again, if it had some."""
+    from dig.faults.inject.faulty_team import disturbance_of
+    from dig.traces.journal.journal import SIDE, read_side
+    from dig.traces.journal.reader import trace_path
+
+    folder = trace_path(parent).parent
+    return disturbance_of(read_side(folder)) if (folder / SIDE).exists() else None
 
 
 def _edit(given: str | None) -> dict[str, Any] | None:

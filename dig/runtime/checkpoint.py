@@ -105,6 +105,7 @@ class Checkpoint:
         outside: What is to come from outside, in order.
         past: What each agent did before.
         effects: The effects of the last call, which are not carried out yet.
+        unrecorded_us: The first moment, in microseconds, of which the recording says nothing.
     """
 
     setup: Setup
@@ -115,6 +116,7 @@ class Checkpoint:
     outside: list[ExternalInput] = field(default_factory=list)
     past: dict[str, list[PastActivation]] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
+    unrecorded_us: int = 0
 
 
 def restore(team: Mapping[str, object], checkpoint: Checkpoint) -> None:

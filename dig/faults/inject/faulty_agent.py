@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 
-from dig.errors import DecisionError
+from dig.errors import DecisionError, ReplayError
 from dig.runtime.agents import Decision, NewEvent, Plan, Thinking, View, as_agent, as_decision
+from dig.runtime.checkpoint import PastActivation, keeps_state
 from dig.runtime.keyed_random import KeyedRandom
 
 from .fault import Fault
@@ -68,6 +70,24 @@ class FaultyAgent:
         if name == "_agent":  # a copy that is only being made
             raise AttributeError(name)
         return getattr(self._agent, name)
+
+    def restore(self, past: Sequence[PastActivation]) -> None:
+        """Have the faults act again as in these activations, so that they know what they did.
+
+        Raises:
+            ReplayError: What the agent itself decided then cannot be told.
+        """
+        agent = self._agent
+        if not hasattr(agent, "plan") or keeps_state(agent):
+            raise ReplayError(
+                f"agent {past[0].view.agent!r} ({type(agent).__name__}) has a fault around it, and "
+                "what the fault did before that record cannot be told: the agent keeps a state or "
+                "decides in real time; fork the run at a record before its first activation"
+            )
+        for one in past:
+            turn = _Turn(self._acting, replace(one.view, usage={}))
+            with suppress(Exception):  # as it failed then
+                turn.decided(agent.plan(turn.view))
 
     async def act(self, view: View) -> Decision:
         """Decide as the agent does, or as the faults have it.

@@ -193,15 +193,25 @@ class _RewindState:
         ends, emits, outside = _rest(tape, running, setup.reviewer)
         agenda: list[PendingStart | RunningActivation] = []
         for item in self._agenda.values():
-            if isinstance(item, RunningActivation) and (end := ends.get(item.started.activation)):
-                outputs = tuple(as_output(emits[name]) for name in end.outputs)
-                item = replace(item, end=end, outputs=outputs)
-                self._decided(end, outputs)
+            if isinstance(item, RunningActivation):
+                if end := ends.get(item.started.activation):
+                    outputs = tuple(as_output(emits[name]) for name in end.outputs)
+                    item = replace(item, end=end, outputs=outputs)
+                    self._decided(end, outputs)
+                else:  # its agent will be asked again
+                    self._past[item.started.agent].pop()
             agenda.append(item)
         return Checkpoint(
             setup, driver.host, driver.clock, driver.us, agenda, outside, self._past,
-            self._left_over,
+            self._left_over, _unrecorded_us(tape),
         )  # fmt: skip
+
+
+def _unrecorded_us(tape: RecordedRequests) -> int:
+    """The first moment of which a recording says nothing, after it was read to its end."""
+    last = tape.behind
+    assert last is not None
+    return last.us + isinstance(last, Finish)
 
 
 def _rest(
