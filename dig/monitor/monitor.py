@@ -441,6 +441,7 @@ class Monitor:
             gates.overrule_late()
         self._approvals.overrule_late()
         if self._has_plans:
+            schedule.run_recorded()
             schedule.run_timers()
             while schedule.run_counter(self.is_quiet):
                 pass
@@ -467,7 +468,7 @@ class Monitor:
     @property
     def _has_plans(self) -> bool:
         """Whether a delivery policy is to be asked at some time."""
-        return bool(self._schedule.timers or self._schedule.counters)
+        return not self._schedule.is_empty
 
     def _collect(self, keep: int) -> None:
         """Evict history that can change no verdict any more, if there is enough of it.

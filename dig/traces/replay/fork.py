@@ -44,7 +44,7 @@ from dig.runtime.host import Setup
 from dig.runtime.reviewer import Reviewer
 from dig.traces.journal.reader import read_records, trace_path
 
-from .drive import Done, ReplayDriver, as_output, request_from_outside
+from .drive import Done, ReplayDriver, request_from_outside
 from .edits import Change
 from .requests import RecordedRequests
 from .rerun import setup_of
@@ -195,7 +195,7 @@ class _RewindState:
         for item in self._agenda.values():
             if isinstance(item, RunningActivation):
                 if end := ends.get(item.started.activation):
-                    outputs = tuple(as_output(emits[name]) for name in end.outputs)
+                    outputs = tuple(tape.output(emits[name]) for name in end.outputs)
                     item = replace(item, end=end, outputs=outputs)
                     self._decided(end, outputs)
                 else:  # its agent will be asked again
