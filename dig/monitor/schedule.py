@@ -92,6 +92,11 @@ class DeliverySchedule:
         for event in self.postponed.pop(agent, ()):
             self._cancel(event)
 
+    def release(self, event: str) -> None:
+        """Hold an event that a policy keeps, and ask no policy about it any more."""
+        self._cancel(event)
+        self._holds.hold(event)
+
     def deadline(self, is_quiet: bool) -> int | None:
         """When the next policy is asked, in microseconds; now, if nothing else can happen."""
         self._drop_settled()

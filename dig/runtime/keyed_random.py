@@ -7,11 +7,28 @@ comparisons build on. The generator is BLAKE2b, so numbers are the same on every
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from math import cos, exp, log, pi, sqrt
 from typing import TypeVar
 
 _T = TypeVar("_T")
+
+
+def repeated(key: int | str, repeats: Iterable[int]) -> int | str:
+    """What random numbers are drawn by in a repeat of a part of a run.
+
+    Args:
+        key: What they are drawn by in the run.
+        repeats: The numbers of the repeats, each within the one before; 0 changes nothing.
+
+    >>> repeated(7, ()), repeated(7, (2, 0, 1))
+    (7, '7 again 2 again 1')
+    """
+    for number in repeats:
+        if number:
+            key = f"{key} again {number}"
+    return key
 
 
 class KeyedRandom:
@@ -24,11 +41,11 @@ class KeyedRandom:
 
     __slots__ = ("_prefix",)
 
-    def __init__(self, seed: int, agent: str, turn: int) -> None:
+    def __init__(self, seed: int | str, agent: str, turn: int) -> None:
         """Begin for one activation.
 
         Args:
-            seed: The seed of the run.
+            seed: The seed of the run, or what `repeated` makes of it.
             agent: The name of the agent.
             turn: The number of its activation, counted from 1.
         """

@@ -7,7 +7,7 @@ It sees the log that a model would see, and nothing else. It reads the log with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
@@ -18,7 +18,7 @@ from dig.detectors.watch import Watch
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
-from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.keyed_random import KeyedRandom, repeated
 from dig.runtime.reviewer import ReviewMaterial
 
 from .judge import JudgeReport, Judging, Remedy, Verdict, reading_of
@@ -35,8 +35,12 @@ class SimulatedJudge:
         judging: Its recall, precision and latency.
     """
 
-    seed: int
+    seed: int | str
     judging: Judging = field(default_factory=Judging)
+
+    def reseeded(self, repeat: int) -> SimulatedJudge:
+        """The same judge, with the random numbers of a repeat."""
+        return replace(self, seed=repeated(self.seed, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""

@@ -22,7 +22,7 @@ from typing import Any
 from dig.graph.records import SYSTEM, FateName
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.keyed_random import KeyedRandom, repeated
 
 from .parts import Job, Partial, RawData, disjoint, join, missing
 from .profile import Profile
@@ -39,9 +39,13 @@ class SimulatedAgent:
         reading: How it reads the data of its task.
     """
 
-    seed: int
+    seed: int | str
     profile: Profile = field(default_factory=Profile)
     reading: Reading = field(default_factory=Numbers)
+
+    def reseeded(self, repeat: int) -> SimulatedAgent:
+        """The same agent, with the random numbers of a repeat."""
+        return replace(self, seed=repeated(self.seed, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""

@@ -39,7 +39,8 @@ from dig.graph.records import (
 )
 from dig.monitor.approvals import DECIDED, PERSON
 from dig.monitor.messages import Effect, Output, Started
-from dig.monitor.monitor import Monitor
+from dig.monitor.monitor import TOLD, Monitor
+from dig.monitor.sanitize import are_names
 from dig.monitor.sinks import Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
@@ -294,6 +295,8 @@ def request_from_outside(
             return lambda monitor: monitor.redirect(record.event, to, again)
         case IncidentRow() if (decision := _decision(record)) is not None:
             return lambda monitor: monitor.decide(*decision)
+        case IncidentRow() if (told := _told(record)) is not None:
+            return lambda monitor: monitor.tell(*told)
         case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
@@ -306,6 +309,15 @@ def _decision(record: IncidentRow) -> tuple[int, bool] | None:
         return None
     row = detail.get("finding")
     return (row, detail.get("heal") is True) if type(row) is int else None
+
+
+def _told(record: IncidentRow) -> tuple[str, tuple[str, ...]] | None:
+    """The note that a person has written, and the agents that got it."""
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    note, to = detail.get("note"), detail.get("to", ())
+    if record.what != TOLD or not isinstance(note, str) or not are_names(to):
+        return None
+    return note, tuple(to)
 
 
 def _is_own(incident: IncidentRow) -> bool:
