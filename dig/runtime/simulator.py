@@ -341,6 +341,6 @@ class Simulation:
         return self._now / 1_000_000
 
     def _latency(self, agent: str, repeats: Sequence[int]) -> float:
-        key = repeated(self._setup.seed or 0, repeats)
+        key = repeated(self._setup.draws_by, repeats)
         draws = KeyedRandom(key, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

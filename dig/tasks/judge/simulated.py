@@ -31,20 +31,20 @@ class SimulatedJudge:
     """A judge with stated recall, precision and latency: a pure function of (seed, view).
 
     Attributes:
-        seed: The run's seed.
+        key: The key of the run's random numbers.
         judging: Its recall, precision and latency.
     """
 
-    seed: int | str
+    key: int | str
     judging: Judging = field(default_factory=Judging)
 
     def reseeded(self, repeat: int) -> SimulatedJudge:
         """The same judge, with the random numbers of a repeat."""
-        return replace(self, seed=repeated(self.seed, (repeat,)))
+        return replace(self, key=repeated(self.key, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""
-        how, draws = self.judging, KeyedRandom(self.seed, view.agent, view.turn)
+        how, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
         graph, new = look(reading_of(view), micros(view.time_s))
         reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
         think_s = draws.lognormal(how.latency_s, how.spread, "think")
