@@ -165,6 +165,7 @@ RUNS = st.fixed_dictionaries(
         "seed": st.integers(1, 50),
         "method": st.sampled_from(["mas", "dig", "judge"]),
         "to": st.sampled_from(["one", "all"]),
+        "profile": st.sampled_from([Profile(), Profile(look_again_s=5.0), Profile.perfect()]),
     }
 )
 

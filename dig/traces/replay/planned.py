@@ -17,11 +17,13 @@ from dig.runtime.checkpoint import ExternalInput
 from dig.traces.journal.reader import read_records
 
 from .changes import AskAgain, OmitRecord, ReleaseSooner, Resend, RunChange, TellAgent
+from .edits import changeable
 from .rewinding import is_healed, repeatable
 
 ASKED_AGAIN = "asked again"
 """The incident of an activation that was decided anew with a note."""
 
+_NEAR = 2
 _Request = Callable[[Monitor], list[Effect]]
 
 
@@ -66,11 +68,7 @@ class Planned:
             if isinstance(one, AskAgain):
                 _check_span(one, spans.get(one.activation))
             elif isinstance(one, OmitRecord) and (one.t not in omitted or one.t < one.at):
-                raise ReplayError(
-                    f"record {one.t} cannot be left out from record {one.at} on; that can be done "
-                    "with a later `leave`, `join`, `expire`, `emit` from outside, or `redirect` by "
-                    "a host"
-                )
+                _refuse_to_omit(one, omitted)
             elif isinstance(one, Resend):
                 _check_sent(one, sent)
         return cls(changes, moments, sent)
@@ -131,6 +129,70 @@ def _send_again(emit: Emit, to: tuple[str, ...] | None, monitor: Monitor) -> lis
     if not present:
         raise RequestError(f"none of the recipients of event {emit.event!r} is present")
     return monitor.inject(Output(emit.payload, present, emit.type))
+
+
+@dataclass(frozen=True)
+class ChangeableRecord:
+    """One record of a run, and what a fork can change there.
+
+    Attributes:
+        record: The record.
+        keys: The keys that an edit can change.
+        changes: The kinds of changes that are about this record; `tell`, `seat`, `wait` are about
+            none, and can be made from any record on.
+    """
+
+    record: Record
+    keys: tuple[str, ...]
+    changes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        record = self.record
+        return {
+            "t": record.t, "ts": record.ts, "kind": record.kind, "about": self.about,
+            "edit": list(self.keys), "changes": list(self.changes),
+        }  # fmt: skip
+
+    @property
+    def about(self) -> str:
+        """The agent, activation or event of the record, in a few words."""
+        record = self.record
+        said = [getattr(record, key, None) for key in ("activation", "event", "agent", "pattern")]
+        to = getattr(record, "to", None)
+        names = [to] if isinstance(to, str) else list(to or ())
+        words = " ".join(name for name in said if name)
+        return f"{words} to {', '.join(names)}".strip() if names else words
+
+
+def changeable_records(path: Path) -> Iterator[ChangeableRecord]:
+    """The records of a run, each with what a fork can change there.
+
+    Raises:
+        TraceError: The trace cannot be read.
+    """
+    before: Record | None = None
+    for record in read_records(path, payloads=False):
+        changes: list[str] = []
+        if isinstance(record, Start | End):
+            changes.append("again")
+        if isinstance(record, Emit) and not record.final:
+            changes.append("resend")
+        if _can_be_omitted(record, before):
+            changes.append("omit")
+        keys = () if is_healed(record, before) else changeable(record)
+        yield ChangeableRecord(record, keys, tuple(changes))
+        before = record
+
+
+def _refuse_to_omit(change: OmitRecord, possible: set[int]) -> NoReturn:
+    later = sorted(t for t in possible if t >= change.at)
+    near = sorted(later, key=lambda t: abs(t - change.t))[:_NEAR]
+    others = f"; near it that can be done with {', '.join(map(str, sorted(near)))}" if near else ""
+    raise ReplayError(
+        f"record {change.t} cannot be left out from record {change.at} on, only a later `leave`, "
+        f"`join`, `expire`, `emit` from outside, or `redirect` by a host{others}"
+    )
 
 
 def _can_be_omitted(record: Record, before: Record | None) -> bool:

@@ -72,12 +72,19 @@ class RewindState:
         elif isinstance(record, End):
             self._end(record, done)
         for effect in done.effects:
-            if isinstance(effect, Wake):
+            if isinstance(effect, Wake) and not self._is_overdue(effect.agent):
                 self._plan(PendingStart(effect.agent, self.driver.us, t=first))
             elif isinstance(effect, Started):
                 self._start(effect, phase_at(self.phases, first))
             elif isinstance(effect, Over):
                 self._left_over.append(effect)
+
+    def _is_overdue(self, agent: str) -> bool:
+        """Whether an agent's start is due already, and only waits for the reviewer."""
+        item = self._agenda.get(("start", agent))
+        if not isinstance(item, PendingStart) or item.until_us is None:
+            return False
+        return item.until_us <= self.driver.us
 
     def _end(self, end: End, done: Done) -> None:
         item = self._agenda.pop(("end", end.activation))
