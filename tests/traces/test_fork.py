@@ -279,9 +279,9 @@ def test_a_run_with_gates_is_refused(tmp_path: Path) -> None:
     """In a line that says why."""
     run = next(run for run in (chaos_run(seed, heal=True) for seed in range(25)) if run.setup.gates)
     path = journalled(run, tmp_path)
-    with pytest.raises(ReplayError, match=r"not dig's own: .*; what is code is not"):
+    with pytest.raises(ReplayError, match=r"the run had gates: .*; what they decided is not"):
         rewind(path, len(lines(path)) - 1)
-    with pytest.raises(ReplayError, match="the run has gates; what they decided cannot be asked"):
+    with pytest.raises(ReplayError, match="the run has gates; what they decided is not"):
         rewind(path, len(lines(path)) - 1, setup=run.setup)
 
 

@@ -119,7 +119,7 @@ class ReplayDriver:
         if first is None or not isinstance(first.record, Run):
             raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
         if setup.gates:
-            raise ReplayError("the run has gates; what they decided cannot be asked again")
+            raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
         self._sink = sink
         self._free_from = free_from
