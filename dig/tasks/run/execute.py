@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 
@@ -58,12 +59,12 @@ class Disturbance:
         """Entries of the side file about it."""
         return {}
 
-    def happenings(self) -> Sequence[Happening]:
-        """Changes from outside in virtual time, each with its time in seconds."""
+    def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
+        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
         return ()
 
-    async def run_on(self, bus: Bus) -> None:
-        """Make the same changes on an open bus."""
+    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
+        """Make the same changes on an open bus, on which it is `now_s` already."""
 
     def follow(self, record: Record) -> None:
         """Take note of a record, after it was written."""
@@ -229,12 +230,22 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resume(moment: Checkpoint, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a checkpoint: in virtual time if all agents of the team have a `plan`."""
+def resume(moment: Checkpoint, disturbance: Disturbance, journal: Journal) -> RunResult:
+    """Go on from a checkpoint: in virtual time if all agents of the team have a `plan`.
+
+    Args:
+        moment: The checkpoint.
+        disturbance: What interferes, with the team. What it did in the recorded run comes from
+            there; the rest comes from it.
+        journal: Takes the records.
+    """
+    team, since_s = disturbance.team, moment.unrecorded_us / 1_000_000
     if works_in_virtual_time(team):
-        return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
-    resumed = Resumed(moment, team, durable=journal)
-    return anyio.run(_in_real_time, resumed, None, models(team))
+        simulation = Simulation.resume(moment, cast("Any", team), durable=journal)
+        return _in_virtual_time(simulation, None, disturbance.happenings(since_s))
+    resumed = Resumed(moment, cast("Any", team), durable=journal)
+    interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)
+    return anyio.run(_in_real_time, resumed, None, models(team), interfere)
 
 
 @contextmanager
