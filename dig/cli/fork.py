@@ -60,8 +60,8 @@ def fork(
 
     crew = named_crew(team) if team else None
     execution = go_on(
-        parent, at, runs, edit=_edit(edit), repeat=repeat, crew=crew,
-        detectors=further(detector), disturb=_disturbance(parent),
+        parent, at, runs, edit=edit_of(edit), repeat=repeat, crew=crew,
+        detectors=further(detector), disturb=disturbance(parent),
     )  # fmt: skip
     report(execution, as_json)
 
@@ -79,7 +79,7 @@ def _print_records(parent: Path, as_json: bool) -> None:
     print_result(as_json, lambda: [one.to_json() for one in found], lambda: map(line, found))
 
 
-def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
+def disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
     """What injects the faults of a run again, if it had some."""
     from dig.faults.inject.faulty_team import disturbance_of
     from dig.traces.journal.journal import SIDE, read_side
@@ -89,7 +89,7 @@ def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
     return disturbance_of(read_side(folder)) if (folder / SIDE).exists() else None
 
 
-def _edit(given: str | None) -> dict[str, Any] | None:
+def edit_of(given: str | None) -> dict[str, Any] | None:
     """A JSON object, given as it is or as a file."""
     if given is None:
         return None

@@ -1,0 +1,196 @@
+"""Rules that propose interventions: by what the records show about an agent.
+
+Each rule names a *trace* of a mechanism in the records (an event that got lost, an activation that
+failed, work that is left) with the smallest change that would undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from dig._util.text import counted, name, names
+from dig.graph.records import Emit, Leave, Record
+from dig.tasks.milestones import Evidence
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+
+NOTE = "You still hold work that is not finished. Look at it again, and go on."
+"""What an agent is told that holds work at the end of a run."""
+
+
+@dataclass(frozen=True)
+class Oddity:
+    """Something in the records about an agent that may be why the run failed.
+
+    Attributes:
+        agent: The agent.
+        mechanism: How it went wrong, in a word.
+        weight: How much it says, from 0 to 1.
+        evidence: The record that shows it.
+        change: The smallest change that would undo it.
+        activation: The activation that it lies in, if it lies in one.
+        event: The event that it is about, if it is about one.
+    """
+
+    agent: str
+    mechanism: str
+    weight: float
+    evidence: Evidence
+    change: dict[str, Any]
+    activation: str | None = None
+    event: str | None = None
+
+
+def oddities(run: RecordedRun) -> list[Oddity]:
+    """What is odd in a run, the weightiest first."""
+    found = [one for rule in RULES for one in rule(run)]
+    return sorted(found, key=lambda one: (-one.weight, one.evidence.t or 0))
+
+
+# --- rules ---
+
+
+def _misaddressed(run: RecordedRun) -> Iterator[Oddity]:
+    """Events to a name that no agent has; one letter off, the right one is known."""
+    for event in run.events.values():
+        if event.agent is None or event.final or not event.to:
+            continue
+        strange = [to for to in event.to if to not in run.agents]
+        right = [_nearest(to, run) if to in strange else to for to in event.to]
+        if strange and all(right):
+            says = f"{name(event.id)} was sent to {names(strange)}, a name that no agent has"
+            change = {"kind": "edit", "at": event.t, "edit": {"to": right}}
+            yield _of_event(event, "misaddressed", 0.9, event.t, says, change)
+
+
+def _lost(run: RecordedRun) -> Iterator[Oddity]:
+    """Events of an agent that no agent can reach, or that never arrived."""
+    for event in run.events.values():
+        if event.agent is None or event.final:
+            continue
+        gone = run.orphaned_t(event.id)
+        if gone is None and (event.arrivals or event.consumed_by):
+            continue
+        if event.consumed_by:
+            continue
+        at = gone if gone is not None else event.t
+        says = f"{name(event.id)} was sent and reached no agent that could use it"
+        to = None if any(one in run.agents for one in event.to) else _givers(run, event)
+        change = {"kind": "resend", "at": _after(run, at), "events": [event.id]}
+        if to:
+            change["to"] = to
+        yield _of_event(event, "lost", 0.8, at, says, change)
+
+
+def _discarded(run: RecordedRun) -> Iterator[Oddity]:
+    """Work that an agent threw away."""
+    for activation in run.activations.values():
+        if activation.end is None:
+            continue
+        for event in activation.with_fate("discard"):
+            if run.events[event].is_work:
+                says = f"{name(activation.agent)} discarded {name(event)}"
+                change = {
+                    "kind": "resend", "at": activation.end.t + 1, "events": [event],
+                    "to": [activation.agent],
+                }  # fmt: skip
+                yield _of_activation(activation, "discarded", 0.5, says, change, event)
+
+
+def _failed(run: RecordedRun) -> Iterator[Oddity]:
+    """Activations that ended with an error."""
+    for activation in run.activations.values():
+        if activation.end is not None and activation.has_failed:
+            says = f"activation {name(activation.id)} of {name(activation.agent)} failed"
+            change = {"kind": "again", "at": activation.t, "activation": activation.id}
+            yield _of_activation(activation, "failed", 0.4, says, change)
+
+
+def _left(run: RecordedRun) -> Iterator[Oddity]:
+    """Agents that left the team."""
+    for record in run.records:
+        if isinstance(record, Leave):
+            says = f"{name(record.agent)} left the team"
+            change = {"kind": "omit", "at": record.t, "t": record.t}
+            yield Oddity(record.agent, "left", 0.9, Evidence(record.t, says), change)
+
+
+def _late(run: RecordedRun) -> Iterator[Oddity]:
+    """Events that were kept back on their way."""
+    for record in run.records:
+        if isinstance(record, Emit) and record.policy is not None:
+            event = run.events[record.event]
+            arrived = event.arrivals[0][1] if event.arrivals else None
+            if event.agent is None or (arrived is not None and _us(run, arrived) == record.us):
+                continue
+            says = f"{name(event.id)} was kept back on its way"
+            change = {"kind": "sooner", "at": _after(run, record.t), "event": event.id}
+            yield _of_event(event, "late", 0.6, record.t, says, change)
+
+
+def _waiting(run: RecordedRun) -> Iterator[Oddity]:
+    """Agents that hold work at the end, and do nothing about it."""
+    held: dict[str, list[str]] = {}
+    for event in run.graph.live.values():
+        for agent in sorted(event.copies):
+            held.setdefault(agent, []).append(event.id)
+    last = _quiet(run)
+    for agent, events in held.items():
+        says = f"{name(agent)} held {counted(len(events), 'event')} at the end ({names(events)})"
+        mine = [one for one in run.activations.values() if one.agent == agent]
+        place = mine[-1].id if mine else None
+        change = {"kind": "tell", "at": last, "agent": agent, "note": NOTE}
+        weight = 0.2 + 0.2 * len(events) / max(map(len, held.values()))
+        yield Oddity(agent, "waiting", weight, Evidence(run.last.t, says), change, place)
+
+
+Rule = Callable[[RecordedRun], Iterator[Oddity]]
+RULES: tuple[Rule, ...] = (_misaddressed, _left, _lost, _late, _discarded, _failed, _waiting)
+
+
+def _of_event(
+    event: RecordedEvent, mechanism: str, weight: float, t: int, says: str, change: dict[str, Any]
+) -> Oddity:
+    assert event.agent is not None
+    shown = Evidence(t, says)
+    return Oddity(event.agent, mechanism, weight, shown, change, event.by, event.id)
+
+
+def _of_activation(
+    activation: RecordedActivation, mechanism: str, weight: float, says: str,
+    change: dict[str, Any], event: str | None = None,
+) -> Oddity:  # fmt: skip
+    assert activation.end is not None
+    shown = Evidence(activation.end.t, says)
+    return Oddity(activation.agent, mechanism, weight, shown, change, activation.id, event)
+
+
+def _nearest(to: str, run: RecordedRun) -> str | None:
+    found = get_close_matches(to, [*run.agents], 1, 0.8)
+    return found[0] if found else None
+
+
+def _givers(run: RecordedRun, event: RecordedEvent) -> list[str]:
+    """The agents that gave the generator of an event its work; else the first other agents."""
+    used = run.inputs(run.activations[event.by]) if event.by in run.activations else []
+    found = [one.agent for one in used if one.agent and one.agent != event.agent]
+    return [*dict.fromkeys(found)] or [one for one in run.agents if one != event.agent][:1]
+
+
+def _us(run: RecordedRun, t: int) -> int:
+    return run.times[t]
+
+
+def _after(run: RecordedRun, t: int) -> int:
+    """The first record after `t` that is later than its moment: a request has been completed."""
+    records: list[Record] = run.records
+    later = (one.t for one in records[t + 1 :] if one.us > records[t].us)
+    return min(next(later, len(records) - 1), len(records) - 1)
+
+
+def _quiet(run: RecordedRun) -> int:
+    """The record after the last end of an activation."""
+    ends = [one.end.t for one in run.activations.values() if one.end is not None]
+    return min(max(ends, default=0) + 1, len(run.records) - 1)

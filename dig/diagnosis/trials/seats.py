@@ -1,0 +1,150 @@
+"""Seats: one member of a team decides in place of another; and what follows from one that helps.
+
+A seat that helps says which agent is at fault. From its forks come the first record that differs,
+the last moment at which it still helps, and the one decision that would have been enough.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dig.diagnosis.case import Case
+from dig.diagnosis.components import blamed
+from dig.diagnosis.concepts import Candidate, Hypothesis
+from dig.graph.codec import encode
+from dig.graph.records import Join, Leave, Record, Run, Start
+from dig.traces.run import RecordedActivation, RecordedRun
+
+from .arms import Trials, Tried, first_of, moved
+from .fulfilment import Compared, differing
+
+
+def seat(case: Case, team: Mapping[str, object], candidate: Candidate) -> Hypothesis | None:
+    """A hypothesis: with another member in its seat the run is good; ``None``: there is none.
+
+    Args:
+        case: The run.
+        team: The agents that go on, by name. Only agents of the same class, with the same tools,
+            can do each other's work.
+        candidate: The candidate; the seat is taken from its first record on.
+    """
+    at = candidate.t or 0
+    blame = Counter(agent for _, agents in blamed(case.run.records) for agent in agents)
+    like = [
+        name
+        for name in present(case.run.records, at)
+        if name != candidate.agent and name in team and candidate.agent in team
+        and _are_alike(team[name], team[candidate.agent])
+    ]  # fmt: skip
+    if not like:
+        return None
+    by = min(like, key=lambda name: (blame[name], name))
+    row = {"kind": "seat", "at": at, "agent": candidate.agent, "by": by}
+    attempt = case.attempt_of(candidate.activation)
+    return Hypothesis(id="h0", candidate=candidate.id, interventions=(row,), attempt=attempt)
+
+
+def present(records: list[Record], at: int) -> list[str]:
+    """The agents that are present just before a record."""
+    found: dict[str, None] = {}
+    for record in records[: max(at, 1)]:
+        match record:
+            case Run(agents=agents):
+                found.update(dict.fromkeys(agents))
+            case Join(agent=agent):
+                found[agent] = None
+            case Leave(agent=agent):
+                found.pop(agent, None)
+            case _:
+                pass
+    return [*found]
+
+
+def _are_alike(one: object, other: object) -> bool:
+    same = type(one) is type(other)
+    return same and getattr(one, "tools", None) == getattr(other, "tools", None)
+
+
+def first_difference(fork: RecordedRun, control: RecordedRun) -> int | None:
+    """The first record of a fork that is otherwise in its control; ``None``: there is none."""
+    for one, other in zip(fork.records, control.records, strict=False):
+        if encode(one) != encode(other):
+            return one.t
+    short = min(len(fork.records), len(control.records))
+    return None if len(fork.records) == len(control.records) else short
+
+
+def starts_of(run: RecordedRun, agent: str, at: int) -> list[int]:
+    """The starts of the activations of an agent from a record on."""
+    return [
+        record.t
+        for record in run.records[at:]
+        if isinstance(record, Start) and record.agent == agent
+    ]
+
+
+def last_help(case: Case, trials: Trials, hypothesis: Hypothesis) -> int | None:
+    """The latest activation of its agent from which a seat still helps: its start.
+
+    The activations are bisected, each tried once: what helps from one helps from all before it.
+
+    Args:
+        case: The run.
+        trials: Makes the replays.
+        hypothesis: A seat that helps.
+    """
+    starts = starts_of(case.run, _agent(hypothesis), first_of(hypothesis))
+    helps, fails = 0, len(starts)
+    while fails - helps > 1:
+        middle = (helps + fails) // 2
+        (tried,) = trials.once([moved(hypothesis, starts[middle], "h0")])
+        if tried.reason == "budget":
+            return None
+        helps, fails = (middle, fails) if tried.verdict == "validated" else (helps, middle)
+    return starts[helps] if starts else None
+
+
+def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypothesis]:
+    """Single decisions of a seat that helps, each in place of the recorded one.
+
+    Args:
+        case: The run.
+        trials: Made the replays of the seat.
+        tried: The seat, and what came of it.
+    """
+    fork = trials.fork_of(tried.hypothesis)
+    if fork is None:
+        return
+    compared = Compared(case.run, fork, case.run)
+    pair = next(differing(_agent(tried.hypothesis), tried.at, compared), None)
+    if pair is None or pair[1] is None or pair[1].end is None or pair[1].id != pair[0].id:
+        return
+    row = {"kind": "edit", "at": pair[1].end.t, "edit": decision_of(fork, pair[0])}
+    yield Hypothesis(
+        id="h0", candidate=tried.hypothesis.candidate, interventions=(row,),
+        attempt=case.attempt_of(pair[1].id),
+    )  # fmt: skip
+
+
+def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
+    """What an activation decided, as an edit of another end."""
+    assert activation.end is not None
+    return {
+        "fates": [
+            {"event": fate.event, "fate": fate.fate, "to": [*fate.to]}
+            for fate in activation.end.fates
+        ],
+        "outputs": [
+            {
+                "payload": event.payload, "to": [*event.to], "type": event.type,
+                "final": event.final,
+            }
+            for event in run.outputs(activation)
+        ],
+    }  # fmt: skip
+
+
+def _agent(hypothesis: Hypothesis) -> str:
+    return str(hypothesis.interventions[0]["agent"])
