@@ -47,9 +47,9 @@ class EveryAgent:
         for one in oddities(run):
             odd.setdefault(one.agent, []).append(one)
         told = {agent for _, agents in blamed(run.records) for agent in agents}
-        first: dict[str, RecordedActivation] = {}
-        for activation in run.activations.values():
-            first.setdefault(activation.agent, activation)
+        first: dict[str, RecordedActivation | None] = dict.fromkeys(odd)
+        for activation in reversed(run.activations.values()):
+            first[activation.agent] = activation
         weights = {
             agent: 1
             - (1 - LEAST)
@@ -59,7 +59,7 @@ class EveryAgent:
         }
         whole = sum(weights.values())
         found = [
-            _candidate(case, first[agent], weight / whole, odd.get(agent, ()))
+            _candidate(case, agent, first[agent], weight / whole, odd.get(agent, ()))
             for agent, weight in weights.items()
         ]
         return ranked(found)
@@ -72,18 +72,28 @@ def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _candidate(
-    case: Case, first: RecordedActivation, share: float, odd: Sequence[Oddity]
+    case: Case, agent: str, first: RecordedActivation | None, share: float, odd: Sequence[Oddity]
 ) -> Candidate:
-    run = case.run
-    did = sum(one.agent == first.agent for one in run.activations.values())
-    says = f"{name(first.agent)} acted {counted(did, 'time')}, first in {name(first.id)}"
+    """An agent as a candidate.
+
+    Args:
+        case: The run.
+        agent: The agent.
+        first: Its first activation, if it had one.
+        share: Its share.
+        odd: What the records show about it.
+    """
     shown = [
         replace(one.evidence, step=case.steps.get(one.activation or ""))
         for one in odd[:MOST_EVIDENCE]
     ]
+    if first is not None:
+        did = sum(one.agent == agent for one in case.run.activations.values())
+        says = f"{name(agent)} acted {counted(did, 'time')}, first in {name(first.id)}"
+        shown.append(Evidence(first.t, says, case.steps[first.id]))
     return Candidate(
-        id="c0", agent=first.agent, share=share, by=(EveryAgent.name,), t=first.t,
-        evidence=(*shown, Evidence(first.t, says, case.steps[first.id])),
-        mechanism=odd[0].mechanism if odd else None, step=case.steps[first.id],
-        activation=first.id,
+        id="c0", agent=agent, share=share, by=(EveryAgent.name,),
+        t=first.t if first else odd[0].evidence.t, evidence=tuple(shown),
+        mechanism=odd[0].mechanism if odd else None,
+        step=case.steps[first.id] if first else None, activation=first.id if first else None,
     )  # fmt: skip

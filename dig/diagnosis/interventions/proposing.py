@@ -66,37 +66,77 @@ def _misaddressed(run: RecordedRun) -> Iterator[Oddity]:
 
 
 def _lost(run: RecordedRun) -> Iterator[Oddity]:
-    """Events of an agent that no agent can reach, or that never arrived."""
+    """Work that no agent can reach, or that never arrived: all of it is sent once more."""
+    lost: dict[str, list[RecordedEvent]] = {}
     for event in run.events.values():
-        if event.agent is None or event.final:
-            continue
         gone = run.orphaned_t(event.id)
-        if gone is None and (event.arrivals or event.consumed_by):
-            continue
-        if event.consumed_by:
-            continue
-        at = gone if gone is not None else event.t
-        says = f"{name(event.id)} was sent and reached no agent that could use it"
-        to = None if any(one in run.agents for one in event.to) else _givers(run, event)
-        change = {"kind": "resend", "at": _after(run, at), "events": [event.id]}
-        if to:
-            change["to"] = to
-        yield _of_event(event, "lost", 0.8, at, says, change)
+        is_lost = not event.consumed_by and (gone is not None or not event.arrivals)
+        if is_lost and not event.final and event.agent is not None and event.t < _quiet(run):
+            lost.setdefault(_loser(run, event), []).append(event)
+    for agent, events in lost.items():
+        ids = [event.id for event in events]
+        says = f"{names(ids)} reached no agent that could use it"
+        first = events[0]
+        yield Oddity(
+            agent, "lost", 0.8, Evidence(run.orphaned_t(first.id) or first.t, says),
+            _resent(run, events, agent), first.by, first.id,
+        )  # fmt: skip
+
+
+def _loser(run: RecordedRun, event: RecordedEvent) -> str:
+    """The agent that lost an event: the recipient that left, else the one that sent it."""
+    assert event.agent is not None
+    return next((to for to in event.to if to in run.leaves), event.agent)
 
 
 def _discarded(run: RecordedRun) -> Iterator[Oddity]:
-    """Work that an agent threw away."""
+    """Work that an agent threw away: another one gets it."""
+    thrown: dict[str, list[str]] = {}
     for activation in run.activations.values():
-        if activation.end is None:
-            continue
-        for event in activation.with_fate("discard"):
-            if run.events[event].is_work:
-                says = f"{name(activation.agent)} discarded {name(event)}"
-                change = {
-                    "kind": "resend", "at": activation.end.t + 1, "events": [event],
-                    "to": [activation.agent],
-                }  # fmt: skip
-                yield _of_activation(activation, "discarded", 0.5, says, change, event)
+        work = [one for one in activation.with_fate("discard") if run.events[one].is_work]
+        if activation.end is not None and work:
+            thrown.setdefault(activation.agent, []).extend(work)
+    for agent, ids in thrown.items():
+        events = [run.events[one] for one in dict.fromkeys(ids) if not run.events[one].consumed_by]
+        if events:
+            says = f"{name(agent)} discarded {names([one.id for one in events])}"
+            t = max(one.end.t for one in run.activations.values() if one.end is not None
+                    and one.agent == agent and one.with_fate("discard"))  # fmt: skip
+            change = _resent(run, events, agent)
+            yield Oddity(agent, "discarded", 0.7, Evidence(t, says), change, None, events[0].id)
+
+
+def _resent(run: RecordedRun, events: list[RecordedEvent], agent: str) -> dict[str, Any]:
+    """Events sent once more when nothing else happens, to agents other than the one that lost them.
+
+    Args:
+        run: The run.
+        events: The events.
+        agent: The agent that lost them; it is given none of them if there is another one.
+    """
+    at = _quiet(run)
+    here = [one for one in run.agents if one not in run.leaves and one != agent]
+    wanted = [to for to in events[0].to if to in here]
+    given = [*dict.fromkeys(e.agent for e in events if e.agent in here and e.agent != agent)]
+    to = wanted or [one for one in given if one][:1] or here[:1] or [agent]
+    is_common = all([one for one in e.to if one in here] == wanted for e in events)
+    change: dict[str, Any] = {"kind": "resend", "at": at, "events": [e.id for e in events]}
+    if not wanted or is_common:
+        change["to"] = to
+    return change
+
+
+def _early(run: RecordedRun) -> Iterator[Oddity]:
+    """An answer that was accepted while work was on its way: the agent waits instead."""
+    answer = run.answer
+    activation = run.activations.get(answer.by or "") if answer else None
+    if answer is None or activation is None or activation.end is None:
+        return
+    left = [event.id for event in run.graph.live.values() if event.work and not event.consumed]
+    if left:
+        says = f"{name(answer.id)} was submitted before {names(left)} was used"
+        row = {"kind": "edit", "at": activation.end.t, "edit": {"fates": [], "outputs": []}}
+        yield _of_activation(activation, "early", 0.6, says, row, answer.id)
 
 
 def _failed(run: RecordedRun) -> Iterator[Oddity]:
@@ -147,7 +187,9 @@ def _waiting(run: RecordedRun) -> Iterator[Oddity]:
 
 
 Rule = Callable[[RecordedRun], Iterator[Oddity]]
-RULES: tuple[Rule, ...] = (_misaddressed, _left, _lost, _late, _discarded, _failed, _waiting)
+RULES: tuple[Rule, ...] = (
+    _misaddressed, _left, _lost, _late, _discarded, _early, _failed, _waiting,
+)  # fmt: skip
 
 
 def _of_event(
@@ -170,13 +212,6 @@ def _of_activation(
 def _nearest(to: str, run: RecordedRun) -> str | None:
     found = get_close_matches(to, [*run.agents], 1, 0.8)
     return found[0] if found else None
-
-
-def _givers(run: RecordedRun, event: RecordedEvent) -> list[str]:
-    """The agents that gave the generator of an event its work; else the first other agents."""
-    used = run.inputs(run.activations[event.by]) if event.by in run.activations else []
-    found = [one.agent for one in used if one.agent and one.agent != event.agent]
-    return [*dict.fromkeys(found)] or [one for one in run.agents if one != event.agent][:1]
 
 
 def _us(run: RecordedRun, t: int) -> int:
