@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from dig.diagnosis.concepts import Hypothesis, Reason, Verdict
 from dig.diagnosis.interventions.kinds import in_words
+from dig.diagnosis.interventions.recorded import as_recorded
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.tasks.experiment.workers import Workers
@@ -226,8 +227,17 @@ class Trials:
     def _requests(self, hypothesis: Hypothesis, k: int) -> list[ReplayRequest]:
         """The replays of one repeat that are to be made: the control first, if it is made."""
         changed = _changed(hypothesis, k)
-        control = ReplayRequest(changed.at, (), k)
+        control = ReplayRequest(changed.at, self._nothing(hypothesis), k, is_control=True)
         return [changed] if self._is_recorded(control) else [control, changed]
+
+    def _nothing(self, hypothesis: Hypothesis) -> tuple[Row, ...]:
+        """The changes of a control: none, but an edit is made as it was recorded.
+
+        An edited record comes about before anything else does; so must that of its control.
+        """
+        edits = (row for row in hypothesis.interventions if row["kind"] == "edit")
+        run = self.source.run
+        return tuple(as_recorded(run, row) for row in edits if row["at"] < len(run.records))
 
     def _is_recorded(self, control: ReplayRequest) -> bool:
         """Whether the recorded run is its own control."""
@@ -311,7 +321,9 @@ class Trials:
             self.replays += 1
             self.cpu_s += made.cpu_s
             self.costs.update(made.costs)
-        what = " and ".join(map(in_words, request.changes)) or f"unchanged from {request.at} on"
+        what = " and ".join(map(in_words, request.changes))
+        if request.is_control:
+            what = f"unchanged from {request.at} on"
         how = "cannot be replayed" if made.fork is None else "good" if made.good else "not good"
         self._tell(f"{what}, repeat {request.repeat}: {how}")
 

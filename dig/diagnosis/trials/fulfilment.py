@@ -166,7 +166,7 @@ def _is_other(
 
 
 def _decision(run: RecordedRun, activation: RecordedActivation) -> str:
-    """What an activation decided, ids aside."""
+    """What an activation decided, and which of its events a policy delivers; ids aside."""
     assert activation.end is not None
     fates = [
         [run.events[fate.event].type, run.events[fate.event].payload, fate.fate, [*fate.to]]
@@ -174,9 +174,15 @@ def _decision(run: RecordedRun, activation: RecordedActivation) -> str:
         if fate.event in run.events
     ]
     outputs = [
-        [event.payload, event.type, [*event.to], event.final] for event in run.outputs(activation)
+        [event.payload, event.type, [*event.to], event.final, _policy(run, event)]
+        for event in run.outputs(activation)
     ]
     return dumps([activation.has_failed, sorted(map(dumps, fates)), outputs])
+
+
+def _policy(run: RecordedRun, event: RecordedEvent) -> str | None:
+    record = run.records[event.t]
+    return record.policy if isinstance(record, Emit) else None
 
 
 def _omitted(change: OmitRecord, compared: Compared) -> bool:

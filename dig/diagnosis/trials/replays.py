@@ -125,11 +125,13 @@ class ReplayRequest:
         at: The first record that may differ.
         changes: The changes, as plain JSON; none: a control.
         repeat: Which random numbers are drawn from there on; 0: those of the run.
+        is_control: Whether the changes are none, or an edit that changes nothing.
     """
 
     at: int
     changes: tuple[Row, ...] = ()
     repeat: int = 0
+    is_control: bool = False
 
 
 @dataclass(frozen=True)

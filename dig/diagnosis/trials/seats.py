@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.components import blamed
 from dig.diagnosis.concepts import Candidate, Hypothesis
+from dig.diagnosis.interventions.recorded import decision_of
 from dig.graph.codec import encode
 from dig.graph.records import Join, Leave, Record, Run, Start
-from dig.traces.run import RecordedActivation, RecordedRun
+from dig.traces.run import RecordedRun
 
 from .arms import Trials, Tried, first_of, moved
 from .fulfilment import Compared, differing
@@ -126,24 +126,6 @@ def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypot
         id="h0", candidate=tried.hypothesis.candidate, interventions=(row,),
         attempt=case.attempt_of(pair[1].id),
     )  # fmt: skip
-
-
-def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
-    """What an activation decided, as an edit of another end."""
-    assert activation.end is not None
-    return {
-        "fates": [
-            {"event": fate.event, "fate": fate.fate, "to": [*fate.to]}
-            for fate in activation.end.fates
-        ],
-        "outputs": [
-            {
-                "payload": event.payload, "to": [*event.to], "type": event.type,
-                "final": event.final,
-            }
-            for event in run.outputs(activation)
-        ],
-    }  # fmt: skip
 
 
 def _agent(hypothesis: Hypothesis) -> str:

@@ -20,12 +20,14 @@ from dig.diagnosis.concepts import Candidate, Hypothesis
 from dig.diagnosis.diagnosing import Trying, diagnose
 from dig.diagnosis.document import Diagnosis
 from dig.diagnosis.goal import Finished, Goal, Judgement, has_answer
+from dig.diagnosis.interventions.recorded import decision_of
 from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import read_fork, read_source
-from dig.diagnosis.trials.seats import decision_of, seat
+from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import Injected, disturbance_of
 from dig.faults.inject.run_pair import lines, without_policy
+from dig.graph.records import Leave
 from dig.tasks.experiment.intervals import mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
@@ -129,8 +131,8 @@ class TrialScores:
             [[kind, len(some), *_cells(some).values()] for kind, some in groups],
             [
                 "Culprit, nearest, random, null: the share of hypotheses that are validated: "
-                "another member in the seat of the agent at fault, of the agent that acts nearest "
-                "to it, of any other one, and a change that changes nothing. Good replays: of "
+                "another member in the seat of the agent at fault (where it left: that it stays), "
+                "of the agent that acts nearest to it, of any other one, and a change that changes nothing. Good replays: of "
                 "those that count at the culprit's seat. Named: `why --try` names the agent at "
                 "fault first. Step: it finds a change of a step, not of a seat. Onset: at most "
                 f"{NEAR} records from the first act of the fault, where one was found.",
@@ -277,7 +279,11 @@ def _hypotheses(
     """
     team = trials.lab.made_crew().team
     place = _acting(case.run, culprit, first)
-    if place is not None:
+    record = case.run.records[first]
+    if isinstance(record, Leave):  # no decision of its own: what would have helped is known
+        row = {"kind": "omit", "at": first, "t": first}
+        yield "culprit", Hypothesis(id="h1", candidate="c1", interventions=(row,))
+    elif place is not None:
         yield from _seated("culprit", case, team, place)
     others = [one for one in case.run.activations.values() if one.agent != culprit]
     if others:
