@@ -132,9 +132,10 @@ class TrialScores:
             [
                 "Culprit, nearest, random, null: the share of hypotheses that are validated: "
                 "another member in the seat of the agent at fault (where it left: that it stays), "
-                "of the agent that acts nearest to it, of any other one, and a change that changes nothing. Good replays: of "
-                "those that count at the culprit's seat. Named: `why --try` names the agent at "
-                "fault first. Step: it finds a change of a step, not of a seat. Onset: at most "
+                "of the agent that acts nearest to it, of any other one, and a change that "
+                "changes nothing. Good replays: of those that count at the culprit's seat. "
+                "Named: `why --try` names the agent at fault first. Step: it finds a change of a "
+                "step, not of a seat. Onset: at most "
                 f"{NEAR} records from the first act of the fault, where one was found.",
             ],
         )

@@ -23,6 +23,7 @@ from dig.diagnosis.trials.seats import starts_of
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
 from dig.graph.records import Emit, Leave
+from dig.tasks.run import fork as run_fork
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import Crew, simulated_crew
 from dig.tasks.run.team_run import TeamRun
@@ -360,7 +361,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Any:
             stop()
             return rename(self, to)
 
-        forked = replays.fork
+        forked = run_fork.fork
 
         def fork(*args: Any, **more: Any) -> Any:
             stop()
