@@ -223,7 +223,7 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-done-not-told", HEALING,
-        'self._write(row, "create", name, what.to, what.note, about=about)', "pass",
+        'self._write(row, "create", name, what.to, what.note, about=said)', "pass",
         "a system event is made and not written down", SIMULATOR,
     ),
     Mutant(

@@ -265,16 +265,18 @@ class Healing:
         """
         if isinstance(what, Refuse):
             self.refuse(row, what.reason)
-        elif isinstance(what, Create):
+            return
+        said = about if what.note else None  # without words nothing is said as data either
+        if isinstance(what, Create):
             name = self._holds.new_id("e")
-            self._write(row, "create", name, what.to, what.note, about=about)
+            self._write(row, "create", name, what.to, what.note, about=said)
             self._holds.emit_notice(what.note, what.to, name)
         elif isinstance(what, Inject) or what.event in moved:
             to = what.to if isinstance(what, Inject) else None
-            self._write(row, "inject", what.event, to, what.note, about=about)
+            self._write(row, "inject", what.event, to, what.note, about=said)
             self._holds.payloads.add_note(what.event, what.note, to)
         else:
-            self._write(row, "reroute", what.event, what.to, what.note, about=about)
+            self._write(row, "reroute", what.event, what.to, what.note, about=said)
             if what.note:
                 self._holds.payloads.add_note(what.event, what.note, None)
             self._send(what)

@@ -30,6 +30,9 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     NEWSGROUPS: (60, 100, 150),
 }
 
+SEEDS = 100
+"""How many seeds each setting is run with, unless it is said."""
+
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
 in which nobody makes progress, and a part of a run in which healing can still be of use."""
@@ -126,7 +129,7 @@ class Grid:
     tasks: tuple[TaskGrid, ...]
     methods: tuple[str, ...] = tuple(METHODS)
     agents: tuple[int, ...] = (1, 3, 6)
-    seeds: tuple[int, ...] = tuple(range(1, 11))
+    seeds: tuple[int, ...] = tuple(range(1, SEEDS + 1))
     thresholds: Thresholds = WINDOWS
     limit_s: float = 120.0
     to: Recipients = "one"
