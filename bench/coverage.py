@@ -38,6 +38,8 @@ from dig.tasks.experiment.workers import Workers
 
 MARKER = "<!-- tables -->"
 COUNTS = (5, 10, 20, 50, 100, 200)
+LARGE = 100
+"""From so many values on, half as many samples are enough."""
 TIMES, COMPARISONS = 400, 1000
 POOL = 400
 TOGETHER = 6
@@ -162,6 +164,10 @@ def _ends(found: Mean | None) -> tuple[float, float]:
     return found.low, found.high
 
 
+def _times(times: int, count: int) -> int:
+    return times // 2 if count >= LARGE else times
+
+
 class _Tally:
     """How often intervals hold the truth, and how wide they are on average."""
 
@@ -184,7 +190,7 @@ def share_line(item: tuple[str, float], counts: Sequence[int], times: int) -> li
     for count in counts:
         chance = random.Random(f"{name} {count}")
         ours, theirs = _Tally(p), _Tally(p)
-        for _ in range(times):
+        for _ in range(_times(times, count)):
             flags = [float(chance.random() < p) for _ in range(count)]
             ours.add(_ends(share(flags)))
             theirs.add(_wilson(flags))
@@ -201,7 +207,7 @@ def difference_line(name: str, counts: Sequence[int], times: int) -> list[TableC
     for count in counts:
         chance = random.Random(f"{name} {count}")
         ours, theirs = _Tally(truth), _Tally(truth)
-        for _ in range(times):
+        for _ in range(_times(times, count)):
             # The range of values is known from all teams and methods, some eight times as many.
             seen = [value for pair in draw(chance, 8 * count) for value in pair]
             most = (1.0 if is_flag else (max(seen) - min(seen)) / 2) / together
@@ -220,7 +226,7 @@ def mean_line(name: str, counts: Sequence[int], times: int) -> list[TableCell]:
     for count in counts:
         chance = random.Random(f"{name} {count}")
         ours, theirs = _Tally(truth), _Tally(truth)
-        for _ in range(times):
+        for _ in range(_times(times, count)):
             seen = [value for pair in draw(chance, 8 * count) for value in pair]
             low, high = min(seen), max(seen)
             values = [a for a, _ in draw(chance, count)]
@@ -317,8 +323,9 @@ def tables(jobs: int) -> list[Table]:
     """All tables."""
     of_pools = {f"{t}, {n}, {one.name}": one for t, n in POOLS for one in OF_POOLS}
     names = [*made(), *of_pools]
-    names += [f"{SIX}{name}" for name in names]
-    numbers = ["log-normal", *(name for name, one in of_pools.items() if not one.is_flag)]
+    few = [name for name, one in of_pools.items() if one in (VALID, SECONDS, FINDINGS)]
+    names += [f"{SIX}{name}" for name in (*made(), *few)]
+    numbers = [name for name, one in of_pools.items() if one in (RMSE, SECONDS, CALLS, FINDINGS)]
     both = [head for count in COUNTS for head in (f"n = {count}", "other")]
     tested = (10, 30, 100)
     heads = [f"n = {count}" for count in tested]
@@ -335,7 +342,10 @@ def tables(jobs: int) -> list[Table]:
             )
         ]
         power = [*workers.each(partial(power_line, counts=tested, times=COMPARISONS), PLANTED)]
-    coverage = f"Share of {TIMES} intervals that hold the truth (mean width). Other: "
+    coverage = (
+        f"Share of {TIMES} intervals (from n = {LARGE} on half as many) that hold the truth (mean "
+        "width). Other: "
+    )
     return [
         Table("shares", "Shares of flags", ["true share", *both], of_shares,
               [f"{coverage}Wilson's interval."]),
