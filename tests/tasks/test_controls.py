@@ -22,6 +22,7 @@ from dig.tasks.experiment.statistics import mean
 from dig.tasks.judge.judge import Judging
 from dig.tasks.newsgroups_posts import sections
 from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 
@@ -89,7 +90,7 @@ def clear_posts(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("method", ["mas", "judge", "dig"])
+@pytest.mark.parametrize("method", [*METHODS])
 @pytest.mark.parametrize("task", TASKS)
 def test_agents_without_fault_are_right_with_every_method(
     task: str, method: str, clear_posts: str
@@ -161,11 +162,14 @@ def timeless(lines: Iterable[str]) -> list[str]:
 
 def test_a_blind_judge_with_pauses_is_no_better_and_no_worse() -> None:
     """In a team pauses change who sees what when; the differences in RMSE and valid rate are
-    within their 99.9 % range of chance, over 60 seeds."""
+    within their 99.9 % range of chance, over 60 seeds.
+
+    Agents do not submit early: a pause delays what an early answer would have had in it.
+    """
     judging = replace(BLIND, latency_s=4.0, spread=0.25, every=6)
     valid, errors = [], []
     for seed in range(1, 61):
-        plain = TeamRun(size=1000, seed=seed, method="mas")
+        plain = TeamRun(size=1000, seed=seed, method="mas", profile=Profile(submit_early=0))
         scores = []
         for run in (plain, replace(plain, method="judge", judging=judging)):
             task = make_task(run)

@@ -357,7 +357,10 @@ def asking(url: str, **options: Any) -> Grid:
     """A small grid in real time."""
     options = {"base_url": url, "retries": 0, **options}
     task = TaskGrid(task="count-frequency", sizes=(600,), agents_are="model m", options=options)
-    return Grid(tasks=(task,), agents=(2,), seeds=(1,), speed=1.0, judging=Judging(every=2))
+    return Grid(
+        tasks=(task,), agents=(2,), seeds=(1,), speed=1.0, judging=Judging(every=2),
+        methods=("mas", "judge", "dig"),
+    )  # fmt: skip
 
 
 def answers(request: dict[str, Any]) -> Answer:

@@ -19,8 +19,8 @@ GRAPHLESS = ("watchdog", "retry")
 
 METHODS: Mapping[str, tuple[str, str]] = {
     BASELINE: ("MAS only", "#7f7f7f"),
-    "watchdog": ("MAS + watchdog", "#ff7f0e"),
-    "retry": ("MAS + retry", "#2ca02c"),
+    "watchdog": ("MAS + watchdog", "#bcbd22"),
+    "retry": ("MAS + retry", "#8c564b"),
     "judge": ("MAS + judge", "#9467bd"),
     OURS: ("MAS + DIG", "#1f77b4"),
 }
