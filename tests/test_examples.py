@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,24 @@ def test_a_task_of_ones_own_is_solved_by_a_team_of_ones_own(
     execution = execute(run, tmp_path, speed=1.0)
     assert execution.score == Score(True, 0.0)
     assert execution.result.findings == ()
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
+def test_the_experiment_of_the_page_about_tasks_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one seed, from a copy of the example beside the file that the page shows."""
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    (grid,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "my.toml").write_text(grid.replace("seeds = 20", "seeds = 1"))
+    (tmp_path / "own_task.py").write_text((ROOT / "examples" / "own_task.py").read_text())
+    monkeypatch.chdir(tmp_path)
+    command = "experiment my.toml --out mine --keep"
+    assert f"    digmon {command}\n" in page
+    called = [sys.executable, "-m", "dig", *command.split()]
+    done = subprocess.run(called, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "4 runs"), done.stderr
+    assert len(list(Path("mine/traces").glob("*/trace.dig.jsonl"))) == 4
 
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")

@@ -15,12 +15,13 @@ from dig._util.text import one_line
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
 from dig.detectors.judged import PREFIX
-from dig.errors import DigError, SettingsError, file_errors
+from dig.errors import DigError, RealTimeError, SettingsError, file_errors
 from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import INTERRUPTED, execute
 from dig.tasks.run.measures import Counts
-from dig.tasks.run.team_run import TeamRun
+from dig.tasks.run.team_run import OWN, TeamRun
+from dig.tasks.run.teams import in_virtual_time
 from dig.tasks.task import Task
 from dig.traces.usage import tokens
 
@@ -165,8 +166,13 @@ def carry_out_cells(
     progress: Progress = lambda done, total: None,
 ) -> Outcome:
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
-    for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
-        arrange(run, make_task(run))  # what cannot be had is said before anything is done
+    kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
+    for run in kinds.values():
+        arranged = arrange(
+            run, make_task(run)
+        )  # what cannot be had is said before anything is done
+        if how.speed is None:
+            in_virtual_time(arranged.team)
     with file_errors(out, "made"):
         out.mkdir(parents=True, exist_ok=True)
     results = out / RESULTS
@@ -202,13 +208,20 @@ def _problem(cell: Cell) -> tuple[str, int, int, str | None]:
 
 
 def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
-    """Carry out some runs with the same problem."""
+    """Carry out some runs with the same problem.
+
+    Raises:
+        RealTimeError: An agent cannot work in virtual time.
+    """
     task: Task | None = None
     measured: list[Row | Failed] = []
     for cell in batch:
         try:
-            task = task or make_task(cell.run)
+            # A task that brings agents brings new ones to each run, in case they keep a state.
+            task = make_task(cell.run) if task is None or cell.run.agents_are == OWN else task
             measured.append(_measured(cell, task, how))
+        except RealTimeError:
+            raise
         except Exception as error:  # one run must not end an experiment
             why = str(error) if isinstance(error, DigError) else repr(error)
             measured.append(Failed(cell.run.name, one_line(why)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -9,15 +10,16 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, con
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 
-from dig.errors import JournalError
+from dig.errors import JournalError, RealTimeError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
+from dig.runtime.agents import Agent, AgentFunction
 from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
@@ -30,7 +32,7 @@ from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import check_virtual, models, works_in_virtual_time
+from .teams import Team, in_virtual_time, models
 
 INTERRUPTED = "it was interrupted"
 
@@ -144,11 +146,12 @@ def execute(
     Raises:
         JournalError: The directory cannot be made, or a file in it cannot be written.
         SettingsError: There is no such task or team, or the team cannot work in virtual time.
+            Nothing is left then.
     """
     task = task or make_task(run)
     arranged = arrange(run, task, speed or 1.0)
     if speed is None:
-        check_virtual(arranged.team)
+        arranged = replace(arranged, team=in_virtual_time(arranged.team))
     disturbance = disturb(arranged)
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
@@ -156,7 +159,7 @@ def execute(
     header = arranged.setup.described()
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
     began, counts = time.monotonic(), Counts()
-    with closing(directory.journal) as journal:
+    with nothing_left(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
@@ -176,6 +179,18 @@ def execute(
     )  # fmt: skip
     _write(execution, directory)
     return execution
+
+
+@contextmanager
+def nothing_left(
+    directory: Path, on: type[BaseException] | tuple[type[BaseException], ...]
+) -> Iterator[None]:
+    """Remove the directory of a run that never was, if the block raises one of some errors."""
+    try:
+        yield
+    except on:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def _write(execution: Execution, directory: RunDirectory) -> None:
@@ -229,11 +244,23 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resume(moment: Checkpoint, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a checkpoint: in virtual time if all agents of the team have a `plan`."""
-    if works_in_virtual_time(team):
+def resume(moment: Checkpoint, team: Team, journal: Journal, *, is_virtual: bool) -> RunResult:
+    """Go on from a checkpoint.
+
+    Args:
+        moment: The checkpoint.
+        team: The agents by name.
+        journal: The journal of the run that goes on.
+        is_virtual: Whether it goes on in virtual time.
+
+    Raises:
+        ReplayError: An agent cannot be brought back to the moment.
+        SettingsError: The team lacks an agent, or one cannot work in virtual time.
+    """
+    if is_virtual:
         return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
-    resumed = Resumed(moment, team, durable=journal)
+    agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
+    resumed = Resumed(moment, agents, durable=journal)
     return anyio.run(_in_real_time, resumed, None, models(team))
 
 
