@@ -43,6 +43,14 @@ Progress = Callable[[int, int], None]
 """Takes how many runs are done, and how many there are."""
 
 
+Tell = Callable[[str], None]
+"""Takes a line."""
+
+
+def ignore(line: str) -> None:
+    """Do nothing."""
+
+
 @dataclass
 class Allowance:
     """A budget for runs that are carried out one after the other.
@@ -99,11 +107,14 @@ class ExecutionOptions:
         speed: The clock's speed in real time; ``None``: virtual time.
         traces: The folder of run directories; ``None``: no traces are kept.
         allowance: The budget of all runs together.
+        tell: Takes a line at once when a request to a language model fails; a function of a
+            module, so that another process can import it.
     """
 
     speed: float | None = None
     traces: Path | None = None
     allowance: Allowance = field(default_factory=Allowance)
+    tell: Tell = ignore
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,7 @@ def carry_out(
     jobs: int = 1,
     keep: bool = False,
     progress: Progress = lambda done, total: None,
+    tell: Tell = ignore,
 ) -> Outcome:
     """Carry out those runs of a grid whose results are not there yet.
 
@@ -143,6 +155,7 @@ def carry_out(
         jobs: How many processes work at once.
         keep: Whether the traces are kept, in `traces`.
         progress: Takes how many runs are done, and how many there are.
+        tell: See `ExecutionOptions`.
 
     Raises:
         SettingsError: There is no such task, or the directory cannot be used.
@@ -152,7 +165,7 @@ def carry_out(
     if allowance != Allowance() and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
     how = ExecutionOptions(
-        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance
+        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance, tell
     )
     return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
 
@@ -239,7 +252,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
         result = make_simulation(run, task, counts).run()
     else:
         traces = how.traces or Path()
-        result = execute(run, traces, how.speed, follow=counts, task=task).result
+        result = execute(run, traces, how.speed, follow=counts, task=task, tell=how.tell).result
     how.allowance.spend(counts.sums)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt

@@ -90,6 +90,7 @@ class Execution:
         data_are: A description of the task's data.
         counts: The usage and the activations, added up.
         disturbed: The outcome of the disturbance.
+        json_modes: By model, how its answers were asked for, unless by a strict schema.
     """
 
     result: RunResult
@@ -102,6 +103,7 @@ class Execution:
     data_are: str | None = None
     counts: Counts = field(default_factory=Counts)
     disturbed: Mapping[str, Any] = field(default_factory=dict)
+    json_modes: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
@@ -115,6 +117,7 @@ class Execution:
             "agents_are": self.agents_are,
             "data_are": self.data_are,
             "measures": measures(self.result, self.score, self.clock, self.counts),
+            **({"json_modes": dict(self.json_modes)} if self.json_modes else {}),
             **self.disturbed,
         }
 
@@ -129,6 +132,7 @@ def execute(
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
     disturb: Callable[[Arrangement], Disturbance] = Disturbance,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -142,6 +146,7 @@ def execute(
         task: The run's task; ``None``: it is made here.
         made: Takes the run's directory before the run begins.
         disturb: Makes a disturbance of the arranged run; by default one that does nothing.
+        tell: Takes a line at once when a request to a language model fails; the same line once.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it cannot be written.
@@ -158,7 +163,9 @@ def execute(
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
     header = arranged.setup.described()
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
-    began, counts = time.monotonic(), Counts()
+    began, counts, asked = time.monotonic(), Counts(), models(arranged.team)
+    for model in asked:
+        model.tell = _each_once(tell)
     with nothing_left(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
@@ -170,15 +177,28 @@ def execute(
             bus = make_bus(run, task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            problem, asked = make_problem(run, task), models(arranged.team)
+            problem = make_problem(run, task)
             with exchanges(asked, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
+        {model.settings.model: model.json_mode for model in asked if model.json_mode != "strict"},
     )  # fmt: skip
     _write(execution, directory)
     return execution
+
+
+def _each_once(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Tell each line only once: a server that keeps failing says the same again and again."""
+    told = set[str]()
+
+    def tell_new(line: str) -> None:
+        if line not in told:
+            told.add(line)
+            tell(line)
+
+    return tell_new
 
 
 @contextmanager
