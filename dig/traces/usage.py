@@ -53,11 +53,11 @@ def cost_text(sums: Mapping[str, float]) -> str:
         got = sums.get("output_tokens", sums.get("completion_tokens"))
         how = f" ({sent:,.0f} sent, {got:,.0f} received)" if sent and got else ""
         parts.append(f"{all_tokens:,.0f} tokens{how}")
+    if "cost_usd" in sums:
+        parts.append(f"${sums['cost_usd']:,.4f}")
     if "model_calls" in sums:
         failed = f", {sums['failed_calls']:,.0f} failed" if "failed_calls" in sums else ""
         parts.append(f"{sums['model_calls']:,.0f} requests to a model{failed}")
-    if "cost_usd" in sums:
-        parts.append(f"${sums['cost_usd']:,.4f}")
     return ", ".join(parts)
 
 

@@ -15,8 +15,10 @@ from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.monitor.messages import Output
 from dig.runtime.agents import Decision, Plan, View
+from dig.runtime.llm import Model, ModelAgent, ModelSettings
 from dig.tasks import catalogue
 from dig.tasks.catalogue import TASKS, kind
+from dig.tasks.general_agent import GeneralBrief
 from dig.tasks.run.arrange import arrange, make_run, make_task, members
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
@@ -36,15 +38,6 @@ async def sleeps(view: View) -> Decision:
     with suppress(Exception):
         await anyio.sleep(1)
     return Decision.submit(view, "slept")
-
-
-class Asks:
-    """An agent that asks a language model."""
-
-    model = "m"
-
-    async def act(self, view: View) -> Decision:
-        return Decision.wait()
 
 
 @dataclass
@@ -133,7 +126,8 @@ def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
 
 
 SLOW = ({"ada": sleeps}, "hello")
-ASKING = ({"ada": Asks()}, "hello")
+MODEL = Model(ModelSettings("m", "http://localhost"))
+ASKING = ({"ada": ModelAgent(MODEL, GeneralBrief())}, "hello")
 NO_AGENT = ({"ada": 3}, "hello")
 
 

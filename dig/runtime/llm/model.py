@@ -110,7 +110,7 @@ class Exchange:
 
 
 @dataclass
-class Question:
+class ModelQuestion:
     """What a model is asked, however that is said to its server.
 
     Attributes:
@@ -286,7 +286,7 @@ class Model(AbstractAsyncContextManager["Model"]):
             StopRunError: None will ever come: a wrong key, an unknown model, the budget used up.
         """
         usage = {} if usage is None else usage
-        question = Question(schema, list(messages), tools, may_call)
+        question = ModelQuestion(schema, list(messages), tools, may_call)
         why = ""
         for _ in range(ATTEMPTS):
             message = (await self._send(question, usage, who)).said()
@@ -304,7 +304,7 @@ class Model(AbstractAsyncContextManager["Model"]):
                 return Reply(answer, (), message.echo(), dict(usage))
         raise ModelError(f"the model's reply was unusable twice: {why}")
 
-    def _request(self, question: Question) -> dict[str, Any]:
+    def _request(self, question: ModelQuestion) -> dict[str, Any]:
         tools = question.tools
         request = shaped(question.mode, question.schema, question.messages, tools)
         request |= {"model": self.settings.model}
@@ -316,7 +316,7 @@ class Model(AbstractAsyncContextManager["Model"]):
             request["temperature"] = self.settings.temperature
         return request
 
-    async def _send(self, question: Question, usage: Usage, who: str) -> Completion:
+    async def _send(self, question: ModelQuestion, usage: Usage, who: str) -> Completion:
         """Send a request, again if the server is busy, until a reply comes back."""
         attempt = 0
         while True:

@@ -197,7 +197,6 @@ class TerminalState:
             counted(graph.activation_count, "turn") + (f" ({fails:,} failed)" if fails else ""),
             counted(self._found.total(), "finding") + (f" ({worths})" if worths else ""),
             f"{self._healed:,} healed",
-            *([cost] if (cost := cost_text(self._costs.sums)) else []),
         ]
         return Frame(
             us=max(us, graph.now),
@@ -205,6 +204,7 @@ class TerminalState:
             lanes=lanes,
             system=self._system.copy(),
             counts=", ".join(counts),
+            cost=cost_text(self._costs.sums),
             failed=f"failed: {cut(list(self._failed))}" if self._failed else "",
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),

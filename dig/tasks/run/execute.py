@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, con
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
@@ -33,6 +33,9 @@ from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
 from .teams import Team, in_virtual_time, models
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import Model  # slow to import
 
 INTERRUPTED = "it was interrupted"
 
@@ -154,18 +157,13 @@ def execute(
             Nothing is left then.
     """
     task = task or make_task(run)
-    arranged = arrange(run, task, speed or 1.0)
-    if speed is None:
-        arranged = replace(arranged, team=in_virtual_time(arranged.team))
-    disturbance = disturb(arranged)
+    arranged = _on_clock(arrange(run, task, speed or 1.0), speed)
+    asked, disturbance = _telling(arranged.team, tell), disturb(arranged)
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
-    header = arranged.setup.described()
-    directory = RunDirectory(runs, about, header=header, keeping=keeping)
-    began, counts, asked = time.monotonic(), Counts(), models(arranged.team)
-    for model in asked:
-        model.tell = _each_once(tell)
+    directory = RunDirectory(runs, about, header=arranged.setup.described(), keeping=keeping)
+    began, counts = time.monotonic(), Counts()
     with nothing_left(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
@@ -189,8 +187,17 @@ def execute(
     return execution
 
 
-def _each_once(tell: Callable[[str], None]) -> Callable[[str], None]:
-    """Tell each line only once: a server that keeps failing says the same again and again."""
+def _on_clock(arranged: Arrangement, speed: float | None) -> Arrangement:
+    """The parts of a run with agents for virtual time, if the clock is virtual."""
+    if speed is not None:
+        return arranged
+    return replace(arranged, team=in_virtual_time(arranged.team))
+
+
+def _telling(team: Team, tell: Callable[[str], None]) -> Sequence[Model]:
+    """The models of a team, each of which tells a line only once: what fails often says the same
+    again and again.
+    """
     told = set[str]()
 
     def tell_new(line: str) -> None:
@@ -198,7 +205,10 @@ def _each_once(tell: Callable[[str], None]) -> Callable[[str], None]:
             told.add(line)
             tell(line)
 
-    return tell_new
+    asked = models(team)
+    for model in asked:
+        model.tell = tell_new
+    return asked
 
 
 @contextmanager

@@ -5,7 +5,7 @@
 - `simulated`: simulated agents, with a profile;
 - `own`: those that the task itself brings;
 - `model NAME`: general agents that a language model decides for; the options are those of
-  `dig.runtime.llm.ModelSettings`;
+  `dig.runtime.llm.ModelSettings`, and `instructions` and `roles` of `GeneralBrief`;
 - `module:object`: the user's: a mapping from names to agents, which are async functions of a
   `View` or objects with `act` or `plan`; or a function that makes such a mapping from those of
   `names`, `task`, `seed` and the options that it takes. It may be called more than once a run.
@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -60,7 +60,7 @@ def in_virtual_time(team: Team) -> Mapping[str, PlannedAgent]:
     Raises:
         SettingsError: An agent asks a language model, or is none; the message names it.
     """
-    slow = [name for name, agent in team.items() if hasattr(agent, "model")]
+    slow = [name for name, agent in team.items() if models({name: agent})]
     if slow:
         raise SettingsError(
             f"{names(slow)} asks a language model, which takes real time: leave --virtual out (in "
@@ -93,17 +93,41 @@ def _model(run: TeamRun, task: Task, rest: str) -> Team:
     from dig.runtime.llm import Model, ModelAgent, ModelSettings  # slow to import
     from dig.tasks.general_agent import GeneralBrief
 
+    options = dict(run.options)
+    roles, words = options.pop("roles", {}), options.pop("instructions", "")
     try:
-        settings = ModelSettings(rest, **run.options)
+        settings = ModelSettings(rest, **options)
     except TypeError as error:
         raise SettingsError(f"the options of a model are wrong: {error}") from None
-    brief = GeneralBrief(getattr(task, "goal", None))
+    _check_brief(roles, words, run.names)
+    brief = GeneralBrief(getattr(task, "goal", None), words, roles)
     return dict.fromkeys(run.names, ModelAgent(Model(settings), brief))
+
+
+def _check_brief(roles: Any, words: Any, members: Sequence[str]) -> None:
+    """Refuse roles and instructions from a file that a prompt cannot have.
+
+    Raises:
+        SettingsError: The message says what they must be.
+    """
+    texts = [words, *roles.values()] if isinstance(roles, Mapping) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise SettingsError(
+            "in the options of a model, `instructions` is a text, and `roles` a table of texts by "
+            'agent: {agent-1 = "You read.", agent-2 = "You write."}'
+        )
+    if strangers := [name for name in roles if name not in members]:
+        raise SettingsError(
+            f"`roles` names {names(strangers)}; the agents are {names(members)} (a team with other "
+            "names is a function of yours, module:object)"
+        )
 
 
 def models(team: Team) -> list[Model]:
     """The language models that members of a team ask, each once."""
-    return list(dict.fromkeys(agent.model for agent in team.values() if hasattr(agent, "model")))
+    asked = (getattr(agent, "model", None) for agent in team.values())
+    found = dict.fromkeys(model for model in asked if hasattr(model, "spending"))
+    return cast("list[Model]", list(found))
 
 
 def _checked(made: Any, name: str) -> Team:
