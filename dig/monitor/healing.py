@@ -20,7 +20,7 @@ from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
-from .messages import Healed, Proposed
+from .messages import About, Healed, Proposed
 from .recorder import Recorder
 from .sanitize import are_names
 from .schedule import DeliverySchedule
@@ -239,44 +239,51 @@ class Healing:
             self._recorder.incident("downgraded", detail)
         return possible
 
-    def _as_data(self, finding: Finding) -> dict[str, Any]:
+    def _as_data(self, finding: Finding) -> About:
         """What the notes about a finding say, for agents that do not read words."""
-        events, agents = concerned(self._recorder.graph, finding)
-        return bounded({"pattern": finding.pattern, "events": events, "agents": agents})
+        graph, payloads = self._recorder.graph, self._holds.payloads
+        events, agents = concerned(graph, finding)
+        named = bounded({"events": events, "agents": agents})
+        work = {event: payloads.payload(event) for event in named["events"] if event in payloads}
+        lost = tuple(event for event in work if graph.event(event).cause is not None)
+        return About(
+            finding.pattern, tuple(named["events"]), tuple(named["agents"]), work, lost,
+            more="more" in named,
+        )  # fmt: skip
 
     def _carry_out_fitted(
-        self, row: int, wish: Intervention, about: Mapping[str, Any], moved: set[str]
+        self, row: int, wish: Intervention, about: About, moved: set[str]
     ) -> None:
         """Do what the host can do of an intervention; see `_carry_out`."""
         intervention = self._fitted(wish)
         if intervention is not None:
             self._carry_out(row, intervention, about, moved)
 
-    def _carry_out(
-        self, row: int, what: Intervention, about: Mapping[str, Any], moved: set[str]
-    ) -> None:
-        """Write an intervention down, and do it.
+    def _carry_out(self, row: int, what: Intervention, about: About, moved: set[str]) -> None:
+        """Write an intervention down, and do it; without words it says nothing as data, either.
 
         Args:
             row: The logical time of its finding's record.
             what: The intervention.
-            about: What its note says, as data.
+            about: What its note is about, as data.
             moved: The events that were rerouted because of the same findings.
         """
         if isinstance(what, Refuse):
             self.refuse(row, what.reason)
-        elif isinstance(what, Create):
+            return
+        said = about if what.note else None
+        told = said and said.row()
+        if isinstance(what, Create):
             name = self._holds.new_id("e")
-            self._write(row, "create", name, what.to, what.note, about=about)
-            self._holds.emit_notice(what.note, what.to, name)
+            self._write(row, "create", name, what.to, what.note, about=told)
+            self._holds.emit_notice(what.note, what.to, name, said)
         elif isinstance(what, Inject) or what.event in moved:
             to = what.to if isinstance(what, Inject) else None
-            self._write(row, "inject", what.event, to, what.note, about=about)
-            self._holds.payloads.add_note(what.event, what.note, to)
+            self._write(row, "inject", what.event, to, what.note, about=told)
+            self._holds.payloads.add_note(what.event, what.note, to, said)
         else:
-            self._write(row, "reroute", what.event, what.to, what.note, about=about)
-            if what.note:
-                self._holds.payloads.add_note(what.event, what.note, None)
+            self._write(row, "reroute", what.event, what.to, what.note, about=told)
+            self._holds.payloads.add_note(what.event, what.note, None, said)
             self._send(what)
             moved.add(what.event)
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from dig.detectors.policy import Policy
 from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
-from .messages import Answered, Delivered, Output, Over, Pending, Wake
+from .messages import About, Answered, Delivered, Output, Over, Pending, Wake
 from .policies import policy_name
 from .recorder import Recorder
 
@@ -52,7 +52,7 @@ class Holds:
 
     def emit(
         self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...],
-        *, hold: bool = True,
+        *, hold: bool = True, about: About | None = None,
     ) -> None:  # fmt: skip
         """Generate an event, and hold it.
 
@@ -63,10 +63,11 @@ class Holds:
             output: What it carries; the payload is a copy of the monitor's own.
             to: Its recipients.
             hold: Whether it is to arrive now; if not, it is on its way.
+            about: Of a system event: what it is about, as data.
         """
         if by != SYSTEM and not output.final and self._policy.is_notice(to):
             output = replace(output, type=NOTICE)
-        self.payloads.put(name, sender, output)
+        self.payloads.put(name, sender, output, about)
         decides = output.policy is not None and not output.final
         policy = policy_name(output.policy) if decides else None
         self._recorder.write(
@@ -76,9 +77,19 @@ class Holds:
         if hold:
             self.held[name] = None
 
-    def emit_notice(self, note: str, to: tuple[str, ...], name: str | None = None) -> None:
-        """Make a system event with a note, and hold it."""
-        self.emit(name or self.new_id("e"), SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)
+    def emit_notice(
+        self, note: str, to: tuple[str, ...], name: str | None = None, about: About | None = None
+    ) -> None:
+        """Make a system event with a note, and hold it.
+
+        Args:
+            note: The words.
+            to: Its recipients.
+            name: Its id; ``None``: a new one.
+            about: What the note is about, as data.
+        """
+        name = name or self.new_id("e")
+        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about)
 
     def redirect(self, event: str, to: tuple[str, ...], *, hold: bool = True) -> None:
         """Replace the recipients of an event, and hold it, unless it is to arrive later."""

@@ -7,7 +7,7 @@ effects that it returns, in order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dig._util.frozen import frozen
@@ -42,6 +42,32 @@ class Output:
 
 
 @frozen
+class About:
+    """What a note of healing is about, as data, for agents that do not read its words.
+
+    Attributes:
+        pattern: The pattern of the finding: `ET`, or `judge:ET` if a judge reported it.
+        events: The events that the finding names.
+        agents: The agents that it names, or that made what it names.
+        work: The payloads of those of its events that are still open or lost, by id.
+        lost: Those of them that no agent has, and that are on their way to none.
+        more: Whether it has only the first of many events or agents.
+    """
+
+    pattern: str
+    events: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    work: Mapping[str, Any] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    more: bool = False
+
+    def row(self) -> dict[str, Any]:
+        """What a trace has of it, as plain JSON."""
+        named = {"pattern": self.pattern, "events": [*self.events], "agents": [*self.agents]}
+        return {**named, "more": True} if self.more else named
+
+
+@frozen
 class Pending:
     """An event as it lies in front of an agent.
 
@@ -52,6 +78,7 @@ class Pending:
         payload: What it carries.
         notes: What the system wrote beside the payload for this recipient.
         final: Whether it is a submitted answer that came back.
+        about: What the notes beside it are about, as data; of a system event: what it is about.
     """
 
     id: str
@@ -60,6 +87,7 @@ class Pending:
     payload: Any
     notes: tuple[str, ...] = ()
     final: bool = False
+    about: tuple[About, ...] = ()
 
 
 @frozen
@@ -220,7 +248,7 @@ class Proposed:
         reason: Why a person is asked.
         seconds: How long the person has, on the run's clock.
         otherwise: What is done after that.
-        about: The pattern of the finding, and the events and agents that it is about.
+        about: What it is about, as data.
     """
 
     row: int
@@ -229,7 +257,7 @@ class Proposed:
     reason: str
     seconds: float
     otherwise: Otherwise
-    about: Mapping[str, Any]
+    about: About
 
 
 @frozen

@@ -6,17 +6,20 @@ dropped as soon as no agent can be shown it any more, so memory follows the work
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
 from dig.graph.state import EventState
 
-from .messages import Output, Pending
+from .messages import About, Output, Pending
+
+_T = TypeVar("_T")
 
 
 class _Carried:
-    __slots__ = ("final", "notes", "payload", "sender", "type")
+    __slots__ = ("about", "final", "notes", "payload", "sender", "type")
 
     def __init__(self, sender: str | None, output: Output) -> None:
         self.sender = sender
@@ -24,6 +27,7 @@ class _Carried:
         self.final = output.final
         self.payload = output.payload
         self.notes: list[tuple[str, tuple[str, ...] | None]] = []
+        self.about: list[tuple[About, tuple[str, ...] | None]] = []
 
 
 class PayloadStore:
@@ -37,9 +41,20 @@ class PayloadStore:
     def __contains__(self, event: str) -> bool:
         return event in self._carried
 
-    def put(self, event: str, sender: str | None, output: Output) -> None:
-        """Keep what a new event carries."""
+    def put(
+        self, event: str, sender: str | None, output: Output, about: About | None = None
+    ) -> None:
+        """Keep what a new event carries.
+
+        Args:
+            event: Its id.
+            sender: The agent that generated it, ``None`` or ``"system"``.
+            output: What it carries.
+            about: Of a system event: what it is about, as data.
+        """
         self._carried[event] = _Carried(sender, output)
+        if about is not None:
+            self._carried[event].about.append((about, None))
 
     def restore(self, event: str, payload: Any) -> None:
         """Keep again what an event carries that was used up, and is to be shown to an agent."""
@@ -58,9 +73,21 @@ class PayloadStore:
         carried = self._carried.get(event)
         return None if carried is None else carried.payload
 
-    def add_note(self, event: str, note: str, to: tuple[str, ...] | None) -> None:
-        """Put a note beside an event's payload, for all recipients (``None``) or for some."""
-        self._carried[event].notes.append((note, to))
+    def add_note(
+        self, event: str, note: str, to: tuple[str, ...] | None, about: About | None = None
+    ) -> None:
+        """Put a note beside an event's payload.
+
+        Args:
+            event: Its id.
+            note: The words; empty: there are none.
+            to: The recipients that are shown the note; ``None``: all.
+            about: What the note is about, as data.
+        """
+        if note:
+            self._carried[event].notes.append((note, to))
+        if about is not None:
+            self._carried[event].about.append((about, to))
 
     def pending(self, event: str, agent: str | None = None) -> Pending:
         """An event as an agent is shown it; without an agent, as a gate is shown it.
@@ -68,9 +95,9 @@ class PayloadStore:
         A gate gets a payload of its own, so it can change nothing by changing that.
         """
         it = self._carried[event]
-        notes = tuple(note for note, to in it.notes if to is None or agent is None or agent in to)
         payload = it.payload if agent is not None else plain(it.payload)
-        return Pending(event, it.type, it.sender, payload, notes, it.final)
+        notes, about = _shown_to(agent, it.notes), _shown_to(agent, it.about)
+        return Pending(event, it.type, it.sender, payload, notes, it.final, about)
 
     def drop_consumed(self) -> None:
         """Drop what the events carry that the latest record used up."""
@@ -88,3 +115,10 @@ class PayloadStore:
             graph = self._graph
             return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)
         return event.consumed or not event.work
+
+
+def _shown_to(
+    agent: str | None, some: Sequence[tuple[_T, tuple[str, ...] | None]]
+) -> tuple[_T, ...]:
+    """What an agent is shown of notes that are for all or for some; a gate is shown all."""
+    return tuple(one for one, to in some if to is None or agent is None or agent in to)

@@ -315,7 +315,7 @@ class Bus:
         started: Started,
         end: Callable[[], tuple[list[Effect], float | None]],
     ) -> None:
-        """End an activation; after a failure, start its agent again when it is time."""
+        """End an activation; start its agent again when the host says so, or when mail comes."""
         again_s: float | None = None
 
         def request() -> list[Effect]:
@@ -327,7 +327,8 @@ class Bus:
             self._request(request)
             self._review()
         if again_s is not None:
-            await anyio.sleep(again_s / self._setup.speed)
+            with anyio.move_on_after(again_s / self._setup.speed):
+                await task.mail.wait()
             task.mail.set()
 
     def _review(self) -> None:

@@ -26,7 +26,7 @@ from dig.detectors.recorded_names import recorded_name
 from dig.detectors.thresholds import Thresholds
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import End, Fate, Finish, Limits, Outcome, Usual
+from dig.graph.records import SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
 from dig.monitor.messages import (
     Answered,
     ComponentFailed,
@@ -38,6 +38,7 @@ from dig.monitor.messages import (
     Proposed,
     Raised,
     Started,
+    Wake,
 )
 from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sinks import Sink
@@ -92,6 +93,9 @@ class Setup:
         backoff_s: Seconds before the first such start; doubled for each further one.
         speed: How many times faster than real time the clock of a run on the bus goes; all
             seconds here, and in the trace, are seconds on that clock.
+        key: What the random numbers of a simulation are drawn by; ``None``: the seed.
+        look_again_s: Seconds after which an agent that only waits is started again; 0: it is
+            started by new events alone.
     """
 
     run: str = "run"
@@ -119,6 +123,8 @@ class Setup:
     retries: int = 3
     backoff_s: float = 1.0
     speed: float = 1.0
+    key: str | None = None
+    look_again_s: float = 0.0
 
     def described(self) -> dict[str, Any]:
         """The facts about it that a replay or a fork needs, as plain JSON."""
@@ -130,6 +136,8 @@ class Setup:
             **policy,
             **({} if self.can_hold or not self.policy.asks else {"can_hold": False}),
             **({} if self.redacts else {"redacts": False}),
+            **({} if self.key is None else {"key": self.key}),
+            **({"look_again_s": self.look_again_s} if self.look_again_s else {}),
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
@@ -183,6 +191,11 @@ class Setup:
             redacts=self.redacts,
             keep=self.kept,
         )
+
+    @property
+    def draws_by(self) -> int | str:
+        """What the random numbers of such a run are drawn by."""
+        return (self.seed or 0) if self.key is None else self.key
 
     @property
     def kept(self) -> int | None:
@@ -294,6 +307,7 @@ class Host:
         self._turns: Counter[str] = Counter()
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
+        self._looking: set[str] = set()  # agents that wait, and look again
         self._tally = setup.tally()
         self._log: ReviewLog | None = None
         if setup.reviewer is not None:
@@ -312,6 +326,7 @@ class Host:
     def view(self, started: Started) -> View:
         """The view that the agent of an activation sees."""
         self._turns[started.agent] += 1
+        self._looking.discard(started.agent)
         reads = self._log is not None and self._log.reader == started.agent
         usage = self._usage[started.activation] = {}
         return View(
@@ -343,7 +358,22 @@ class Host:
             return self.failed(started, str(error))
         self._usage.pop(started.activation, None)
         self._failures.pop(started.agent, None)
-        return ended, None
+        return ended, self._looks_again_s(started, outputs, ended)
+
+    def _looks_again_s(
+        self, started: Started, outputs: Sequence[Output], ended: list[Effect]
+    ) -> float | None:
+        """After how many seconds an agent that only waits is to be started again, if at all."""
+        state = self.monitor.graph.agents.get(started.agent)
+        waits = state is not None and not outputs and state.buffer.keys() >= {
+            event.id for event in started.events if event.sender != SYSTEM
+        }  # fmt: skip
+        if not (self._setup.look_again_s and waits and state and state.buffer):
+            return None
+        if any(isinstance(effect, Wake) and effect.agent == started.agent for effect in ended):
+            return None
+        self._looking.add(started.agent)
+        return self._setup.look_again_s
 
     def failed(self, started: Started, error: str) -> tuple[list[Effect], float | None]:
         """An agent has raised, or taken too long: its inputs stay with it.
@@ -382,6 +412,8 @@ class Host:
             started.activation, end.fates, outputs,
             usage=end.usage, error=end.error, retry=wait is not None,
         )  # fmt: skip
+        if end.error is None:
+            wait = self._looks_again_s(started, outputs, ended)
         return ended, wait
 
     def _used(self, activation: str) -> dict[str, Any] | None:
@@ -406,7 +438,7 @@ class Host:
     def is_stalled(self) -> bool:
         """Whether nothing can ever happen any more, unless it comes from outside."""
         monitor = self.monitor
-        if monitor.is_over:  # the end is on its way
+        if monitor.is_over or self._looking:  # the end, or a look, is on its way
             return False
         if self._setup.session or not monitor.graph.history.event_ids:  # nothing has come yet
             return False
@@ -425,4 +457,5 @@ class Host:
 
 def _shown(event: Pending) -> Pending:
     """An event with a payload of its own, so that no agent can change what another is shown."""
-    return replace(event, payload=plain(event.payload))
+    about = tuple(replace(one, work=plain(one.work)) for one in event.about)
+    return replace(event, payload=plain(event.payload), about=about)

@@ -1,6 +1,6 @@
 """Random numbers that depend on nothing but what they are for.
 
-Every draw is a function of (seed, agent, its activation number, purpose, index). Two runs that
+Every draw is a function of (key, agent, its activation number, purpose, index). Two runs that
 differ in one place so draw the same numbers everywhere else, which replay, forks and paired
 comparisons build on. The generator is BLAKE2b, so numbers are the same on every machine.
 """
@@ -24,15 +24,15 @@ class KeyedRandom:
 
     __slots__ = ("_prefix",)
 
-    def __init__(self, seed: int, agent: str, turn: int) -> None:
+    def __init__(self, key: int | str, agent: str, turn: int) -> None:
         """Begin for one activation.
 
         Args:
-            seed: The seed of the run.
+            key: The key of the run: its seed, or a text in which the seed stands.
             agent: The name of the agent.
-            turn: The number of its activation, counted from 1.
+            turn: The number of its activation, counted from 1; 0: all of its activations.
         """
-        self._prefix = f"{seed}\x00{agent}\x00{turn}\x00"
+        self._prefix = f"{key}\x00{agent}\x00{turn}\x00"
 
     def uniform(self, purpose: str, index: int = 0) -> float:
         """A number from 0 (included) to 1 (not included)."""

@@ -347,5 +347,5 @@ class Simulation:
         return self._now / 1_000_000
 
     def _latency(self, agent: str) -> float:
-        draws = KeyedRandom(self._setup.seed or 0, agent, self.host.next_turn(agent))
+        draws = KeyedRandom(self._setup.draws_by, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

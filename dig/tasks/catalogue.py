@@ -38,13 +38,13 @@ class TaskKind:
 
     Attributes:
         make: Makes one from `(size, seed, data)`; `data` is a path, or ``None``.
-        agent: Makes a simulated agent for it from `(seed, profile)`; ``None``: there is none.
+        agent: Makes a simulated agent for it from `(key, profile)`; ``None``: there is none.
         size: The size that it has unless told.
         data: The data that it reads unless told.
     """
 
     make: Callable[[int, int, str | None], Task]
-    agent: Callable[[int, Profile], PlannedAgent] | None = None
+    agent: Callable[[int | str, Profile], PlannedAgent] | None = None
     size: int = 1
     data: Callable[[], str | None] = lambda: None
 

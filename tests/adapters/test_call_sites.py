@@ -23,7 +23,7 @@ from dig.adapters import Session
 from dig.adapters.base import calls, guard, holds, session, turn
 from dig.adapters.plain import adapter as plain
 from dig.monitor import recorder
-from dig.monitor.messages import Proposed
+from dig.monitor.messages import About, Proposed
 from tests.helpers import Recorder, backends
 
 from .test_faults import Boom, Flags, Healing, Keeper, note
@@ -164,7 +164,7 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
     assert await team["ann"]("?") == ANSWERS
 
 
-PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave", {})
+PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave", About("RSP"))
 
 
 async def by_hand(watching: Session) -> None:

@@ -20,7 +20,7 @@ from dig.tasks.simulated.profile import Profile
 
 CALM = Profile(
     submit_early=0, discard=0, misaddress=0, fail=0, hand_over=0, wait=0.001, merge=0.03,
-    broadcast=0.01, duplicate=0.01, pass_on=0.01,
+    broadcast=0.01, duplicate=0.01, pass_on=0.01, chat=0, unwanted=0, announce=0,
 )  # fmt: skip
 LIMITS = Limits(mc_window_s=10, oe_window_s=5, dl_window_s=10)
 RUNS = 40

@@ -147,7 +147,7 @@ def test_a_held_event_is_kept_while_a_person_decides_and_no_agent_waits() -> Non
     said = {"finding": proposed.row, "pattern": "SEEN", "heal": True, "by": "person"}
     assert [row.detail for row in rows(stage.sink, "incident")][1:] == [said]
     assert [(row.action, row.about) for row in rows(stage.sink, "heal")] == [
-        ("reroute", proposed.about)
+        ("reroute", proposed.about.row())
     ]
     assert stage.monitor.decide(proposed.row, True) == []  # twice
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dig.tasks.simulated.profile import Profile
-from tests.calibration import PAPER, cell
+from tests.calibration import PAPER, cell, team
 
 from .test_newsgroups import REAL, needs_data
 
@@ -39,11 +39,26 @@ def test_one_agent_confuses_real_posts_as_in_the_paper(size: int) -> None:
     assert cell("newsgroups", size, 60, REAL).rmse == pytest.approx(expected, rel=0.1)
 
 
+def test_the_habits_of_teams_are_left_alone() -> None:
+    """They were chosen by runs without healing, before any healing was compared."""
+    profile = Profile()
+    habits = (profile.submit_early, profile.enough, profile.chat, profile.wait)
+    assert habits == (0.95, 0.3, 0.5, 0.012)
+    assert (profile.compliance, profile.look_again_s) == (0.9, 0.0)
+
+
+def test_teams_answer_and_submit_early_as_often_as_in_the_paper() -> None:
+    """Without healing, over both tasks, all sizes and teams of 3 and 6; to .04 and .1."""
+    teams = [team(agents, 25) for agents in (3, 6)]
+    assert sum(one.valid for one in teams) / 2 == pytest.approx(0.935, abs=0.04)
+    assert sum(one.early for one in teams) / 2 == pytest.approx(0.85, abs=0.1)
+
+
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
 def test_the_page_about_simulation_tells_every_parameter() -> None:
     """By name; the calibrated ones with their values."""
     page = PAGE.read_text()
     assert all(f"`{field.name}`" in page for field in fields(Profile))
     told = dict(re.findall(r"(\w+) = ([\d.]+)", page))
-    assert len(told) == 6
+    assert len(told) == 10
     assert all(float(value) == getattr(Profile(), name) for name, value in told.items())

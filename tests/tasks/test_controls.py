@@ -161,11 +161,14 @@ def timeless(lines: Iterable[str]) -> list[str]:
 
 def test_a_blind_judge_with_pauses_is_no_better_and_no_worse() -> None:
     """In a team pauses change who sees what when; the differences in RMSE and valid rate are
-    within their 99.9 % range of chance, over 60 seeds."""
+    within their 99.9 % range of chance, over 60 seeds.
+
+    Agents do not submit early: a pause delays what an early answer would have had in it.
+    """
     judging = replace(BLIND, latency_s=4.0, spread=0.25, every=6)
     valid, errors = [], []
     for seed in range(1, 61):
-        plain = TeamRun(size=1000, seed=seed, method="mas")
+        plain = TeamRun(size=1000, seed=seed, method="mas", profile=Profile(submit_early=0))
         scores = []
         for run in (plain, replace(plain, method="judge", judging=judging)):
             task = make_task(run)

@@ -95,7 +95,7 @@ def test_what_is_found_in_its_trace_is_what_was_found_live_apart_from_what_it_sa
         assert [(f.pattern, f.subject, f.evidence) for f in found] == [
             (f.pattern, f.subject, f.evidence) for f in live
         ]
-    assert said > 5
+    assert said > 1
 
 
 def read(path: Path) -> list[Any]:
@@ -130,7 +130,7 @@ def test_the_simulated_judge_sees_what_a_model_would_read(monkeypatch: pytest.Mo
         lines = log_text(view.reading).splitlines()
         log = tuple(decode(json.loads(line)) for line in lines)
         again = replace(view, events=(), reading=replace(view.reading, log=log))
-        assert SimulatedJudge(5, SHARP).plan(again) == plan
+        assert SimulatedJudge(judged(5).key, SHARP).plan(again) == plan
 
 
 def test_it_is_not_shown_what_the_detectors_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,9 @@ def test_of_a_long_log_it_is_shown_the_beginning_and_the_end() -> None:
 # --- how good it is ---
 
 
-CLUMSY = Profile(duplicate=0.4, broadcast=0.3, misaddress=0.05, discard=0.05, pass_on=0.3)
+CLUMSY = Profile(
+    submit_early=0, duplicate=0.4, broadcast=0.3, misaddress=0.05, discard=0.05, pass_on=0.3
+)
 
 
 def last_view(judging: Judging, monkeypatch: pytest.MonkeyPatch) -> View:

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.monitor.messages import Pending
+from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, Plan
 from dig.tasks.simulated.agent import SimulatedAgent
 from dig.tasks.simulated.profile import Profile
 
 from .turns import (
-    NOTE,
     PERFECT,
     TEAM,
     decide,
     fates,
+    noted,
     problem,
     raw,
     see,
@@ -43,6 +43,11 @@ def sends(test: Callable[[Any], bool]) -> Callable[[Plan], bool]:
     return lambda plan: any(map(test, plan.decision.outputs))  # type: ignore[union-attr]
 
 
+def is_wrong(plan: Plan) -> bool:
+    (answer,) = plan.decision.outputs  # type: ignore[union-attr]
+    return bool(answer.payload["counts"] != {"1": 3000})
+
+
 @pytest.mark.parametrize(
     ("habit", "events", "shows", "expected"),
     [
@@ -55,7 +60,8 @@ def sends(test: Callable[[Any], bool]) -> Callable[[Plan], bool]:
         ("misaddress", (raw(0, 1000),), sends(lambda output: output.to[0] not in TEAM), 0.3),
         ("merge", PARTS, sends(lambda output: output.to == ["a1"]), 0.3),
         ("hand_over", PARTS, sends(lambda output: output.to != ["a1"]), 0.3),
-        ("submit_early", PARTS, sends(lambda output: output.final), 0.3 * 2 / 3),
+        ("announce", (*PARTS, solution(2000, 3000)), sends(lambda o: o.type == "notice"), 0.3),
+        ("chat", (raw(0, 1000),), sends(lambda output: output.type == "message"), 0.3),
         ("fail", JUST_A_PROBLEM, lambda plan: isinstance(plan.decision, str), 0.3),
     ],
 )
@@ -70,14 +76,45 @@ def test_a_habit_shows_with_about_its_probability_and_never_at_zero(
     assert often(with_habit(habit, 0.3)) == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.parametrize("habit", ["compliance", "recompute"])
-def test_the_systems_word_is_acted_on_with_the_probability_of_the_profile(
-    habit: str,
+@pytest.mark.parametrize(
+    ("habit", "events", "shows"),
+    [
+        ("submit_early", PARTS, lambda plan: plan.decision.outputs[0].final),
+        ("count_twice", (*PARTS, solution(0, 1000, name="d"), solution(2000, 3000)), is_wrong),
+        ("mix", (*PARTS, solution(500, 1500, name="d"), solution(2000, 3000)), is_wrong),
+    ],
+)
+def test_a_lasting_habit_is_an_agents_own_and_the_same_in_all_its_turns(
+    habit: str, events: tuple[Pending, ...], shows: Callable[[Plan], bool]
 ) -> None:
-    profile = with_habit(habit, 0.3)
-    views = [see(PARTS[0], NOTE, turn=turn) for turn in range(1000)]
-    often = sum(bool(decide(view, profile).outputs) for view in views) / 1000
-    assert often == pytest.approx(0.3, abs=0.05)
+    """In as many runs as the profile says, and then in every turn."""
+
+    def often(profile: Profile) -> float:
+        shown = 0
+        for seed in range(400):
+            agent = SimulatedAgent(seed, profile)
+            turns = {shows(agent.plan(see(*events, turn=turn))) for turn in (1, 2, 3)}
+            assert len(turns) == 1
+            shown += turns.pop()
+        return shown / 400
+
+    profile = replace(PERFECT, enough=0.0, merge=1.0)
+    assert often(profile) == 0
+    least = {"submit_early": 0.3 * 2 / 3}.get(habit, 0.3)
+    more: dict[str, Any] = {habit: 0.3}
+    assert often(replace(profile, **more)) == pytest.approx(least, abs=0.07)
+
+
+def test_a_note_is_heeded_with_the_probability_of_the_profile_once_for_all() -> None:
+    """An agent that has not heeded a note does not heed it in a later turn either."""
+    profile, heeded = replace(PERFECT, compliance=0.3, unwanted=1.0, shirk=1.0), 0
+    for number in range(500):
+        event = noted(problem(0, 1000, "a2"), About("ER"))
+        event = replace(event, id=f"p{number}")
+        told = {fates(decide(see(event, turn=turn), profile))[event.id] for turn in (1, 2, 3)}
+        assert len(told) == 1
+        heeded += told == {"consume"}
+    assert heeded / 500 == pytest.approx(0.3, abs=0.07)
 
 
 def test_think_time_is_around_its_median_and_as_spread_as_it_should_be() -> None:

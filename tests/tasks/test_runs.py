@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dig.detectors.policy import Policy, Rule
 from dig.errors import SettingsError
+from dig.graph.records import HealRow, Record
 from dig.runtime.result import RunResult
 from dig.tasks.run.arrange import make_problem, make_simulation, make_task
+from dig.tasks.run.execute import execute
+from dig.tasks.run.fork import fork
 from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import METHOD_NAMES, TeamRun
 from dig.tasks.simulated.profile import Profile
 
-DEMO = TeamRun(agents=6, size=10_000, seed=25)
+DEMO = TeamRun(agents=6, size=10_000, seed=2)
 
 
 def simulated(run: TeamRun) -> RunResult:
@@ -41,14 +45,14 @@ def test_the_demo_without_healing_ends_without_an_answer() -> None:
 def test_a_configuration_has_a_name_of_its_own() -> None:
     """The same settings have the same name, and any other setting another one."""
     others = [
-        replace(DEMO, seed=2),
+        replace(DEMO, seed=3),
         replace(DEMO, method="mas"),
         replace(DEMO, profile=Profile(wait=0.5)),
         replace(DEMO, limit_s=60.0),
         replace(DEMO, to="all"),
         replace(DEMO, options={"temperature": 0}),
     ]
-    assert TeamRun(seed=25).name == DEMO.name
+    assert TeamRun(seed=2).name == DEMO.name
     assert len({run.name for run in (DEMO, *others)}) == 7
 
 
@@ -83,10 +87,10 @@ def test_a_policy_is_part_of_a_run_and_of_its_name() -> None:
     assert TeamRun.read(json.loads(json.dumps(before))) == plain
 
 
-def test_a_side_file_of_before_there_were_other_tasks_is_read() -> None:
-    """It names the run as it is named today, so that old runs can be forked and run again."""
-    run = TeamRun.read(json.loads(OLD))
-    assert (run.task, run.agents_are, run.seed) == ("count-frequency", "simulated", 25)
+def test_a_side_file_of_agents_with_other_habits_is_refused() -> None:
+    """They would do something else today; the message says what can still be done."""
+    with pytest.raises(SettingsError, match=r"no habit recompute.*can be read"):
+        TeamRun.read(json.loads(OLD))
 
 
 def test_what_a_run_says_about_itself_is_read_as_the_same_run() -> None:
@@ -96,7 +100,47 @@ def test_what_a_run_says_about_itself_is_read_as_the_same_run() -> None:
 
 def test_a_side_file_that_was_changed_is_refused() -> None:
     with pytest.raises(SettingsError, match="would be"):
-        TeamRun.read({**json.loads(OLD), "seed": 26})
+        TeamRun.read({**json.loads(json.dumps(DEMO.about())), "seed": 26})
+
+
+@pytest.mark.parametrize("task", ["count-frequency", "newsgroups"])
+def test_runs_of_two_settings_with_the_same_seeds_are_independent(task: str) -> None:
+    """Which seeds end early in one says nothing about which do in another of the same team."""
+    plain = TeamRun(task=task, agents=3, method="mas")
+    sizes = (1000, 5000) if task == "count-frequency" else (60, 100)
+    early = [
+        [simulated(replace(plain, size=size, seed=s)).raised().get("DL", 0) > 0 for s in range(200)]
+        for size in sizes
+    ]
+    both = sum(a and b for a, b in zip(*early, strict=True))
+    shares = [sum(some) / 200 for some in early]
+    assert min(shares) > 0.02, "nothing differs, so this says nothing"
+    assert both / 200 < shares[0] * shares[1] + 4 * (shares[0] * shares[1] / 200) ** 0.5
+
+
+def test_runs_of_two_methods_with_the_same_seed_do_the_same_until_one_of_them_acts() -> None:
+    first: list[list[Record]] = []
+    for method in ("mas", "dig"):
+        seen: list[Record] = []
+        run = replace(DEMO, method=method)
+        make_simulation(run, make_task(run), seen.append).run()
+        acts = next((n for n, r in enumerate(seen) if isinstance(r, HealRow)), len(seen))
+        first.append(seen[1:acts])
+    assert min(map(len, first)) > 50
+    assert all(a == b for a, b in zip(*first, strict=False))
+
+
+def test_a_host_may_start_waiting_agents_again_by_itself(tmp_path: Path) -> None:
+    """Then a team that waits out of habit gets on without being woken; in a fork, too."""
+    stuck = replace(DEMO, method="mas")
+    looking = replace(stuck, profile=Profile(look_again_s=5.0))
+    assert simulated(stuck).outcome == "stopped"
+    execution = execute(looking, tmp_path / "runs")
+    assert execution.result.outcome == "submitted"
+    lines = (execution.directory / "trace.dig.jsonl").read_bytes()
+    for at in (40, 70, 100):
+        again = fork(execution.directory, at, tmp_path / "forks").directory
+        assert (again / "trace.dig.jsonl").read_bytes() == lines
 
 
 def test_the_problem_goes_to_one_agent_or_to_all() -> None:

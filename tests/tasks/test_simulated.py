@@ -90,7 +90,8 @@ def test_a_perfect_team_goes_on_without_an_agent_that_leaves_with_its_work() -> 
     assert task.score(result.answer).rmse == 0.0
 
 
-def test_the_default_team_of_six_stumbles_now_and_then_and_healing_helps() -> None:
+def test_the_default_team_of_six_stumbles_and_healing_helps() -> None:
+    """Most of its answers come too early; healed ones are whole."""
     alone, healed = Counter[str](), Counter[str]()
     for seed in range(40):
         for tally, heal in ((alone, False), (healed, True)):
@@ -98,9 +99,9 @@ def test_the_default_team_of_six_stumbles_now_and_then_and_healing_helps() -> No
             result = run(task, 6, seed, Profile(), heal=heal)
             score = task.score(result.answer)
             tally.update(result.raised().keys())
-            tally["good"] += score.rmse is not None and score.rmse < 600
-    assert 2 <= alone["ET"] <= 15 and 2 <= alone["DL"] <= 15
-    assert alone["good"] < healed["good"]
+            tally["whole"] += score.complete is True
+    assert alone["ET"] >= 20
+    assert alone["whole"] <= 25 and healed["whole"] >= 35
 
 
 # --- pure, forgetful, honest ---

@@ -9,20 +9,25 @@ from typing import Any
 
 import pytest
 
-from dig.monitor.messages import Pending
+from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision
 from dig.tasks.simulated.agent import SimulatedAgent
+from dig.tasks.simulated.parts import Partial
 
 from .turns import (
     DATA,
-    NOTE,
+    JOB,
     PERFECT,
+    WAKE_UP,
     decide,
     fates,
+    named,
+    noted,
     problem,
     raw,
     see,
     solution,
+    system,
     with_habit,
 )  # fmt: skip
 
@@ -107,40 +112,163 @@ def test_an_agent_stands_in_for_a_collector_that_has_left() -> None:
     assert decide(view).outputs[0].final
 
 
-def test_a_returned_answer_is_kept_and_what_it_lacks_is_counted_again() -> None:
-    returned = solution(0, 2000, name="f", notes=("Work is missing.",), final=True)
-    decision = decide(see(returned))
-    kept, again = decision.outputs
+# --- notes: each by its pattern and its content ---
+
+
+RETURNED = solution(0, 2000, name="f", final=True)
+LAST = problem(2000, 3000, "a1")
+EARLY = replace(with_habit("submit_early", 1.0), enough=0.0)
+
+
+def test_a_returned_answer_is_kept_and_lost_work_that_et_names_is_counted_again() -> None:
+    """Exactly the part that is lost."""
+    decision = decide(see(noted(RETURNED, named("ET", LAST, lost=("p2000",)))), EARLY)
+    kept, *again = decision.outputs
     assert fates(decision) == {"f": "consume"}
     assert (kept.type, kept.to, kept.payload["covers"]) == ("solution", ["a1"], [[0, 2000]])
-    assert (again.type, again.payload["part"]) == ("problem", [2000, 3000])
-    assert not kept.final
+    assert [(output.type, output.payload["part"]) for output in again] == [
+        ("problem", [2000, 3000])
+    ]
 
 
-def test_without_compliance_a_returned_answer_is_submitted_again() -> None:
-    returned = solution(0, 2000, name="f", notes=("Work is missing.",), final=True)
-    (output,) = decide(see(returned), with_habit("compliance", 0.0)).outputs
-    assert output.final and output.payload["covers"] == [[0, 2000]]
+def test_work_that_et_names_as_open_is_waited_for() -> None:
+    """Also in later turns: the agent writes down for itself what is still to come."""
+    (kept,) = decide(see(noted(RETURNED, named("ET", LAST))), EARLY).outputs
+    assert (kept.final, kept.payload["awaited"]) == (False, [[2000, 3000]])
+    later = Pending("later", "solution", "a1", kept.payload)
+    assert decide(see(later, turn=2), EARLY) == Decision()
+    (answer,) = decide(see(later, solution(2000, 3000), turn=3), EARLY).outputs
+    assert answer.final and answer.payload["covers"] == [[0, 3000]]
 
 
-def test_a_note_about_a_deadlock_has_missing_ranges_counted_again_by_all() -> None:
-    decision = decide(see(solution(0, 1000), problem(1000, 1500, "a1"), NOTE))
-    assert fates(decision) == {"n1": "consume", "p1000": "consume"}
-    again = [output for output in decision.outputs if output.type == "problem"]
-    assert [output.payload["part"] for output in again] == [[1500, 2250], [2250, 3000]]
-    assert again[0].to == ["a1"] and again[1].to != ["a1"]
+@pytest.mark.parametrize("compliance", [0.0, 1.0])
+def test_a_returned_answer_without_content_is_only_looked_at_again(compliance: float) -> None:
+    """Whoever takes a part for the whole does so again; others keep what they have."""
+    early = replace(EARLY, compliance=compliance)
+    (again,) = decide(see(RETURNED), early, seed=2).outputs
+    assert again.final and again.payload["covers"] == [[0, 2000]]
+    (kept,) = decide(see(RETURNED), replace(early, submit_early=0.0), seed=2).outputs
+    assert (kept.final, kept.to, kept.payload["covers"]) == (False, ["a1"], [[0, 2000]])
 
 
-def test_a_note_is_read_and_ignored_without_compliance() -> None:
-    decision = decide(see(solution(0, 1000), NOTE), with_habit("compliance", 0.0))
+def test_a_note_that_is_not_heeded_changes_nothing() -> None:
+    profile = replace(EARLY, compliance=0.0)
+    view = see(noted(RETURNED, named("ET", LAST)))
+    assert decide(view, profile) == decide(see(RETURNED), profile)
+
+
+def test_a_note_about_a_deadlock_has_the_collector_see_to_what_nobody_holds() -> None:
+    """What lies in front of others is waited for; the rest is counted again."""
+    mine, others = solution(0, 1000), problem(1000, 2000, "a1")
+    decision = decide(see(mine, system(named("DL", mine, others))), with_habit("wait", 1.0))
+    kept, *again = decision.outputs
+    assert kept.payload["awaited"] == [[1000, 3000]]
+    parts = sorted(output.payload["part"] for output in again)
+    assert (parts[0][0], parts[-1][1]) == (2000, 3000)
+
+
+def test_an_agent_that_a_note_about_a_deadlock_does_not_name_does_nothing_new() -> None:
+    view = see(solution(0, 1000), system(named("DL", problem(1000, 2000))))
+    assert decide(view) == decide(see(solution(0, 1000), WAKE_UP))
+
+
+def test_a_bare_wake_up_is_read_and_only_makes_an_agent_look_again() -> None:
+    decision = decide(see(solution(0, 1000), WAKE_UP))
     assert (fates(decision), decision.outputs) == ({"n1": "consume"}, [])
 
 
-@pytest.mark.parametrize("habit", ["wait", "pass_on", "discard", "submit_early", "hand_over"])
-def test_whoever_acts_on_a_note_has_no_bad_habits_then(habit: str) -> None:
+@pytest.mark.parametrize("habit", ["wait", "pass_on", "discard", "hand_over"])
+def test_a_bare_wake_up_switches_no_bad_habit_off(habit: str) -> None:
     profile = with_habit(habit, 1.0)
-    view = see(problem(0, 1000, "a1"), solution(1000, 2000), solution(2000, 2500), NOTE)
-    assert decide(view, profile) == decide(view)
+    some = problem(0, 1000, "a1"), solution(1000, 2000), solution(2000, 2500)
+    woken = decide(see(*some, WAKE_UP), profile)
+    alone = decide(see(*some), profile)
+    assert {**fates(alone), "n1": "consume"} == {"n1": "consume", **fates(woken)}
+    assert woken.outputs == alone.outputs
+
+
+def test_what_there_is_is_submitted_if_nothing_else_is_left_to_do() -> None:
+    """MC: an incomplete result, too."""
+    (output,) = decide(see(solution(0, 1000), system(About("MC")))).outputs
+    assert output.final and output.payload["covers"] == [[0, 1000]]
+
+
+def test_a_result_that_was_announced_is_submitted_only_if_a_note_asks_for_it() -> None:
+    whole = [solution(i, i + 1000) for i in (0, 1000, 2000)]
+    (told,) = decide(see(*whole), with_habit("announce", 1.0)).outputs
+    assert (told.type, told.final, told.to) == ("notice", False, ["a1", "a2", "a3"])
+    notice = Pending("t", told.type, "a1", told.payload)
+    assert decide(see(notice)) == decide(see()) == Decision()
+    (answer,) = decide(see(notice, system(About("MC")))).outputs
+    assert answer.final and answer.payload["covers"] == [[0, 3000]]
+
+
+TWICE = (
+    solution(0, 2000), solution(0, 2000, name="again"), solution(2000, 3000)
+)  # fmt: skip
+MIXED = (solution(0, 2000), solution(1500, 2500, name="other"), solution(2000, 3000))
+
+
+@pytest.mark.parametrize(
+    ("habit", "pattern", "events", "wrong"),
+    [("count_twice", "RSP", TWICE, 5000), ("mix", "CLA", MIXED, 4000)],
+)
+def test_counts_are_added_up_wrongly_unless_a_note_warns_of_it(
+    habit: str, pattern: str, events: tuple[Pending, ...], wrong: int
+) -> None:
+    profile = with_habit(habit, 1.0)
+    (output,) = decide(see(*events), profile).outputs
+    assert output.final and output.payload["counts"] == {"1": wrong}
+    warned = events[0], noted(events[1], About(pattern)), events[2]
+    (output,) = decide(see(*warned), profile).outputs
+    assert output.final and output.payload["counts"] == {"1": 3000}
+
+
+def test_a_warning_about_raw_data_goes_on_with_its_counts() -> None:
+    """So that the agent that puts them together counts once."""
+    (output,) = decide(see(noted(raw(0, 1000, "a3"), About("RSP")))).outputs
+    assert output.payload["is_repeated"] is True
+    warned = replace(TWICE[1], payload={**TWICE[1].payload, "is_repeated": True})
+    (answer,) = decide(see(TWICE[0], warned, TWICE[2]), with_habit("count_twice", 1.0)).outputs
+    assert answer.payload["counts"] == {"1": 3000}
+
+
+def test_a_subproblem_that_nobody_wants_is_passed_on_until_a_note_says_so() -> None:
+    """All agents agree about which it is; the problem itself is never passed on for that."""
+    profile = replace(PERFECT, unwanted=1.0, shirk=1.0)
+    part = problem(0, 1000, "a1")
+    for agent in ("a1", "a2", "a3"):
+        assert fates(decide(see(part, agent=agent), profile)) == {"p0": "reroute"}
+    assert fates(decide(see(noted(part, About("ER"))), profile)) == {"p0": "consume"}
+    assert fates(decide(see(problem()), profile)) == {"p0": "consume"}
+
+
+def test_lost_work_that_comes_back_is_done_if_a_note_says_that_it_is_lost() -> None:
+    part = problem(0, 1000, "a1")
+    profile = with_habit("discard", 1.0)
+    assert fates(decide(see(noted(part, named("OE", part))), profile)) == {"p0": "consume"}
+    assert fates(decide(see(part), profile)) == {"p0": "discard"}
+
+
+def test_lost_work_is_done_again_by_the_agent_that_a_note_names() -> None:
+    note = named("OE", problem(0, 1000, "a3"), lost=("p0",), agents=("a1",))
+    (output,) = decide(see(system(note))).outputs
+    assert (output.type, output.payload["part"], output.payload["report_to"]) == (
+        "problem", [0, 1000], "a3",
+    )  # fmt: skip
+    assert decide(see(system(note), agent="a2")).outputs == []
+
+
+def test_solutions_of_two_problems_are_kept_apart() -> None:
+    """Each answer has its own counts alone; as a habit, they are mixed."""
+    other = Partial({"1": 500}, ((3000, 3500),), replace(JOB, whole=(3000, 3500)))
+    theirs = Pending("o", "solution", "a2", other.payload())
+    mine = solution(0, 3000)
+    (output,) = decide(see(mine, theirs)).outputs
+    assert output.final and output.payload["counts"] == {"1": 3000}
+    assert fates(decide(see(mine, theirs))) == {"s0": "consume"}
+    (output,) = decide(see(mine, theirs), with_habit("mix", 1.0)).outputs
+    assert output.payload["counts"] == {"1": 3500}
 
 
 @pytest.mark.parametrize("payload", [None, "x", {}, {"task": "count-frequency", "part": [5, 1]}])

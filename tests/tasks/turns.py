@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dig.monitor.messages import Pending
+from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, View
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.simulated.agent import SimulatedAgent
@@ -48,7 +48,24 @@ def solution(
     return Pending(name or f"s{start}", "solution", "a2", payload, notes, final)
 
 
-NOTE = Pending("n1", "system", "system", "Nobody has made progress: act on what you hold.")
+def noted(event: Pending, about: About) -> Pending:
+    """The event with a note beside it."""
+    return replace(event, notes=(*event.notes, "Something is wrong."), about=(about,))
+
+
+def named(pattern: str, *work: Pending, lost: tuple[str, ...] = (), agents: tuple[str, ...] = ()
+    ) -> About:  # fmt: skip
+    """What a note about some work says, as data."""
+    payloads = {event.id: event.payload for event in work}
+    return About(pattern, tuple(payloads), agents, payloads, lost)
+
+
+WAKE_UP = Pending("n1", "system", "system", "Continue.")
+
+
+def system(about: About) -> Pending:
+    """A system event with a note."""
+    return replace(WAKE_UP, about=(about,))
 
 
 def decide(view: View, profile: Profile = PERFECT, seed: int = 1) -> Decision:

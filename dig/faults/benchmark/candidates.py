@@ -19,7 +19,10 @@ from dig.tasks.run.team_run import Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
 CALM = Profile(
-    submit_early=0.002,
+    submit_early=0.02,
+    announce=0.0004,
+    chat=0.0,
+    unwanted=0.0001,
     discard=0.00004,
     misaddress=0.0001,
     fail=0.0002,
@@ -30,7 +33,7 @@ CALM = Profile(
     broadcast=0.015,
     duplicate=0.01,
 )
-"""The habits of the agents. With the usual ones four runs of ten fail by themselves, which would
+"""The habits of the agents. With the usual ones most runs end early by themselves, which would
 hide the effect of a fault; with these a few of a hundred do."""
 
 LATEST = 0.7

@@ -22,13 +22,13 @@ class FaultContext:
     """The values that all faults of one run share.
 
     Attributes:
-        seed: The seed of their random numbers.
+        key: The key of their random numbers.
         payloads: The transforms of the task's payloads.
         speed: The speed of the bus's clock, as a multiple of real time.
         told: Takes each of their acts.
     """
 
-    seed: int
+    key: int | str
     payloads: Payloads
     speed: float
     told: Callable[[Touch], None]
@@ -52,7 +52,7 @@ class Acting:
             self._run.told(touch)
 
         purpose = f"fault {self.number} {self.fault.kind}"
-        draws = KeyedRandom(self._run.seed, self.fault.target, turn)
+        draws = KeyedRandom(self._run.key, self.fault.target, turn)
         act = Touch(self.number, self.fault.target, turn)
         return Moment(purpose, draws, self._run.payloads, act, told)
 

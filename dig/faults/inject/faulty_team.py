@@ -72,7 +72,7 @@ class Injected(Disturbance):
     """
 
     def __init__(
-        self, team: Mapping[str, Any], faults: Sequence[Fault], *, seed: int = 0,
+        self, team: Mapping[str, Any], faults: Sequence[Fault], *, seed: int | str = 0,
         payloads: Payloads = UNKNOWN, speed: float = 1.0,
     ) -> None:  # fmt: skip
         """Put them round it.
@@ -80,7 +80,7 @@ class Injected(Disturbance):
         Args:
             team: The agents by name; it is not changed.
             faults: One, or several as a hybrid; of two on one agent the first acts first.
-            seed: The seed of the faults' random numbers.
+            seed: The seed, or key, of the faults' random numbers.
             payloads: The transforms of the task's payloads.
             speed: The speed of the bus's clock, as a multiple of real time.
 
@@ -107,9 +107,7 @@ class Injected(Disturbance):
         """
         setup = arranged.setup
         payloads = payloads_of(str(setup.task))
-        return cls(
-            arranged.team, faults, seed=setup.seed or 0, payloads=payloads, speed=setup.speed
-        )
+        return cls(arranged.team, faults, seed=setup.draws_by, payloads=payloads, speed=setup.speed)
 
     def happenings(self) -> list[Happening]:
         """All leaves and joins, for the simulator."""

@@ -31,16 +31,16 @@ class SimulatedJudge:
     """A judge with stated recall, precision and latency: a pure function of (seed, view).
 
     Attributes:
-        seed: The run's seed.
+        key: The key of the run's random numbers.
         judging: Its recall, precision and latency.
     """
 
-    seed: int
+    key: int | str
     judging: Judging = field(default_factory=Judging)
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""
-        how, draws = self.judging, KeyedRandom(self.seed, view.agent, view.turn)
+        how, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
         graph, new = look(reading_of(view), micros(view.time_s))
         reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
         think_s = draws.lognormal(how.latency_s, how.spread, "think")

@@ -73,7 +73,7 @@ def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
     by = run.judging.by
     model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)
     if by == SIMULATED or (by == LIKE_TEAM and model is None):
-        return SimulatedJudge(run.seed, run.judging)
+        return SimulatedJudge(run.key, run.judging)
     from dig.runtime.llm import Model, ModelSettings  # slow to import
     from dig.tasks.judge.model import ModelJudge
 

@@ -115,6 +115,16 @@ class TeamRun:
         return tuple(f"agent-{i + 1}" for i in range(self.agents))
 
     @property
+    def key(self) -> str:
+        """What the random numbers of its agents and schedules are drawn by.
+
+        Not the seed alone: runs of another task, size or team with the same seed are independent.
+        Methods, profiles and faults are no part of it, so that runs which differ in these draw
+        the same numbers wherever they do the same.
+        """
+        return f"{self.task} {self.size} {self.agents} {self.seed}"
+
+    @property
     def name(self) -> str:
         """The name of the configuration: the same for the same settings, and only then."""
         settings = json.dumps(self._settings(), sort_keys=True).encode()
@@ -131,7 +141,6 @@ class TeamRun:
         settings, usual = asdict(self), asdict(_DEFAULT)
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
-        _drop(settings["profile"], usual["profile"], _ADDED_HABITS)
         _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
         return settings
 
@@ -152,7 +161,7 @@ class TeamRun:
             given = {name: about[name] for name in names}
             given["limits"] = Limits(**given["limits"])
             given["budget"] = Budget(**given["budget"])
-            given["profile"] = Profile(**given["profile"])
+            given["profile"] = _profile(given["profile"])
             given["detectors"] = tuple(given["detectors"])
             given["judging"] = Judging(**given.get("judging", {}))
             given["means"] = tuple(given.get("means", MEANS))
@@ -163,6 +172,8 @@ class TeamRun:
             run = cls(**given)
             _adapter().validate_python(asdict(run))
             name = run.name
+        except SettingsError:
+            raise
         except ValidationError as error:
             raise _no_run(": ".join(first_wrong(error))) from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -206,9 +217,6 @@ MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 _ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual", "policy")
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
-_ADDED_HABITS = (
-    "read_post_s", "posts_at_once", "confusion", "confusion_growth", "most_confusion",
-)  # fmt: skip
 _ADDED_LIMITS = (
     "stall_factor", "stall_min_s", "late_window_s", "loop_limit", "livelock_turns",
     "livelock_agents",
@@ -219,6 +227,22 @@ _DEFAULT = TeamRun()
 @cache
 def _adapter() -> TypeAdapter[TeamRun]:
     return TypeAdapter(TeamRun)
+
+
+def _profile(given: Mapping[str, Any]) -> Profile:
+    """The habits that a file describes.
+
+    Raises:
+        SettingsError: Simulated agents have no such habits, or no longer.
+    """
+    known = {habit.name for habit in fields(Profile)}
+    if not given.keys() <= known:
+        gone = safe_text(", ".join(sorted(given.keys() - known)), 200)
+        raise SettingsError(
+            f"simulated agents of this version have no habit {gone}: the run cannot be run or "
+            "forked here; its trace can be read, checked and replayed as ever"
+        )
+    return Profile(**given)
 
 
 def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:

@@ -82,7 +82,7 @@ def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
     agent = kind(run.task).agent
     if agent is None:
         raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
-    return dict.fromkeys(run.names, agent(run.seed, run.profile))
+    return dict.fromkeys(run.names, agent(run.key, run.profile))
 
 
 def _own(run: TeamRun, task: Task, rest: str) -> Team:

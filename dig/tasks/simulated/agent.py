@@ -6,7 +6,11 @@ from the events in front of the agent, the notes on them, and the seed:
 - a problem is cut up for itself and its colleagues or, if it is short, read;
 - raw data is read and counted, and the counts are reported to the agent that collects them;
 - solutions are kept until they cover everything that was asked for, and then submitted;
-- a returned answer counts as a solution again, and what it lacks is counted once more.
+- a returned answer counts as a solution again.
+
+Agents err by habit (`profile`), and heed notes by their content (`heeding`): a note names what is
+missing, what is there twice, or which agent is waited for. An agent that is only woken looks again
+at what it holds, and may err again.
 
 An agent that delays an event is not activated again for it, unless it took on some work or more
 events come. So a turn without bad habits always takes on some work, if there is any, and delays
@@ -15,41 +19,42 @@ only solutions that wait for others to come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dig.graph.records import SYSTEM, FateName
-from dig.monitor.messages import Pending
+from dig.graph.records import NOTICE, FateName
+from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom
 
-from .parts import Job, Partial, RawData, disjoint, join, missing
+from .heeding import Heeded
+from .parts import Job, Partial, Range, RawData, disjoint, join, missing, parts_in
 from .profile import Profile
 from .reading import Numbers, Reading
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAgent:
-    """A general agent: a pure function from (seed, view) to a plan.
+    """A general agent: a pure function from (key, view) to a plan.
 
     Attributes:
-        seed: The run's seed; agents of one team have the same.
+        key: The key of the run's random numbers; agents of one team have the same.
         profile: Its habits.
         reading: How it reads the data of its task.
     """
 
-    seed: int
+    key: int | str
     profile: Profile = field(default_factory=Profile)
     reading: Reading = field(default_factory=Numbers)
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
-        draws = KeyedRandom(self.seed, view.agent, view.turn)
+        draws = KeyedRandom(self.key, view.agent, view.turn)
         think_s = draws.lognormal(self.profile.think_s, self.profile.think_spread, "think")
         if draws.chance(self.profile.fail, "fail"):
             return Plan(think_s, "the agent's answer could not be read")
-        turn = _Turn(view, self.profile, self.reading, draws)
+        turn = _Turn(view, self, draws)
         decision = turn.decide()
         return Plan(think_s + self.reading.seconds(self.profile, turn.elements_read), decision)
 
@@ -64,40 +69,49 @@ _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = 
 class _Turn:
     """One activation: takes the events one kind after the other, and collects the decision."""
 
-    def __init__(self, view: View, profile: Profile, reading: Reading, draws: KeyedRandom) -> None:
+    def __init__(self, view: View, agent: SimulatedAgent, draws: KeyedRandom) -> None:
         self.elements_read = 0
-        self._view, self._profile, self._reading, self._draws = view, profile, reading, draws
+        self._view, self._profile, self._reading = view, agent.profile, agent.reading
+        self._draws = draws
+        self._lasting = KeyedRandom(agent.key, view.agent, 0)  # the same in all of its turns
+        self._common = KeyedRandom(agent.key, "", 0)  # the same for all agents
+        self._heeded = Heeded(view, self._heeds)
         self._fates: dict[str, EventFate] = {}
         self._outputs: list[NewEvent] = []
         self._jobs: dict[str, Job] = {}
         self._raws: dict[str, RawData] = {}
         self._partials: dict[str, Partial] = {}  # of which this agent puts the whole together
         self._copies: dict[str, Partial] = {}  # that all agents were sent
-        self._returned = [event for event in view.events if event.final]
-        told = self._returned or [event for event in view.events if event.sender == SYSTEM]
-        noted = any(event.notes for event in view.events)
-        complies = draws.chance(profile.compliance, "comply")
-        self._heeds_notes = noted and complies
-        self._is_urged = bool(told) and complies
+        self._returned = {event.id for event in view.events if event.final}
 
     def decide(self) -> Decision:
         """The whole turn."""
         for event in self._view.events:
             self._sort(event)
-        if (self._jobs or self._raws or self._partials) and self._has_habit("wait"):
+        is_called = any(self._heeded.naming_mine("DL"))
+        if self._has_work and not is_called and self._has_habit("wait"):
             return Decision.wait()
         self._drop_work()
         counted = self._count()
         if not self._submit(counted):
             self._report(counted)
             self._take_on()
-            self._collect(counted)
+            self._do_again()
+            for whole in dict.fromkeys(partial.job.whole for partial in self._partials.values()):
+                self._collect(whole, counted)
         return Decision(fates=list(self._fates.values()), outputs=self._outputs)
 
     # --- what lies in front of it ---
 
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._jobs or self._raws or self._partials)
+
     def _sort(self, event: Pending) -> None:
         """Put an event to its kind; work that is damaged is discarded, for all to see."""
+        if event.type == NOTICE:
+            self._sort_announced(event)
+            return
         reader = _READERS.get(event.type)
         read = reader(event.payload, self._reading) if reader else None
         if isinstance(read, Job):
@@ -108,6 +122,14 @@ class _Turn:
             self._sort_partial(event, read)
         else:
             self._settle("discard" if reader else "consume", [event.id])
+
+    def _sort_announced(self, event: Pending) -> None:
+        """A result that was announced and not submitted: left as it is, unless a note asks."""
+        read = Partial.read(event.payload, self._reading)
+        if read is None:
+            self._settle("consume", [event.id])
+        elif any(self._heeded.on("MC")):
+            self._partials[event.id] = read
 
     def _sort_partial(self, event: Pending, partial: Partial) -> None:
         if event.final or self._collects(partial.job):
@@ -125,33 +147,53 @@ class _Turn:
     def _collects(self, job: Job) -> bool:
         return self._collector(job) == self._view.agent
 
-    def _own(self, counted: list[Partial]) -> list[Partial]:
-        return [partial for partial in counted if self._collects(partial.job)]
+    def _own(self, whole: Range, counted: Iterable[Partial]) -> list[Partial]:
+        return [one for one in counted if one.job.whole == whole and self._collects(one.job)]
 
     # --- habits ---
 
     def _has_habit(self, name: str, index: int = 0, times: float = 1.0) -> bool:
-        if self._is_urged:
-            return False
         return self._draws.chance(getattr(self._profile, name) * times, name, index)
+
+    def _is_lasting(self, name: str, about: object) -> bool:
+        """Whether a habit shows about something; if it does, then in all of the agent's turns."""
+        return self._lasting.chance(getattr(self._profile, name), f"{name} {about}")
+
+    def _heeds(self, what: str) -> bool:
+        return self._lasting.chance(self._profile.compliance, what)
 
     def _drop_work(self) -> None:
         """Bad habits about single events of work: to discard them, and to pass them on."""
         others = self._view.others
         solutions = {**self._partials, **self._copies}
         for i, event in enumerate(self._view.events):
-            if event.final or event.id in self._fates or (event.notes and self._heeds_notes):
+            if event.id in self._returned or event.id in self._fates or event.type == NOTICE:
                 continue
             # Solutions that are kept are seen again and again, which must not count each time.
             times = 1 / len(solutions) if event.id in solutions else 1.0
-            if self._has_habit("discard", i, times) or self._is_thrown_away(event.id, i):
+            if self._is_discarded(event.id, i, times):
                 self._settle("discard", [event.id])
-            elif others and self._has_habit("pass_on", i, times):
+            elif others and self._is_passed_on(event.id, i, times):
                 self._settle("reroute", [event.id], [self._draws.choice(others, "pass on to", i)])
             else:
                 continue
             for kind in (self._jobs, self._raws, self._partials, self._copies):
                 kind.pop(event.id, None)
+
+    def _is_discarded(self, event: str, index: int, times: float) -> bool:
+        if self._heeded.is_beside("OE", event):
+            return False
+        return self._has_habit("discard", index, times) or self._is_thrown_away(event, index)
+
+    def _is_passed_on(self, event: str, index: int, times: float) -> bool:
+        if self._heeded.is_beside("ER", event):
+            return False
+        job = self._jobs.get(event)
+        if job and job.part != job.whole:
+            what = f"unwanted {job.part}"  # which all agents agree about
+            if self._common.chance(self._profile.unwanted, what):
+                return self._has_habit("shirk", index)
+        return self._has_habit("pass_on", index, times)
 
     def _is_thrown_away(self, event: str, index: int) -> bool:
         """Whether a solution adds nothing to the others, and the agent will not have it."""
@@ -170,29 +212,86 @@ class _Turn:
             self._settle("consume", [event])
             self.elements_read += len(raw.data)
             counts = self._reading.count(raw.data, self._profile, self._draws, i)
-            counted.append(Partial(counts, (raw.job.part,), raw.job))
+            is_repeated = self._heeded.warns("RSP", [event])
+            counted.append(Partial(counts, (raw.job.part,), raw.job, is_repeated=is_repeated))
         return counted
 
     def _submit(self, counted: list[Partial]) -> bool:
-        """Submit if everything is covered, or as a habit; says whether it did.
+        """Submit if everything is covered, or as a habit; says whether it did, or announced it.
 
         A final event must be the only output, so what is to be done for others has to wait.
         """
-        mine = self._own(counted)
-        known = disjoint([*self._partials.values(), *mine, *self._copies.values()])
-        if not known or len(mine) < len(counted):
+        events = {**self._partials, **self._copies}
+        for whole in dict.fromkeys(one.job.whole for one in (*events.values(), *counted)):
+            mine = self._own(whole, counted)
+            used = self._used(whole, events | {f"mine {i}": one for i, one in enumerate(mine)})
+            known = [*used.values()]
+            if not known or len(mine) < len(counted):
+                continue
+            answer = join(known, replace(known[0].job, whole=whole, report_to=self._view.agent))
+            if answer.is_complete or self._is_submitted_early(answer):
+                taken = {**_of(whole, events), **used}
+                self._settle("consume", [event for event in taken if event in events])
+                self._finish(answer)
+                return True
+        return False
+
+    def _is_submitted_early(self, answer: Partial) -> bool:
+        """Whether it takes for the whole what is only a part of it.
+
+        It never forgets work that lies in front of itself, or that a note has named.
+        """
+        if any(self._heeded.on("MC")):
+            return True
+        mine = [job.part for job in self._jobs.values()]
+        gaps = missing(answer.job.whole, [*answer.covers, *mine])
+        knows_better = not gaps or any(missing(r, answer.covers) for r in answer.awaited)
+        knows_better |= any(e in self._partials for e, _ in self._told_early())
+        if knows_better or not self._is_lasting("submit_early", answer.job.whole):
             return False
-        answer = join(known, replace(known[0].job, report_to=self._view.agent))
-        stubborn = bool(self._returned) and not self._is_urged
-        may = answer.is_complete or stubborn
-        if not (may or self._has_habit("submit_early", times=answer.share)):
-            return False
+        enough, draw = self._profile.enough, self._lasting.uniform("enough")
+        return answer.share >= enough + draw * (1 - enough)
+
+    def _told_early(self) -> list[tuple[str, About]]:
+        """The returned answers of which a note says what is missing, and the note."""
+        return [(event.id, about) for event, about in self._heeded.on("ET") if event.final]
+
+    def _finish(self, answer: Partial) -> None:
+        """Submit an answer; or, as a habit, announce it to all and forget to submit it."""
+        whole = answer.job.whole
         if answer.is_complete:  # so what is left of the work is of no use any more
-            self._settle("consume", self._jobs)
-        self._settle("consume", [*self._partials, *self._copies])
+            self._settle("consume", [e for e, job in self._jobs.items() if job.whole == whole])
         payload = answer.payload()
-        self._outputs = [NewEvent(payload=payload, type="solution", final=True)]
-        return True
+        if answer.is_complete and not any(self._heeded.on("MC")) and self._has_habit("announce"):
+            self._outputs = [NewEvent(payload=payload, type=NOTICE, to=list(self._view.team))]
+        else:
+            self._outputs = [NewEvent(payload=payload, type="solution", final=True)]
+
+    def _used(self, whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
+        """The solutions that it puts together for a problem: each part once, unless it errs.
+
+        By habit it counts twice what two agents have solved alike, and mixes what does not belong
+        together: parts of two ways to cut the problem, or parts of another problem.
+        """
+        chosen = {id(one) for one in disjoint([*_of(whole, solutions).values()])}
+        used = {event: one for event, one in solutions.items() if id(one) in chosen}
+        errs = bool(used) and (self._profile.count_twice or self._profile.mix)
+        if len(used) == len(solutions) or not errs:
+            return used
+        wrong = [event for event in solutions if event not in used]
+        return used | {e: solutions[e] for e in wrong if self._errs_about(e, whole, solutions)}
+
+    def _errs_about(self, event: str, whole: Range, solutions: Mapping[str, Partial]) -> bool:
+        one = solutions[event]
+        alike = {e: other for e, other in solutions.items() if other.overlaps(one)}
+        is_twice = one.job.whole == whole and any(
+            other is not one and other.covers == one.covers for other in alike.values()
+        )
+        habit, pattern = ("count_twice", "RSP") if is_twice else ("mix", "CLA")
+        is_warned = is_twice and any(other.is_repeated for other in alike.values())
+        if is_warned or event in self._returned or self._heeded.warns(pattern, alike):
+            return False
+        return self._is_lasting(habit, one.covers)
 
     def _report(self, counted: list[Partial]) -> None:
         """Send the counts to the agent that collects them, a solution a chunk.
@@ -205,6 +304,11 @@ class _Turn:
             is_for_all = self._has_habit("broadcast", len(self._outputs))
             to = self._view.team if is_for_all else (name,)
             self._emit("solution", solution.payload(is_for_all=is_for_all), to)
+        others = self._view.others
+        if counted and others and self._has_habit("chat"):
+            done = [list(partial.job.part) for partial in counted]
+            to = (self._draws.choice(others, "chat with"),)
+            self._emit("message", {"task": counted[0].job.task, "counted": done}, to)
 
     def _take_on(self) -> None:
         """Read short parts, as many as it can keep in mind, and cut up the longer ones."""
@@ -228,38 +332,65 @@ class _Turn:
         data = self._view.tools["raw_data"](list(job.part))
         self._emit("raw_data", job.payload(data=data), (self._view.agent,))
 
-    def _collect(self, counted: list[Partial]) -> None:
-        """Keep the solutions that have come, see to what is missing, or leave it to another."""
-        if not self._partials:
-            return
-        known = disjoint(list(self._partials.values()))
-        returned = [event.id for event in self._returned if event.id in self._partials]
-        job = replace(known[0].job, report_to=self._view.agent)
-        others = self._view.others
-        if len(known) > 1 and others and self._has_habit("hand_over"):
-            to = self._draws.choice(others, "hand over to")
-            self._merge(known, replace(job, report_to=to))
-        elif returned or (len(known) > 1 and self._has_habit("merge")):
-            self._merge(known, job)
-        if self._is_urged and self._draws.chance(self._profile.recompute, "recompute"):
-            self._recount([*known, *self._own(counted)])
+    def _do_again(self) -> None:
+        """Have lost work done again that a note asks for."""
+        for payload in self._heeded.lost_work():
+            said = payload if isinstance(payload, Mapping) else {}
+            whole = Job.read({**said, "part": said.get("whole", said.get("part"))}, self._reading)
+            if whole is not None:
+                again = [whole.at(part) for part in parts_in(payload)]
+                self._hand_out([part for job in again for part in self._cut(job)])
 
-    def _recount(self, known: list[Partial]) -> None:
-        """Have counted again what is neither known nor about to be counted by this agent."""
-        covers = [r for partial in known for r in partial.covers]
-        covers += [job.part for job in self._jobs.values() if self._collects(job)]
-        job = replace(known[0].job, report_to=self._view.agent)
-        gaps = missing(job.whole, covers)
-        self._hand_out([part for gap in gaps for part in self._cut(job.at(gap))])
+    def _collect(self, whole: Range, counted: list[Partial]) -> None:
+        """Keep the solutions that have come, see to what is missing, or leave it to another."""
+        used = self._used(whole, self._partials)
+        known = [*used.values()]
+        if not known:
+            return
+        job = replace(known[0].job, whole=whole, report_to=self._view.agent)
+        others = self._view.others
+        told = [*self._heeded.naming_mine("DL")]
+        told += [about for event, about in self._told_early() if event in used]
+        if told:
+            self._see_to_missing(join(known, job), told, self._own(whole, counted), used)
+        elif len(known) > 1 and others and self._has_habit("hand_over"):
+            to = self._draws.choice(others, "hand over to")
+            self._merge(join(known, job), used, to)
+        elif self._returned.intersection(used) or (len(known) > 1 and self._has_habit("merge")):
+            self._merge(join(known, job), used)
+
+    def _see_to_missing(
+        self, known: Partial, told: Sequence[About], counted: Sequence[Partial],
+        used: Mapping[str, Partial],
+    ) -> None:  # fmt: skip
+        """Wait for the missing work that is still open, as notes have named it; have the rest
+        counted again.
+
+        Args:
+            known: What it has, put together.
+            told: What the notes are about.
+            counted: What it has counted in this turn, and is still on its way to itself.
+            used: The solutions that it has.
+        """
+        mine = [job.part for job in self._jobs.values() if self._collects(job)]
+        here = [*known.covers, *mine, *(r for one in counted for r in one.covers)]
+        named = [r for about in told for r in _open_parts(about)]
+        gaps = missing(known.job.whole, [*here, *named])
+        awaited = missing(known.job.whole, here)
+        if awaited:
+            self._merge(replace(known, awaited=awaited), used)
+            self._hand_out([part for gap in gaps for part in self._cut(known.job.at(gap))])
 
     # --- how it does it ---
 
-    def _merge(self, known: list[Partial], job: Job) -> None:
+    def _merge(self, one: Partial, used: Mapping[str, Partial], to: str | None = None) -> None:
         """Put solutions into one, and with them those that add nothing to it."""
-        one = join(known, job)
-        used = [name for name, it in self._partials.items() if not it.adds_to(one.covers)]
-        self._settle("consume", used)
-        self._emit("solution", one.payload(), (job.report_to or self._view.agent,))
+        own = _of(one.job.whole, self._partials)
+        done = [event for event, it in own.items() if not it.adds_to(one.covers)]
+        self._settle("consume", [*used, *done])
+        name = to or self._view.agent
+        one = replace(one, job=replace(one.job, report_to=name))
+        self._emit("solution", one.payload(), (name,))
 
     def _most(self, job: Job) -> int:
         return min(self._reading.most(self._profile), job.most)
@@ -293,3 +424,14 @@ class _Turn:
     def _settle(self, fate: FateName, events: Iterable[str], to: Sequence[str] = ()) -> None:
         for event in events:
             self._fates[event] = EventFate(event=event, fate=fate, to=list(to))
+
+
+def _of(whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
+    """The solutions of one problem."""
+    return {event: one for event, one in solutions.items() if one.job.whole == whole}
+
+
+def _open_parts(about: About) -> list[Range]:
+    """The parts of the work that a note names and that is still open somewhere."""
+    lost = set(about.lost)
+    return [r for event, work in about.work.items() if event not in lost for r in parts_in(work)]

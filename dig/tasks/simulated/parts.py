@@ -106,12 +106,16 @@ class Partial:
         covers: The ranges, disjoint and in order.
         job: What they were counted for; its part is of no account.
         is_for_all: Whether all agents were sent a copy, not only the one that collects.
+        is_repeated: Whether the agent that counted them knows that another has done so, too.
+        awaited: Ranges that the agent which put these counts together knows to be still open.
     """
 
     counts: Mapping[str, int]
     covers: tuple[Range, ...]
     job: Job
     is_for_all: bool = False
+    is_repeated: bool = False
+    awaited: tuple[Range, ...] = ()
 
     @property
     def covered(self) -> int:
@@ -143,7 +147,9 @@ class Partial:
             isinstance(v, str) and reading.is_value(v) and type(n) is int for v, n in counts.items()
         ):
             return None
-        return cls(counts, merged(ranges), job, payload.get("is_for_all") is True)
+        is_for_all, is_repeated = (payload.get(n) is True for n in ("is_for_all", "is_repeated"))
+        awaited = _ranges(payload.get("awaited"))
+        return cls(counts, merged(ranges), job, is_for_all, is_repeated, awaited)
 
     def payload(self, *, is_for_all: bool = False) -> dict[str, Any]:
         """The payload that carries these counts; it is also an answer that can be scored."""
@@ -156,6 +162,8 @@ class Partial:
             "most_per_message": self.job.most,
             "report_to": self.job.report_to,
             "is_for_all": is_for_all,
+            **({"is_repeated": True} if self.is_repeated else {}),
+            **({"awaited": [list(r) for r in self.awaited]} if self.awaited else {}),
         }
 
     def overlaps(self, other: Partial) -> bool:
@@ -169,11 +177,27 @@ class Partial:
 
 
 def join(partials: Sequence[Partial], job: Job) -> Partial:
-    """Disjoint partial counts as one."""
+    """Partial counts as one; those of another problem count, but cover nothing of this one."""
     counts: Counter[str] = Counter()
     for partial in partials:
         counts.update(partial.counts)
-    return Partial(counts, merged(r for partial in partials for r in partial.covers), job)
+    own = [partial for partial in partials if partial.job.whole == job.whole]
+    covers = merged(r for partial in own for r in partial.covers)
+    awaited = merged(r for partial in own for r in partial.awaited)
+    return Partial(counts, covers, job, awaited=awaited)
+
+
+def parts_in(payload: Any) -> tuple[Range, ...]:
+    """The ranges that a payload is about: those it covers, or its part."""
+    if not isinstance(payload, Mapping):
+        return ()
+    return _ranges(payload.get("covers", [payload.get("part")]))
+
+
+def _ranges(values: Any) -> tuple[Range, ...]:
+    """The ranges in a list; what is none is left out."""
+    found = map(range_of, values) if isinstance(values, list | tuple) else ()
+    return merged(r for r in found if r is not None)
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:

@@ -14,8 +14,8 @@ class Profile:
 
     The defaults make a team of six that counts 10,000 elements stumble now and then, as teams of
     language models do; `Profile.perfect()` never stumbles. Probabilities are from 0 to 1 and,
-    unless it says otherwise, of one activation in which the habit could show. An agent that acts
-    on the system's word (`compliance`) has no bad habit in that activation, except `fail`.
+    unless it says otherwise, of one activation in which the habit could show. A note that an agent
+    heeds (`compliance`) keeps it from the mistake that the note warns of, and from no other.
 
     Attributes:
         think_s: Median seconds from the start of an activation to its end, without reading.
@@ -38,24 +38,40 @@ class Profile:
         wait: Probability to wait although there is something to do.
         pass_on: Probability to reroute work to a random colleague: each problem, each raw data,
             and one of the solutions.
+        unwanted: Probability that a subproblem is one that every agent likes to pass on.
+        shirk: Probability to reroute such a subproblem to a random colleague.
         discard: Probability to discard work although it is needed; the same events.
         discard_double: Probability, for each solution that covers nothing new, to discard it
             instead of reading it along with the others.
         broadcast: Probability, for each chunk that it has counted, to send the solution to
             all agents, itself included, and not only to the agent that puts the counts together.
+        chat: Probability, when it has counted something, to tell a random colleague so, who reads
+            it and does nothing about it.
         duplicate: Probability, for each subproblem that it hands out, to keep it as well.
         misaddress: Probability, for each event that it generates, to send it to a name that no
             agent has.
         merge: Probability to merge the solutions that have come so far into one.
         hand_over: Probability to merge them and have a random colleague go on collecting, while
             all others still report to this agent.
-        submit_early: Probability to submit an incomplete answer, times the share that it covers.
+        count_twice: Probability to add up two solutions of the same part, the same in all
+            activations of an agent.
+        mix: Probability, likewise, to add up solutions that do not belong together: of
+            overlapping parts, from two ways to cut a problem, or of another problem.
+        submit_early: Probability to take for the whole what is only a part of it, and to submit
+            that; the same in all activations of an agent. It shows only if something is missing
+            that the agent does not have in front of itself.
+        enough: The least share of the whole that such an agent submits; what is enough for it is
+            drawn between that share and the whole.
+        announce: Probability to tell all agents the whole result, and not to submit it.
         fail: Probability to answer nonsense, so that the activation fails.
-        compliance: Probability to act on what the system says: a note on a returned answer
-            (keep its counts, and see to the rest), a system event (do all that can be done now),
-            a note on other work (do not pass it on or discard it).
-        recompute: Probability, when acting on the system's word, to have missing ranges counted
-            again, rather than to wait for them once more.
+        compliance: Probability to heed a note, drawn once for an agent and a note. A note that
+            says nothing (a bare wake-up) cannot be heeded. By its pattern, an agent then waits for
+            the work that ET names as open, and has the rest counted again; keeps and does what OE
+            names as lost; does not wait if DL names work in front of it, and sees to what is
+            missing; submits what there is (MC); counts once (RSP); keeps apart (CLA); does not
+            pass on (ER).
+        look_again_s: Seconds after which the host starts an agent again that only waited;
+            0: it is started by new events alone, as in the paper.
     """
 
     think_s: float = 2.4
@@ -72,19 +88,26 @@ class Profile:
     confusion: float = 0.97
     confusion_growth: float = 5.0
     most_confusion: float = 0.52
-    wait: float = 0.015
+    wait: float = 0.012
     pass_on: float = 0.02
+    unwanted: float = 0.003
+    shirk: float = 0.8
     discard: float = 0.002
     discard_double: float = 0.2
     broadcast: float = 0.05
+    chat: float = 0.5
     duplicate: float = 0.03
     misaddress: float = 0.004
     merge: float = 0.1
     hand_over: float = 0.02
-    submit_early: float = 0.1
+    count_twice: float = 0.3
+    mix: float = 0.3
+    submit_early: float = 0.95
+    enough: float = 0.3
+    announce: float = 0.02
     fail: float = 0.01
     compliance: float = 0.9
-    recompute: float = 0.8
+    look_again_s: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -103,7 +126,7 @@ class Profile:
     def perfect(cls) -> Profile:
         """Counts without mistakes, has no bad habits, and heeds every note."""
         never: dict[str, Any] = dict.fromkeys(_PROBABILITIES, 0.0)
-        return cls(**{**never, "compliance": 1.0, "recompute": 1.0})
+        return cls(**{**never, "compliance": 1.0})
 
     def error_for(self, length: int) -> float:
         """The probability that an element of a chunk of this length is miscounted."""
@@ -118,6 +141,6 @@ class Profile:
 
 _PROBABILITIES = (
     "error", "most_error", "confusion", "most_confusion", "wait", "pass_on", "discard",
-    "discard_double", "broadcast", "duplicate", "misaddress", "merge", "hand_over", "submit_early",
-    "fail", "compliance", "recompute",
+    "unwanted", "shirk", "discard_double", "broadcast", "chat", "duplicate", "misaddress", "merge",
+    "hand_over", "count_twice", "mix", "submit_early", "enough", "announce", "fail", "compliance",
 )  # fmt: skip

@@ -81,6 +81,8 @@ class Header(_Strict):
     backoff_s: float
     means: tuple[Means, ...] = Field(MEANS, strict=False)
     redacts: bool = True
+    key: str | None = None
+    look_again_s: float = 0.0
     policy: dict[str, Any] = {"heal": "all"}  # of runs from before there were policies
     can_hold: bool = True
 
@@ -106,7 +108,9 @@ class Header(_Strict):
             detectors=self._detectors,
             healers=self._healers if self.healers else None,
             budget=Budget(**self.budget.model_dump()),
-            **self.model_dump(include={*DESCRIBED, "means", "redacts", "can_hold"}),
+            **self.model_dump(
+                include={*DESCRIBED, "means", "redacts", "can_hold", "key", "look_again_s"}
+            ),
             policy=policy,
         )
 

@@ -247,7 +247,9 @@ class IgnoreNotes(Injector):
         if not speaks or not self.happens(moment):
             return view
         moment.tell("did not read what the system said")
-        self._left = tuple(replace(e, notes=()) for e in view.events if e.sender != SYSTEM)
+        self._left = tuple(
+            replace(e, notes=(), about=()) for e in view.events if e.sender != SYSTEM
+        )
         return replace(view, events=self._left) if self._left else view
 
     def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
