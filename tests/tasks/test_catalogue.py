@@ -138,7 +138,7 @@ NO_AGENT = ({"ada": 3}, "hello")
             "SLOW",
             r"agent 'ada' awaits something real at test_catalogue.py:\d+.*leave --virtual out",
         ),
-        ("ASKING", "ada asks a language model, which takes real time"),
+        ("ASKING", "real time is needed by ada, since a language model decides"),
         ("NO_AGENT", "'ada' is 3, which is no agent"),
     ],
 )

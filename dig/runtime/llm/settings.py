@@ -60,7 +60,9 @@ class ModelSettings:
         """
         url = urlsplit(self.base_url)
         if not self.model.strip():
-            raise SettingsError("no model is named; give --model NAME")
+            raise SettingsError(
+                "no model is named: give --model NAME, or name one in ModelSettings"
+            )
         if url.scheme not in ("http", "https") or not url.hostname:
             shown = self.base_url.rpartition("@")[2]
             raise SettingsError(f"{shown!r} is no address of a server; try {OPENAI}")

@@ -63,8 +63,8 @@ def in_virtual_time(team: Team) -> Mapping[str, PlannedAgent]:
     slow = [name for name, agent in team.items() if models({name: agent})]
     if slow:
         raise SettingsError(
-            f"{names(slow)} asks a language model, which takes real time: leave --virtual out (in "
-            "an experiment's file give `speed`; with fork, --real-time)"
+            f"real time is needed by {names(slow)}, since a language model decides: leave "
+            "--virtual out (in an experiment's file give `speed`)"
         )
     return {name: as_planned(agent) for name, agent in team.items()}
 
