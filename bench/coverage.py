@@ -32,7 +32,7 @@ from dig.tasks.experiment.measures import (
 )
 from dig.tasks.experiment.results import Row
 from dig.tasks.experiment.run import ExecutionOptions, carry_out_cells
-from dig.tasks.experiment.statistics import Mean, mean, share, sign_flip
+from dig.tasks.experiment.statistics import Mean, mean, share, sign_flip, wilson
 from dig.tasks.experiment.table import Table, TableCell
 from dig.tasks.experiment.workers import Workers
 
@@ -152,13 +152,6 @@ def _student(values: Sequence[float]) -> tuple[float, float]:
     return fmean(values) - half, fmean(values) + half
 
 
-def _wilson(flags: Sequence[float]) -> tuple[float, float]:
-    z, n, p = NormalDist().inv_cdf(0.975), len(flags), fmean(flags)
-    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return middle - half, middle + half
-
-
 def _ends(found: Mean | None) -> tuple[float, float]:
     assert found is not None and found.low is not None and found.high is not None
     return found.low, found.high
@@ -193,7 +186,7 @@ def share_line(item: tuple[str, float], counts: Sequence[int], times: int) -> li
         for _ in range(_times(times, count)):
             flags = [float(chance.random() < p) for _ in range(count)]
             ours.add(_ends(share(flags)))
-            theirs.add(_wilson(flags))
+            theirs.add(wilson(round(sum(flags)), count))
         line += [f"{ours}", f"{theirs}"]
     return line
 

@@ -80,7 +80,7 @@ def experiment(
             written = report.write_tables(tables, out, words)
             in_short += words.get(report.HEADLINE, ())
         else:
-            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress)
+            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress, tell=warn)
             written, in_short = report.write_report(grid, outcome.rows, out)
     _report(outcome, written, in_short, as_json)
 

@@ -26,6 +26,13 @@ def fork(
     team: Annotated[
         str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="The run's task, for its tools and its scorer; also its own team."),
+    ] = None,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Go on in real time, for agents that wait.")
+    ] = False,
     detector: Further = None,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
@@ -36,10 +43,17 @@ def fork(
     of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.
     """
     from dig.tasks.run.fork import fork as go_on
-    from dig.tasks.run.fork import named_crew
+    from dig.tasks.run.fork import named_crew, task_crew
+    from dig.traces.journal.journal import read_side
+    from dig.traces.journal.reader import trace_path
 
-    crew = named_crew(team) if team else None
-    execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))
+    detectors = further(detector)
+    crew = named_crew(team) if team and not task else None
+    if task is not None:
+        crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)
+    execution = go_on(
+        parent, at, runs, edit=_edit(edit), crew=crew, detectors=detectors, real_time=real_time
+    )
     report(execution, as_json)
 
 

@@ -17,7 +17,15 @@ from dig.tasks.experiment.grid import Grid, paper_tasks
 from dig.tasks.experiment.measures import CALLS, SECONDS, VALID, Measure
 from dig.tasks.experiment.results import Row
 from dig.tasks.experiment.run import ExecutionOptions, carry_out_cells
-from dig.tasks.experiment.statistics import Mean, holm, mean, share, sign_flip, spread
+from dig.tasks.experiment.statistics import (
+    Mean,
+    holm,
+    mean,
+    share,
+    sign_flip,
+    spread,
+    wilson,
+)
 
 
 def ends(found: Mean | None) -> tuple[float, float]:
@@ -37,6 +45,17 @@ def test_an_interval_is_clopper_and_pearsons(set_: int, of: int, low: float, hig
     found = share([i < set_ for i in range(of)])
     assert found is not None and found.mean == set_ / of
     assert ends(found) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+)
+def test_wilsons_interval_is_that_of_the_textbook(
+    hits: int, of: int, low: float, high: float
+) -> None:
+    """It is narrower than Clopper and Pearson's."""
+    assert wilson(hits, of) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=60))

@@ -82,15 +82,16 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, samples: Samples) -> Iterator[tuple[str, Figure]]:
-    sizes = [f"{n}" for n in grid.agents]
+    teams = sorted({one.agents for one in samples.settings})  # a user's own may have its own size
+    sizes = [f"{n}" for n in teams]
     for measure in shown_measures(samples.rows, tuple(_HEADS)):
-        bars = [(n, measure) for n in grid.agents]
+        bars = [(n, measure) for n in teams]
         yield (
             measure.name.lower(),
             _bar_chart(grid, samples, _HEADS[measure], sizes, bars, "agents"),
         )
     patterns = shown_patterns(samples.rows)
-    for size in grid.agents:
+    for size in teams:
         head = f"findings by pattern, {counted(size, 'agent')}"
         bars = [(size, count_of(pattern)) for pattern in patterns]
         yield f"patterns-{size}", _bar_chart(grid, samples, head, patterns, bars)

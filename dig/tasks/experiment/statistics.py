@@ -81,6 +81,15 @@ def share(parts: Sequence[float]) -> Mean | None:
     return Mean(hits / count, low, high, count)
 
 
+def wilson(hits: int, count: int) -> tuple[float, float]:
+    """Wilson's interval of a share: narrower, and of few runs not always as sure as it says."""
+    z, p = NormalDist().inv_cdf(1 - _TAIL), hits / count
+    middle = (p + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
+    # Rounding must not put the share itself outside.
+    return max(0.0, min(middle - half, p)), min(1.0, max(middle + half, p))
+
+
 def mean(
     values: Sequence[float], low: float | None = None, high: float | None = None
 ) -> Mean | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from dig.traces.replay.fork import rewind
 from dig.traces.replay.requests import RecordedRequests
 
 from .arrange import arrange, make_task
-from .execute import Execution, resume
+from .execute import Execution, nothing_left, resume
 from .measures import Counts
 from .team_run import OWN, SIMULATED, TeamRun
-from .teams import Team, works_in_virtual_time
+from .teams import Team, models
 
 _OF_ITS_OWN = ("execution", "began", "durability", "dig", "python", "platform")
 
@@ -49,6 +48,7 @@ def fork(
     crew: Crew | None = None,
     detectors: Collection[str] = (),
     durability: Durability = "process",
+    real_time: bool = False,
 ) -> Execution:
     """Let a recorded run go on from record `at` in a directory of its own.
 
@@ -59,14 +59,17 @@ def fork(
         at: The first record that may differ from the recorded one.
         runs: The folder in which the new directory is made.
         edit: The new values in record `at`; see `dig.traces.replay.edits.Change`.
-        crew: The team that goes on; ``None``: simulated agents, if the run had them. A team whose
-            agents all have a `plan` goes on in virtual time, any other in real time.
+        crew: The team that goes on; ``None``: simulated agents, if the run had them. It goes on in
+            virtual time if all its agents have a `plan`, or if the parent ran in virtual time and
+            no agent asks a language model; else in real time.
         detectors: The user's detectors that the run had, as `module:object`.
         durability: The records that are synced before they take effect.
+        real_time: Whether agents without a `plan` go on in real time in any case.
 
     Raises:
         ReplayError: The run cannot be forked at `at`, or not with this edit; nothing is left.
-        SettingsError: No team is given, and the run was not one of simulated agents.
+        SettingsError: No team is given, and the run was not one of simulated agents; or an agent
+            cannot work in virtual time.
         JournalError: The new directory cannot be written.
     """
     began, path = time.monotonic(), trace_path(parent)
@@ -75,7 +78,8 @@ def fork(
         raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     side = read_side(path.parent) if has_side else {}
     crew = crew or simulated_crew(side, detectors)
-    clock = "virtual" if works_in_virtual_time(crew.team) else "real time x 1"
+    is_virtual = _is_virtual(crew.team, side, real_time)
+    clock = "virtual" if is_virtual else "real time x 1"
     origin = {"run": str(path), "execution": side.get("execution"), "at": at, "edit": edit}
     side |= {"clock": clock, "forked_from": origin, "agents_are": crew.agents_are}
     about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
@@ -83,22 +87,23 @@ def fork(
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
     with closing(directory.journal) as journal:
         sink = FanOut(journal, counts)
-        try:
+        with nothing_left(directory.path, BaseException):  # Ctrl-C, too
             moment = rewind(path, at, edit=edit, setup=crew.setup, sink=sink)
-        except BaseException:  # Ctrl-C, too
-            shutil.rmtree(directory.path, ignore_errors=True)  # nothing has come of it
-            raise
-        try:
-            result = resume(moment, crew.team, journal)
-        except (ReplayError, TraceError, SettingsError):
-            shutil.rmtree(directory.path, ignore_errors=True)
-            raise
+        with nothing_left(directory.path, (ReplayError, TraceError, SettingsError)):
+            result = resume(moment, crew.team, journal, is_virtual=is_virtual)
     execution = Execution(
         result, crew.score(result.answer), directory.path, clock, time.monotonic() - began,
         directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
+
+
+def _is_virtual(team: Team, side: Mapping[str, Any], real_time: bool) -> bool:
+    """Whether a fork goes on in virtual time."""
+    if all(hasattr(agent, "plan") for agent in team.values()):
+        return True
+    return side.get("clock") == "virtual" and not models(team) and not real_time
 
 
 def _header(parent: Path) -> Mapping[str, Any]:
@@ -123,10 +128,36 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
     try:
         spec = TeamRun.read_simulated(side, detectors)
     except SettingsError as error:
-        raise SettingsError(f"{error}; or say who goes on (--team)") from None
-    task = make_task(spec)
-    arranged = arrange(spec, task)
-    return Crew(arranged.team, arranged.setup, task.score, SIMULATED)
+        raise SettingsError(
+            f"{error}; or name its task (--task) and who goes on (--team)"
+        ) from None
+    return task_crew(side, spec.task, detectors=detectors)
+
+
+def task_crew(
+    side: Mapping[str, Any], task: str, team: str | None = None, detectors: Collection[str] = ()
+) -> Crew:
+    """The team, tools and scorer of a run on a task that the caller names again.
+
+    Args:
+        side: The side file.
+        task: The run's task; a module that only the file names is not imported.
+        team: The team, as `module:object`; ``None``: the one that the task brings, or simulated
+            agents.
+        detectors: The user's detectors, as `module:object`.
+
+    Raises:
+        SettingsError: The run had another task, or a team that is not named here.
+    """
+    if side.get("task") != task:
+        raise SettingsError(f"the run's task was {side.get('task')!r:.100}, not {task!r}")
+    spec = TeamRun.read(side).with_named(detectors)
+    if team is None and spec.agents_are not in (OWN, SIMULATED):
+        raise SettingsError(f"the run's team was {spec.agents_are!r:.100}; name it with --team")
+    spec = replace(spec, agents_are=team or spec.agents_are)
+    made = make_task(spec)
+    arranged = arrange(spec, made)
+    return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)
 
 
 def named_crew(name: str) -> Crew:

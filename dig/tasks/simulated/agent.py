@@ -28,8 +28,9 @@ from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom
+from dig.tasks.ranges import Range, missing
 
-from .parts import Job, Partial, Range, RawData, disjoint, join, missing, parts_in
+from .parts import Job, Partial, RawData, disjoint, join, parts_in
 from .profile import Profile
 from .reading import Numbers, Reading
 
