@@ -32,7 +32,14 @@ from dig.tasks.experiment.measures import (
 )
 from dig.tasks.experiment.results import Row
 from dig.tasks.experiment.run import ExecutionOptions, carry_out_cells
-from dig.tasks.experiment.statistics import Mean, mean, share, sign_flip, wilson
+from dig.tasks.experiment.statistics import (
+    Mean,
+    mean,
+    mean_difference,
+    share,
+    sign_flip,
+    wilson,
+)
 from dig.tasks.experiment.table import Table, TableCell
 from dig.tasks.experiment.workers import Workers
 
@@ -203,9 +210,9 @@ def difference_line(name: str, counts: Sequence[int], times: int) -> list[TableC
         for _ in range(_times(times, count)):
             # The range of values is known from all teams and methods, some eight times as many.
             seen = [value for pair in draw(chance, 8 * count) for value in pair]
-            most = (1.0 if is_flag else (max(seen) - min(seen)) / 2) / together
+            most = 1.0 if is_flag else (max(seen) - min(seen)) / 2
             differences = [a - b for a, b in sample(chance, count)]
-            ours.add(_ends(mean(differences, -most, most)))
+            ours.add(_ends(mean_difference(differences, most, together)))
             theirs.add(_student(differences))
         line += [f"{ours}", f"{theirs}"]
     return line

@@ -21,6 +21,7 @@ from dig.tasks.experiment.statistics import (
     Mean,
     holm,
     mean,
+    mean_difference,
     share,
     sign_flip,
     spread,
@@ -121,6 +122,12 @@ def test_a_wider_bound_never_narrows_an_interval(values: list[float], more: floa
     assert found is not None
     (low, high), (lower, higher) = ends(found), ends(wider)
     assert lower <= low <= found.mean <= high <= higher
+
+
+def test_a_difference_of_one_of_six_settings_has_its_part_in_the_bound() -> None:
+    """If no seed shows any, the interval is a sixth as wide."""
+    alone, together = (ends(mean_difference([0.0] * 20, 6.0, n)) for n in (1, 6))
+    assert alone == pytest.approx([6 * end for end in together])
 
 
 # --- tests ---

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from .measures import RMSE, GridSetting, Measure
 from .results import Row
-from .statistics import Mean, mean, share
+from .statistics import Mean, mean, mean_difference, share
 
 ALL_TASKS, ALL_LEVELS = "all tasks", "all levels"
 
@@ -128,8 +128,7 @@ class Samples:
         """The mean of the differences of two methods, with its interval.
 
         How far a difference can be from 0 bounds the interval: 1 for flags; for other measures
-        half of the range of their values with all methods and team sizes. Of several settings each
-        has its part in a seed's mean.
+        half of the range of their values with all methods and team sizes.
 
         Args:
             pool: The settings.
@@ -141,8 +140,7 @@ class Samples:
         else:
             bounds = [self._bounds(one, measure) for one in pool.settings]
             most = fmean((high - low) / 2 for low, high in bounds)
-        most /= len(pool.settings)
-        return mean(differences, -most, most)
+        return mean_difference(differences, most, len(pool.settings))
 
     def _bounds(self, setting: GridSetting, measure: Measure) -> tuple[float, float]:
         """The least and the greatest value of the same problems, with any method and team."""

@@ -126,6 +126,24 @@ def mean(
     return Mean(middle, bottom, top, count)
 
 
+def mean_difference(differences: Sequence[float], most: float, settings: int = 1) -> Mean | None:
+    """The mean of paired differences with its interval.
+
+    Args:
+        differences: One for each seed.
+        most: How far the difference in one setting can be from 0.
+        settings: Over how many settings each was averaged. Of several, a difference that was not
+            seen has its part in the mean of a seed; and half of the range of the seeds' means is
+            the least that the bounds lie beyond them.
+    """
+    low, high = -most / settings, most / settings
+    if settings > 1 and differences:
+        half = (max(differences) - min(differences)) / 2
+        low = max(-most, min(low, min(differences) - half))
+        high = min(most, max(high, max(differences) + half))
+    return mean(differences, low, high)
+
+
 @lru_cache(maxsize=4)
 def _weights(count: int) -> list[array[float]]:
     """Rows of that many exponential numbers: divided by their sum, any of them weigh a sample."""
