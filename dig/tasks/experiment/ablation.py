@@ -39,8 +39,8 @@ COMPLIANCES = (0.0, 0.3, 0.6, 0.9, 1.0)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 BAD = (
-    "wait", "pass_on", "discard", "discard_double", "broadcast", "duplicate", "misaddress",
-    "merge", "hand_over", "submit_early", "fail",
+    "wait", "pass_on", "unwanted", "discard", "discard_double", "broadcast", "chat", "duplicate",
+    "misaddress", "merge", "hand_over", "count_twice", "mix", "submit_early", "announce", "fail",
 )  # fmt: skip
 """The bad habits that are multiplied."""
 
