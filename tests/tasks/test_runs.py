@@ -20,7 +20,7 @@ from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import METHOD_NAMES, TeamRun
 from dig.tasks.simulated.profile import Profile
 
-DEMO = TeamRun(agents=6, size=10_000, seed=2)
+DEMO = TeamRun(agents=6, size=10_000, seed=604)
 
 
 def simulated(run: TeamRun) -> RunResult:
@@ -53,7 +53,7 @@ def test_a_configuration_has_a_name_of_its_own() -> None:
         replace(DEMO, to="all"),
         replace(DEMO, options={"temperature": 0}),
     ]
-    assert TeamRun(seed=2).name == DEMO.name
+    assert TeamRun(seed=604).name == DEMO.name
     assert len({run.name for run in (DEMO, *others)}) == 7
 
 
