@@ -105,8 +105,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-system-event-lost", HOLDS,
-        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to)",
-        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, hold=False)",
+        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about)",
+        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about, hold=False)",
         "a system event is never delivered", SIMULATOR,
     ),
     Mutant(
@@ -223,13 +223,13 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-done-not-told", HEALING,
-        'self._write(row, "create", name, what.to, what.note, about=about)', "pass",
+        'self._write(row, "create", name, what.to, what.note, about=told)', "pass",
         "a system event is made and not written down", SIMULATOR,
     ),
     Mutant(
         "heal-wrong-event", HEALING,
-        "self._holds.emit_notice(what.note, what.to, name)",
-        "self._holds.emit_notice(what.note, what.to)",
+        "self._holds.emit_notice(what.note, what.to, name, said)",
+        "self._holds.emit_notice(what.note, what.to, about=said)",
         "a system event has another name than was written down", SIMULATOR,
     ),
     Mutant(
@@ -313,8 +313,8 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-no-retry", BUS,
-        "            await anyio.sleep(again_s / self._setup.speed)\n            task.mail.set()",
-        "            await anyio.sleep(again_s / self._setup.speed)",
+        "                await task.mail.wait()\n            task.mail.set()",
+        "                await task.mail.wait()",
         "an agent that failed on the bus is not started again", SHELL,
     ),
     Mutant(

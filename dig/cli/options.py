@@ -155,7 +155,7 @@ def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parame
     )
 
 
-Method = StrEnum("Method", ["mas", "judge", "dig"])
+Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig"])
 """What is done about failures."""
 
 Recipients = StrEnum("Recipients", ["one", "all"])
@@ -181,7 +181,11 @@ class RunOptions:
     seed: Annotated[int, typer.Option(help="The seed of all random numbers.")] = 1
     method: Annotated[
         Method,
-        typer.Option(help="mas: only find failures. judge: a judge reads along. dig: heal them."),
+        typer.Option(
+            help="mas: only find failures. watchdog: after 10 s of silence, tell all agents to "
+            "continue. retry: give an idle one the problem again. judge: a judge reads along. "
+            "dig: heal what is found."
+        ),
     ] = Method.dig
     judge: Judge = None
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0

@@ -6,7 +6,8 @@
 - `usual`, `team_usual`: what good runs raise, too, and is no alarm.
 - `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.
 - `interventions`, `notes`: what healing may do, and how it speaks to agents.
-- `judged`: the findings of a judge. `thresholds`: all settings in one place.
+- `judged`: the findings of a judge; `rivals`: those of rivals that know no graph.
+- `thresholds`: all settings in one place.
 - `policy`: what is done about which findings; `policy_settings`, `settings_file`: read from a file.
 - `recorded_names`: the names of detectors and healers in traces.
 """
@@ -17,16 +18,24 @@ from .describe import explain
 from .interventions import COOLDOWN_S
 from .judged import JUDGE, HealAsJudged, Judged, judged_healers
 from .patterns import PATTERNS, Pattern, standard, standard_healers
+from .rivals import RETRY, WATCHDOG, HealByProblem, HealByWord, Silence, is_rivals, silence_of
 
 __all__ = [
     "COOLDOWN_S",
     "JUDGE",
     "PATTERNS",
+    "RETRY",
+    "WATCHDOG",
     "HealAsJudged",
+    "HealByProblem",
+    "HealByWord",
     "Judged",
     "Pattern",
+    "Silence",
     "explain",
+    "is_rivals",
     "judged_healers",
+    "silence_of",
     "standard",
     "standard_healers",
 ]

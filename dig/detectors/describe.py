@@ -117,9 +117,10 @@ def silenced_text(finding: Finding | FindingRow) -> str:
 def healing_text(row: HealRow) -> str:
     """What healing did."""
     event, to = name(row.event), names(row.to or ())
+    with_note = ", with a note" if row.note else ""
     texts = {
         "inject": f"put a note beside {event}" + (f", for {to}" if to else ""),
-        "reroute": f"sent {event} to {to or 'nobody'} instead, with a note",
+        "reroute": f"sent {event} to {to or 'nobody'} instead{with_note}",
         "create": f"sent note {event} to {to or 'nobody'}",
         "refused": f"did nothing: {one_line(row.reason)}",
     }

@@ -98,9 +98,12 @@ class Healer(Component, ABC):
     Attributes:
         cooldown_s: For how many seconds it is not asked again about the same subject, so that
             what it has said has time to work.
+        repeats_problems: Whether it may send problems again that were consumed already; the
+            monitor then keeps what they carry.
     """
 
     cooldown_s: float = 0.0
+    repeats_problems: ClassVar[bool] = False
 
     @abstractmethod
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:

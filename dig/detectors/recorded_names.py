@@ -13,10 +13,11 @@ from typing import Any
 
 from .judged import HealAsJudged, Judged
 from .patterns import standard, standard_healers
+from .rivals import HealByProblem, HealByWord, Silence
 
 _PARTS = (
     *standard(), *standard_healers().values(), *standard_healers(designate=True).values(),
-    Judged(), HealAsJudged(),
+    Judged(), HealAsJudged(), Silence(), HealByWord(), HealByProblem(),
 )  # fmt: skip
 
 _NAMES: dict[type, str] = {

@@ -9,16 +9,24 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names, one_line
 from dig.detectors.finding import Finding
+from dig.detectors.mended import Mending
+from dig.detectors.protocols import Detector
+from dig.detectors.watch import Watch
 from dig.errors import SettingsError
-from dig.graph.records import Finish, Record, Run
+from dig.graph.records import FindingRow, Finish, Record, Run
+from dig.runtime.result import RunResult
+from dig.tasks.milestones import MOST, Milestone
 from dig.tasks.task import Score
 from dig.tasks.user_objects import load
+from dig.traces.run import RecordedRun, recorded_rows
+
+from .progress import any_milestones, progress
 
 
 @dataclass(frozen=True)
@@ -26,11 +34,12 @@ class Finished:
     """A run that is judged.
 
     Attributes:
-        records: Its records.
+        records: Its records, with payloads.
         result: The content of its `result.json`; empty if there is none.
         unhealed: Its errors that were neither mended nor silenced.
         healed: The patterns whose errors and warnings were healed in it.
         name: What errors call it.
+        milestones: The task's own, from the records; ``None``: those of any run.
     """
 
     records: Sequence[Record]
@@ -38,6 +47,42 @@ class Finished:
     unhealed: Sequence[Finding] = ()
     healed: Sequence[str] = ()
     name: str = "the run"
+    milestones: Callable[[Sequence[Record]], Sequence[Milestone]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        result: RunResult | Mapping[str, Any],
+        detectors: Sequence[Detector],
+        *,
+        score: Score | None = None,
+        since: int = 0,
+        task: object = None,
+        name: str = "the run",
+    ) -> Finished:
+        """A run whose unhealed findings are not known yet; what was healed in it is left open.
+
+        Args:
+            records: Its records.
+            result: How it ended; or the content of `result.json`, which has the score, too.
+            detectors: Fresh detectors, which look at the records.
+            score: The score of its answer, if `result` does not have it.
+            since: The first record whose findings count. A fork is judged by what was found since
+                its change: what is past cannot be mended.
+            task: Its task, if it is known; it may have `milestones`.
+            name: What errors call it.
+
+        Raises:
+            RuleError: A record contradicts those before it.
+        """
+        if isinstance(result, RunResult):
+            result = result.to_json()
+        if score is not None:
+            result = {**result, "score": asdict(score)}
+        unhealed = [one for one in _unhealed(records, detectors) if one.t >= since]
+        milestones = getattr(task, "milestones", None)
+        return cls(records, result, unhealed, name=name, milestones=milestones)
 
     @property
     def score(self) -> Score | None:
@@ -47,36 +92,68 @@ class Finished:
             return None
         return Score(**{one.name: score[one.name] for one in fields(Score) if one.name in score})
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Limits of what a goal can say about it: a plain trace has no score, for instance."""
+        if not has_answer(self).good or self.score is not None:
+            return ()
+        return ("the answer was not checked: no score is known",)
+
+
+def _unhealed(records: Iterable[Record], detectors: Sequence[Detector]) -> Iterator[Finding]:
+    """The errors in a run that are neither mended nor silenced."""
+    watch, mending = Watch(detectors), Mending()
+    found, rows = list[Finding](), list[FindingRow]()
+    for record in records:
+        due = watch.advance(record.us)
+        watch.graph.apply(record)
+        for finding in due:
+            mending.add(watch.graph, finding)
+        mending.look(watch.graph, record)
+        raised = watch.look(record)
+        for finding in raised:
+            mending.add(watch.graph, finding)
+        found += due + raised
+        if isinstance(record, FindingRow):
+            rows.append(record)
+    recorded, _ = recorded_rows(found, rows)
+    return mending.unhealed(
+        replace(one, silenced=str(row.silenced)) if row and row.silenced is not None else one
+        for one, row in zip(found, recorded, strict=True)
+    )
+
 
 class Judgement(NamedTuple):
     """Whether a run is good.
 
     Attributes:
         good: Whether it is.
+        progress: The share of the milestones that it reached; ``None``: not asked, or not known.
         why: What it lacks, in words; if it is good, what was tested.
     """
 
     good: bool
+    progress: float | None
     why: str
 
 
 Test = Callable[[Finished], Judgement]
-"""A test of a finished run."""
+"""A test of a finished run; it may leave the progress open."""
 
 
 def has_answer(run: Finished) -> Judgement:
     """Whether a run ended with an accepted answer, valid and complete as far as a score tells."""
     finish = run.records[-1] if run.records else None
     if not isinstance(finish, Finish):
-        return Judgement(False, "the run has no end")
+        return Judgement(False, None, "the run has no end")
     if finish.outcome != "submitted":
-        return Judgement(False, f"no answer was accepted (outcome {finish.outcome})")
+        return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome})")
     score = run.score
     if score is not None and not score.valid:
-        return Judgement(False, "the answer is not valid")
+        return Judgement(False, None, "the answer is not valid")
     if score is not None and score.complete is False:
-        return Judgement(False, "the answer is not complete")
-    return Judgement(True, "an answer was accepted")
+        return Judgement(False, None, "the answer is not complete")
+    return Judgement(True, None, "an answer was accepted")
 
 
 def is_unfailed(run: Finished) -> Judgement:
@@ -84,7 +161,7 @@ def is_unfailed(run: Finished) -> Judgement:
     answered = has_answer(run)
     if answered.good and run.unhealed:
         left = names([*dict.fromkeys(finding.pattern for finding in run.unhealed)])
-        return Judgement(False, f"unhealed: {left}")
+        return Judgement(False, None, f"unhealed: {left}")
     return answered
 
 
@@ -95,11 +172,15 @@ def is_healthy(run: Finished) -> Judgement:
     """
     first = run.records[0] if run.records else None
     if isinstance(first, Run) and first.session:
-        return Judgement(True, "a session")
+        return Judgement(True, None, "a session")
     answered = has_answer(run)
     if answered.good and run.healed:
-        return Judgement(False, f"an error or a warning was healed: {names([*run.healed])}")
+        return Judgement(False, None, f"an error or a warning was healed: {names([*run.healed])}")
     return answered
+
+
+def _never(run: Finished) -> Judgement:
+    return Judgement(False, None, "by the goal `none` no run is good")
 
 
 # --- goals that users write ---
@@ -144,11 +225,13 @@ class Goal:
         text: The goal in the user's words.
         test: The test that comes first.
         conditions: Further ones, on the run's result.
+        is_own: Whether the test is the user's own, in place of the default.
     """
 
     text: str
     test: Test
     conditions: tuple[Condition, ...] = ()
+    is_own: bool = False
 
     @classmethod
     def parse(cls, text: str, default: Test = is_unfailed) -> Goal:
@@ -166,22 +249,41 @@ class Goal:
         if text == "default":
             return cls(text, default)
         if text == "none":
-            return cls(text, lambda run: Judgement(False, "by the goal `none` no run is good"))
+            return cls(text, _never, is_own=True)
         if any(sign in text for sign in _COMPARE):
             return cls(text, default, tuple(map(_condition, _AND.split(text.strip()))))
-        return cls(text, _own(text))
+        return cls(text, _own(text), is_own=True)
 
     def __call__(self, run: Finished) -> Judgement:
-        """Judge a run.
+        """Judge a run, and say how far it came.
+
+        Raises:
+            SettingsError: A key is not in the run's result, or a user's own test fails, or the
+                milestones of the task do.
+        """
+        judged = self.verdict(run)
+        if judged.progress is None and run.records:
+            reached = progress(milestones(run, judged), judged.good)
+            judged = judged._replace(progress=reached)
+        return judged
+
+    def verdict(self, run: Finished) -> Judgement:
+        """Judge a run; its progress is left open, since that takes longer.
 
         Raises:
             SettingsError: A key is not in the run's result, or a user's own test fails.
         """
         judged = self.test(run)
-        for one in self.conditions if judged.good else ():
-            if not one.holds(_value(one.key, run)):
-                return Judgement(False, f"{one} does not hold")
-        return judged
+        unmet = self.unmet(run) if judged.good else None
+        return judged._replace(good=False, why=f"{unmet} does not hold") if unmet else judged
+
+    def unmet(self, run: Finished) -> Condition | None:
+        """The first condition that does not hold.
+
+        Raises:
+            SettingsError: A key is not in the run's result.
+        """
+        return next((one for one in self.conditions if not one.holds(_value(one.key, run))), None)
 
 
 def _condition(text: str) -> Condition:
@@ -214,7 +316,7 @@ def _own(text: str) -> Test:
         if isinstance(judged, Judgement):
             return judged
         if isinstance(judged, bool):
-            return Judgement(judged, f"{text} said {'yes' if judged else 'no'}")
+            return Judgement(judged, None, f"{text} said {'yes' if judged else 'no'}")
         raise SettingsError(f"the goal {text!r} returned {judged!r:.60}, not a Judgement or a bool")
 
     return test
@@ -243,3 +345,32 @@ def _value(key: str, run: Finished) -> Any:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- progress ---
+
+
+def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
+    """The milestones of a run: the task's own; of a task that has none, those of any run.
+
+    Args:
+        run: The run; it has a record at least.
+        judged: Whether it is good.
+
+    Raises:
+        SettingsError: The task's own milestones fail, or are too many.
+    """
+    own = _own_milestones(run)
+    return own or any_milestones(RecordedRun(run.records), judged.good, judged.why)
+
+
+def _own_milestones(run: Finished) -> tuple[Milestone, ...]:
+    if run.milestones is None:
+        return ()
+    try:
+        own = tuple(run.milestones(run.records))
+    except Exception as error:  # a user's own code
+        raise SettingsError(f"the milestones of the task raised {error!r} of {run.name}") from error
+    if len(own) > MOST:
+        raise SettingsError(f"a task has at most {MOST} milestones, not {len(own)}")
+    return own

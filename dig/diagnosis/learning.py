@@ -185,7 +185,7 @@ def learn(
                 f"{path} is of another team than {team.path}: it has {unlike}; learn from runs of "
                 "one team with one set of thresholds"
             )
-        judged = goal(finished)
+        judged = goal.verdict(finished)
         for problem in problems.problems.values():
             why = "" if judged.good else judged.why
             why = why or (problem.why_not if graph.run.session else "")

@@ -43,6 +43,8 @@ class Healing:
         self._preventers = {
             k: v for k, v in healers.items() if type(v).prevent is not Healer.prevent
         }
+        if any(healer.repeats_problems for healer in healers.values()):
+            holds.payloads.keeps_problems = True
         self._budget = budget
         self._fit = fit
         self._policy = policy

@@ -31,12 +31,17 @@ class _Carried:
 
 
 class PayloadStore:
-    """Payloads and notes of the events that an agent or a gate may still be shown."""
+    """Payloads and notes of the events that an agent or a gate may still be shown.
+
+    Attributes:
+        keeps_problems: Whether a problem keeps its payload when it is used up, to be sent again.
+    """
 
     def __init__(self, graph: InteractionGraph) -> None:
         """Begin empty, beside a graph that tells what is used up."""
         self._graph = graph
         self._carried: dict[str, _Carried] = {}
+        self.keeps_problems = False
 
     def __contains__(self, event: str) -> bool:
         return event in self._carried
@@ -114,6 +119,8 @@ class PayloadStore:
         if event.final:
             graph = self._graph
             return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)
+        if self.keeps_problems and event.by is None and event.work:
+            return False
         return event.consumed or not event.work
 
 

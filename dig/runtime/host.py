@@ -23,6 +23,7 @@ from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
+from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
 from dig.errors import DecisionError, PayloadError
 from dig.graph.graph import InteractionGraph
@@ -225,7 +226,8 @@ class Tally:
         most: How many findings are kept, the latest; ``None``: all.
         findings: The latest findings.
         earlier: How many findings there were before them, by pattern.
-        worth: How many findings there were of each worth.
+        worth: How many findings of the detectors there were of each worth; what a judge or
+            another rival says is not weighed.
         heals: How many interventions there were, by action.
         failures: How many activations failed, by agent.
         errors: The latest error of each agent that failed.
@@ -250,7 +252,8 @@ class Tally:
         for effect in effects:
             if isinstance(effect, Raised):
                 self.findings.append(effect.finding)
-                self.worth[worth(effect.finding)] += 1
+                if not is_rivals(effect.finding.pattern):
+                    self.worth[worth(effect.finding)] += 1
                 if self.most is not None and len(self.findings) > self.most:
                     self.earlier[self.findings.popleft().pattern] += 1
             elif isinstance(effect, Healed):

@@ -73,8 +73,8 @@ class RunResult:
         earlier: How many findings there were before `findings`, by pattern.
         component_failures: The parts that were handed in and failed: detectors, healers, gates,
             followers and the like.
-        worth: How many findings there were of each severity; those that a policy silences are
-            counted as `silenced` only.
+        worth: How many findings of the detectors there were of each severity; those that a policy
+            silences are counted as `silenced` only.
     """
 
     outcome: str
@@ -100,8 +100,8 @@ class RunResult:
 
     def findings_text(self) -> str:
         """How many findings there were, by worth and by pattern, in words."""
-        worth = counts_text(self.worth)
-        return f"{worth}: {value_text(self.raised())}" if worth else "none"
+        worth, raised = counts_text(self.worth), value_text(self.raised())
+        return (f"{worth}: {raised}" if worth else raised) if self.raised() else "none"
 
     def _repr_html_(self) -> str:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}

@@ -8,16 +8,20 @@ enough for one message, into its elements. Only `FrequencyTask.score` knows the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import hypot, sqrt
 from types import MappingProxyType
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.runtime.agents import Tool
+from dig.traces.run import RecordedRun
 
+from .accounting import PAYLOADS, Accounting, TaskParts
+from .milestones import Milestone, part_milestones
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -36,6 +40,7 @@ class FrequencyTask:
         size: How many elements there are.
         most_per_message: How many elements one message may carry: at most half of them, so that
             no single message carries all.
+        accounting: Says which elements an event is about.
     """
 
     name: str
@@ -43,6 +48,7 @@ class FrequencyTask:
     unit: str
     values: tuple[Hashable, ...]
     data: str
+    accounting: Accounting = PAYLOADS
 
     def __init__(
         self, elements: Sequence[Any], truth: Mapping[Any, int], most_per_message: int
@@ -107,6 +113,15 @@ class FrequencyTask:
         errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
         return Score(True, rmse, complete=_covers(answer, self.size))
+
+    def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
+        """How far a run came: parts read, half and all of them counted, put together, accepted.
+
+        Args:
+            records: Its records, with payloads.
+        """
+        parts = TaskParts(RecordedRun(records), self.accounting)
+        return part_milestones(parts, self.score, self.unit)
 
     def _read_counts(self, answer: object) -> dict[str, float]:
         """The counts in an answer, by the values' texts.

@@ -36,8 +36,12 @@ class Score:
 class Task(Protocol):
     """A problem with its data.
 
-    A task that brings agents of its own has besides an attribute `team`, a mapping from names to
-    agents.
+    It may have further attributes:
+
+    - `team`: agents of its own, a mapping from names to agents;
+    - `accounting`: says which parts of the task an event is about
+      (`dig.tasks.accounting.Accounting`);
+    - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most.
     """
 
     @property

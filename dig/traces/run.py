@@ -212,6 +212,19 @@ class RecordedRun:
         edges = h.edges(h.activation_number(activation))
         return {h.event_ids[edge.event]: FATES[edge.fate] for edge in edges if edge.fate >= 0}
 
+    def inputs(self, activation: RecordedActivation) -> list[RecordedEvent]:
+        """The events that an activation consumed, system events left out."""
+        consumed = (self.events[name] for name in activation.with_fate("consume"))
+        return [event for event in consumed if event.by != SYSTEM]
+
+    def outputs(self, activation: RecordedActivation) -> list[RecordedEvent]:
+        """The events that an activation generated; a trace may stop before the last of them."""
+        return [self.events[name] for name in activation.outputs if name in self.events]
+
+    def is_problem_generating(self, activation: RecordedActivation) -> bool:
+        """Whether an activation has inputs, and more outputs than inputs (paper, section 4.4)."""
+        return 0 < len(self.inputs(activation)) < len(activation.outputs)
+
     def heals_of(self, finding: int | None) -> list[HealRow]:
         """The interventions about the finding in a row of kind `finding`."""
         return [row for row in self.heals if row.finding == finding]

@@ -12,6 +12,7 @@ from dig.detectors.team_usual import TeamUsual
 from dig.detectors.thresholds import Thresholds
 from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
+from dig.tasks.simulated.profile import Profile
 
 RUN = ("run", "count-frequency", "--virtual", "--json", "--method", "mas", "--to", "all",
        "--size", 2000, "--agents", 3)  # fmt: skip
@@ -24,10 +25,11 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty runs as `RUN` makes them."""
+    """Thirty runs as `RUN` makes them, of agents that submit what is whole."""
     folder = tmp_path_factory.mktemp("runs")
     for seed in range(30):
         how: dict[str, Any] = {"method": "mas", "to": "all", "agents": 3, "size": 2000}
+        how["profile"] = Profile(submit_early=0.0)
         execute(make_run("count-frequency", Thresholds(), seed=seed, **how), folder)
     return folder
 
@@ -69,7 +71,7 @@ def test_learning_says_from_how_many_runs_and_what_became_usual(runs: Path, call
 
 def test_too_few_runs_leave_no_file(call: Any) -> None:
     """A hundred good runs are wanted unless the user says otherwise."""
-    call(*RUN, "--seed", 0, "--runs", "runs")
+    call(*RUN, "--seed", 2, "--runs", "runs")
     code, out, err = call("learn", "runs", "-o", "usual.json")
     assert (code, out, Path("usual.json").exists()) == (2, "", False)
     assert "1 good run of 1 are too few to learn from; 100 are wanted" in err
@@ -77,7 +79,7 @@ def test_too_few_runs_leave_no_file(call: Any) -> None:
 
 
 def test_the_file_of_another_team_is_refused_before_anything_runs(call: Any) -> None:
-    call(*RUN, "--seed", 0, "--runs", "runs")
+    call(*RUN, "--seed", 2, "--runs", "runs")
     call("learn", "runs", "-o", "usual.json", "--at-least", 1)
     code, out, err = call(*RUN[:-1], 4, "--runs", "more", "--usual", "usual.json")
     assert (code, out, Path("more").exists()) == (2, "", False)

@@ -35,7 +35,7 @@ def finished(outcome: Any = "submitted", score: Any = None, **more: Any) -> Fini
     ],
 )
 def test_a_run_without_a_whole_answer_is_not_good(run: Finished, why: str) -> None:
-    assert has_answer(run) == Goal.parse("default")(run) == Judgement(False, why)
+    assert has_answer(run) == Goal.parse("default").verdict(run) == Judgement(False, None, why)
 
 
 def test_an_answer_that_no_score_can_judge_is_taken_as_it_is() -> None:
@@ -46,12 +46,12 @@ def test_an_answer_that_no_score_can_judge_is_taken_as_it_is() -> None:
 
 def test_the_default_wants_no_unhealed_error() -> None:
     left = [Finding("OE", 3, 3, {"event": "e"}, {}, severity="error")] * 2
-    assert Goal.parse("default")(finished(unhealed=left)) == (False, "unhealed: OE")
+    assert Goal.parse("default").verdict(finished(unhealed=left)) == (False, None, "unhealed: OE")
 
 
 def test_a_run_that_healing_had_to_save_is_not_healthy_and_a_session_is_judged_apart() -> None:
     healed = finished(healed=["ET", "OE"])
-    assert is_healthy(healed) == (False, "an error or a warning was healed: ET, OE")
+    assert is_healthy(healed) == (False, None, "an error or a warning was healed: ET, OE")
     assert is_healthy(finished()).good
     session = Run(0, 0, "run", ("a",), session=True)
     assert is_healthy(Finished([session], {}, healed=["ET"])).good
@@ -74,7 +74,7 @@ def test_a_goal_compares_values_of_the_result(text: str, good: bool) -> None:
 
 def test_conditions_are_added_to_the_default_and_say_which_one_does_not_hold() -> None:
     goal = Goal.parse("seconds<60 and findings.ET==0")
-    assert goal(finished()) == (False, "findings.ET==0 does not hold")
+    assert goal.verdict(finished()) == (False, None, "findings.ET==0 does not hold")
     assert goal(finished("timeout")).why == "no answer was accepted (outcome timeout)"
 
 
@@ -112,7 +112,7 @@ def short(run):
     return run.result["seconds"] < 60
 
 def careful(run):
-    return Judgement(False, "it was careless")
+    return Judgement(False, 0.5, "it was careless")
 
 def broken(run):
     return 1 / 0
@@ -128,7 +128,7 @@ def test_a_users_own_test_stands_in_place_of_the_default(
     (tmp_path / "own_goal.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     assert Goal.parse("own_goal:short")(finished("timeout")).good
-    assert Goal.parse("own_goal:careful")(finished()) == (False, "it was careless")
+    assert Goal.parse("own_goal:careful")(finished()) == (False, 0.5, "it was careless")
     with pytest.raises(SettingsError, match="'own_goal:broken' raised ZeroDivisionError"):
         Goal.parse("own_goal:broken")(finished())
     with pytest.raises(SettingsError, match="returned 'yes', not a Judgement or a bool"):

@@ -16,7 +16,7 @@ import networkx as nx
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, Candidate, Recipe, Stratum
+from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, InstanceDraft, Recipe, Stratum
 from dig.faults.benchmark.generate import Made, attempt
 from dig.faults.benchmark.instances import LABELS, FaultSet
 from dig.faults.benchmark.storing import make_set
@@ -175,11 +175,11 @@ def test_a_fault_without_effect_makes_no_instance(
         runs = [play(run) for run in SMALL.baseline(configuration)]
         BASELINE_OF["it"] = Baseline.from_runs(runs)
     for number, (name, null) in enumerate(nulls_of(kind).items()):
-        candidate = Candidate(Stratum(configuration, (kind,)), number, 1)
+        candidate = InstanceDraft(Stratum(configuration, (kind,)), number, 1)
         twin = play(candidate.run)
         (fault,) = candidate.faults(twin.records)
         nothing = (replace(fault, parameters={**fault.parameters, name: null}),)
-        monkeypatch.setattr(Candidate, "faults", lambda *_, nothing=nothing: nothing)
+        monkeypatch.setattr(InstanceDraft, "faults", lambda *_, nothing=nothing: nothing)
         assert lines(play(candidate.run, nothing).records) == lines(twin.records)
         assert attempt((candidate, BASELINE_OF["it"])) == Dropped(SILENT)
         monkeypatch.undo()
@@ -187,7 +187,7 @@ def test_a_fault_without_effect_makes_no_instance(
 
 def test_a_run_without_anybody_to_hit_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two faults need two targets."""
-    candidate = Candidate(Stratum(replace(CONFIGURATIONS[0], agents=1), HYBRIDS[0]), 0, 1)
+    candidate = InstanceDraft(Stratum(replace(CONFIGURATIONS[0], agents=1), HYBRIDS[0]), 0, 1)
     assert candidate.faults(play(candidate.run).records) == ()
     nobody = attempt((candidate, Baseline(0, {})))
     assert isinstance(nobody, Dropped) and "nobody" in nobody.reason
@@ -248,7 +248,7 @@ def test_more_than_there_can_be_is_refused(tmp_path: Path) -> None:
 def test_hybrids_are_of_known_kinds_and_the_second_fault_is_subtle() -> None:
     """It acts now and then, and somewhere else than the first."""
     assert {kind for pair in HYBRIDS for kind in pair} <= KINDS.keys()
-    candidate = Candidate(Stratum(CONFIGURATIONS[1], HYBRIDS[0]), 0, 1)
+    candidate = InstanceDraft(Stratum(CONFIGURATIONS[1], HYBRIDS[0]), 0, 1)
     first, second = candidate.faults(play(candidate.run).records)
     assert first.target != second.target
     assert (second.parameters["probability"], second.parameters["at_most"]) == (0.5, 2)
@@ -259,7 +259,7 @@ def test_seeds_of_a_baseline_are_no_candidates() -> None:
     recipe = Recipe(seed=1)
     seeds = {run.seed for run in recipe.baseline(CONFIGURATIONS[0])}
     assert len(seeds) == recipe.baseline_runs
-    runs = (Candidate(one, number, 1).run for one in recipe.strata for number in range(3))
+    runs = (InstanceDraft(one, number, 1).run for one in recipe.strata for number in range(3))
     assert seeds.isdisjoint(run.seed for run in runs)
 
 
@@ -267,7 +267,7 @@ def test_a_kept_candidate_is_what_it_was_drawn_as() -> None:
     """`Made` has the kinds of its stratum, in their order."""
     stratum = Stratum(SMALL.configurations[0], ("drop",))
     baseline = Baseline.from_runs([play(run) for run in SMALL.baseline(stratum.configuration)])
-    results = [attempt((Candidate(stratum, number, 1), baseline)) for number in range(4)]
+    results = [attempt((InstanceDraft(stratum, number, 1), baseline)) for number in range(4)]
     made = [one for one in results if isinstance(one, Made)]
     assert made
     assert {tuple(fault.kind for fault in one.label.injected) for one in made} == {("drop",)}

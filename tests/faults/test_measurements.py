@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dig.faults.truth.data_ranges import about, common, covers, lacking, length, without
 from dig.faults.truth.matching import Matching
 from dig.faults.truth.measurements import measured
-from dig.faults.truth.subtasks import gone_t, is_missing, own_cuts, pieces, solved_us
 from dig.graph.codec import decode
-from dig.tasks.simulated.parts import merged
+from dig.tasks.accounting import PAYLOADS, TaskParts
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 
@@ -38,6 +34,10 @@ def course(*parts: Any) -> RecordedRun:
     return RecordedRun(map(decode, trace(*parts)))
 
 
+def parts(run: RecordedRun) -> TaskParts:
+    return TaskParts(run, PAYLOADS)
+
+
 def parted(one: list[int], other: list[int]) -> list[Any]:
     """A problem that a splits for b and c."""
     first, first_comes = problem(1, "e1", "v1", "b", one)
@@ -48,7 +48,7 @@ def parted(one: list[int], other: list[int]) -> list[Any]:
 
 def numbers(run: RecordedRun, **more: Any) -> dict[tuple[str, str], float]:
     """Values by the name of a thing and a state."""
-    return {(one.name, one.state): one.value for one in measured(run, **more)}
+    return {(one.name, one.state): one.value for one in measured(parts(run), **more)}
 
 
 SPLIT = parted([0, 10], [10, 20])
@@ -152,27 +152,12 @@ def test_lost_stays_lost_though_it_is_brought_back() -> None:
 def test_an_idle_activation_is_told_by_what_lay_before_it() -> None:
     """To wait with work in front of it is not to wait for others."""
     waits = turn(2, "v2", "b", e1="delay")
-    rows = {one.measure for one in measured(course(SPLIT, waits)) if one.state == "idle"}
+    rows = {one.measure for one in measured(parts(course(SPLIT, waits))) if one.state == "idle"}
     assert rows == {"activation idle work"}
-    found = measured(course(SPLIT, SOLVED, turn(6, "v4", "a", e3="delay")))
+    found = measured(parts(course(SPLIT, SOLVED, turn(6, "v4", "a", e3="delay"))))
     assert ("v4", "activation idle some", 1) in {
         (one.name, one.measure, one.value) for one in found if one.state == "idle"
     }
-
-
-def test_when_parts_are_solved_and_when_a_solution_is_gone() -> None:
-    """A solution that is consumed lives on in what is made of it."""
-    run = course(
-        SPLIT, SOLVED, turn(6, "v4", "a", "e4", e3="consume"),
-        solution(6, "e4", "v4", "b", [[0, 10]]),
-    )  # fmt: skip
-    assert own_cuts(run) == {0, 10, 20}
-    assert pieces(own_cuts(run)) == [(0, 10), (10, 20)]
-    assert solved_us(run, (0, 10)) == 5_000_000
-    assert solved_us(run, (10, 20)) is None
-    assert gone_t(run, run.events["e3"]) == run.events["e4"].t
-    assert not is_missing(run, (0, 10))
-    assert is_missing(run, (10, 20))
 
 
 # --- counterparts ---
@@ -190,7 +175,7 @@ def test_counterparts_are_found_by_place_and_by_what_they_are() -> None:
         turn(7, "w4", "a", "e5", e4="delay"),
         emit(7, "e5", "w4", "b"),
     )
-    matching = Matching(other, usual)
+    matching = Matching(parts(other), parts(usual))
     assert matching.first == 9
     assert matching.activation("v1") == "v1"
     assert matching.activation("w2") == "v2"
@@ -202,50 +187,5 @@ def test_counterparts_are_found_by_place_and_by_what_they_are() -> None:
 def test_what_nothing_corresponds_to_has_no_counterpart() -> None:
     """An agent that is shown something else acts in a turn of its own."""
     other = course(SPLIT, turn(2, "v2", "c", e2="delay"))
-    matching = Matching(other, course(SPLIT, SOLVED))
+    matching = Matching(parts(other), parts(course(SPLIT, SOLVED)))
     assert matching.activation("v2") is None
-
-
-# --- ranges ---
-
-RANGES = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1])), max_size=5
-).map(merged)
-
-
-def numbers_in(ranges: tuple[tuple[int, int], ...]) -> set[int]:
-    return {i for low, high in ranges for i in range(low, high)}
-
-
-@given(RANGES, RANGES)
-def test_ranges_are_sets_of_numbers(one: Any, other: Any) -> None:
-    """Length, intersection and difference are those of the sets."""
-    assert length(one) == len(numbers_in(one))
-    assert common(one, other) == len(numbers_in(one) & numbers_in(other))
-    assert numbers_in(without(one, other)) == numbers_in(one) - numbers_in(other)
-    if one:
-        assert lacking(other, one) == pytest.approx(
-            len(numbers_in(one) - numbers_in(other)) / len(numbers_in(one))
-        )
-        assert covers(other, one[0]) == (numbers_in(one[:1]) <= numbers_in(other))
-
-
-@pytest.mark.parametrize(
-    ("kind", "payload", "ranges"),
-    [
-        ("problem", {"part": [0, 5]}, ((0, 5),)),
-        ("solution", {"covers": [[5, 9], [0, 5]]}, ((0, 9),)),
-        ("solution", {"part": [0, 5]}, ()),
-        ("problem", {"part": [5, 5]}, ()),
-        ("problem", {"part": [-1, 5]}, ()),
-        ("problem", {"part": [True, 5]}, ()),
-        ("problem", {"part": [0, 5, 9]}, ()),
-        ("solution", {"covers": [[0, 5], None]}, ()),
-        ("problem", "\ufffd", ()),
-    ],
-)
-def test_only_what_is_written_properly_is_about_elements(
-    kind: str, payload: Any, ranges: Any
-) -> None:
-    """Payloads come from others and may be anything."""
-    assert about(kind, payload) == ranges

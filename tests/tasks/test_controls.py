@@ -22,6 +22,7 @@ from dig.tasks.experiment.intervals import mean
 from dig.tasks.judge.judge import Judging
 from dig.tasks.newsgroups_posts import sections
 from dig.tasks.run.arrange import make_simulation, make_task
+from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 
@@ -89,7 +90,7 @@ def clear_posts(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("method", ["mas", "judge", "dig"])
+@pytest.mark.parametrize("method", [*METHODS])
 @pytest.mark.parametrize("task", TASKS)
 def test_agents_without_fault_are_right_with_every_method(
     task: str, method: str, clear_posts: str

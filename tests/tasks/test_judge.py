@@ -15,6 +15,7 @@ import pytest
 from dig import Output
 from dig.detectors import JUDGE, PATTERNS, Judged, judged_healers, standard
 from dig.detectors.policy import HEAL_ALL
+from dig.detectors.watch import Watch
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
@@ -91,7 +92,9 @@ def test_what_is_found_in_its_trace_is_what_was_found_live_apart_from_what_it_sa
         said += len(execution.result.findings) - len(live)
         run = rows(read(execution.directory), "run")[0]
         assert run.agents == judged(seed).names
-        found = look(ReviewMaterial(tuple(without_asides(execution.directory))), 0)[1]
+        watch = Watch(standard())
+        found = [f for r in without_asides(execution.directory) for f in watch.feed(r)]
+        found += watch.advance(round(execution.result.seconds * 1e6))
         assert [(f.pattern, f.subject, f.evidence) for f in found] == [
             (f.pattern, f.subject, f.evidence) for f in live
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig._util.json_values import plain
-from dig.tasks.simulated.parts import Job, Partial, Range, RawData, disjoint, join, merged, missing
+from dig.tasks.ranges import Range, merged
+from dig.tasks.simulated.parts import Job, Partial, RawData, disjoint, join
 from dig.tasks.simulated.reading import Numbers
 
 NUMBERS = Numbers()
@@ -30,18 +30,6 @@ partials = st.lists(ranges, min_size=1, max_size=3).map(
 
 def cells(covers: Any) -> set[int]:
     return {cell for start, stop in covers for cell in range(start, stop)}
-
-
-@given(st.lists(ranges))
-def test_merged_ranges_are_the_same_elements_in_order_and_apart(some: list[Range]) -> None:
-    done = merged(some)
-    assert cells(done) == cells(some)
-    assert all(left[1] < right[0] for left, right in pairwise(done))
-
-
-@given(ranges, st.lists(ranges))
-def test_missing_is_what_is_in_the_whole_and_in_no_range(whole: Range, some: list[Range]) -> None:
-    assert cells(missing(whole, some)) == cells([whole]) - cells(some)
 
 
 @given(st.lists(partials, max_size=14))

@@ -28,6 +28,8 @@ NAMES = {
     "EarlyTermination": "early_termination.EarlyTermination",
     "ExcessiveRerouting": "excessive_rerouting.ExcessiveRerouting",
     "HealAsJudged": "judged.HealAsJudged",
+    "HealByProblem": "rivals.HealByProblem",
+    "HealByWord": "rivals.HealByWord",
     "HealCrossLineage": "healing.HealCrossLineage",
     "HealDeadlock": "healing.HealDeadlock",
     "HealEarlyTermination": "healing.HealEarlyTermination",
@@ -39,6 +41,7 @@ NAMES = {
     "MissingTermination": "missing_termination.MissingTermination",
     "OrphanedEvent": "orphaned_event.OrphanedEvent",
     "RepeatedSolving": "repeated_solving.RepeatedSolving",
+    "Silence": "rivals.Silence",
 }
 
 
@@ -64,6 +67,7 @@ def test_each_part_of_dig_has_the_recorded_name_that_it_always_had() -> None:
     healers = [detectors.standard_healers(designate=one) for one in (False, True)]
     parts = [*detectors.standard(), *(part for by_name in healers for part in by_name.values())]
     parts += [detectors.Judged(), detectors.HealAsJudged()]
+    parts += [detectors.Silence(), detectors.HealByWord(), detectors.HealByProblem()]
     assert {recorded_name(part): type(part) for part in parts} == RECORDED
     assert {f"dig.detectors.{name}": kind for kind, name in NAMES.items()}.items() <= {
         name: kind.__name__ for name, kind in RECORDED.items()

@@ -178,7 +178,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class InstanceDraft:
     """One try in a stratum.
 
     Attributes:

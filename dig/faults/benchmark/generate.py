@@ -18,7 +18,7 @@ from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import Dropped, verify
 from dig.tasks.experiment.workers import Workers
 
-from .candidates import Candidate, Configuration, Recipe, Stratum
+from .candidates import Configuration, InstanceDraft, Recipe, Stratum
 from .instances import Label, RunEnding, Split
 
 DRAWS = 16
@@ -44,7 +44,7 @@ class Made:
         records: How many records the trace has.
     """
 
-    candidate: Candidate
+    candidate: InstanceDraft
     label: Label
     graph: CausalGraph
     trace: bytes
@@ -110,7 +110,7 @@ def harvest(
     )
 
 
-def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[Candidate]]:
+def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
     """A candidate of each stratum that wants one, in an order of the seed's, again and again.
 
     All strata get some instances, as far as they can be had, before any gets more.
@@ -124,12 +124,12 @@ def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[Candidate]]
             if kept[stratum] < most and tried[stratum] < recipe.tries
         ]:
             random.Random(f"{recipe.seed}/round/{number}").shuffle(some)
-            yield [Candidate(stratum, tried[stratum], recipe.seed) for stratum in some]
+            yield [InstanceDraft(stratum, tried[stratum], recipe.seed) for stratum in some]
             tried.update(some)
             number += 1
 
 
-def attempt(tried: tuple[Candidate, Baseline]) -> Made | Dropped:
+def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
     """Play a candidate and its twin, and verify the consequences against its baseline."""
     candidate, baseline = tried
     run = candidate.run

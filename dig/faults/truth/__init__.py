@@ -2,5 +2,5 @@
 
 - `verification`: follows the consequences of a fault, by `rules` and `relations`.
 - `states`: deviations, by `measurements` and `onsets`. `baseline`: the usual spread of numbers.
-- `matching`: counterparts in the twin. `subtasks`, `data_ranges`: the parts of the task.
+- `matching`: counterparts in the twin. `dig.tasks.accounting` has the parts of the task.
 """

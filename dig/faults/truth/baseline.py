@@ -11,6 +11,7 @@ from typing import Any
 
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.run_pair import Played
+from dig.tasks.accounting import PAYLOADS, TaskParts
 from dig.traces.run import RecordedRun
 
 from .measurements import DIGITS, Measured, measured
@@ -43,7 +44,7 @@ class Baseline:
             raise SettingsError("a run of a baseline has no fault")
         if len(played) < FEWEST:
             raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
-        rows = (measured(RecordedRun(one.records), one.rmse) for one in played)
+        rows = (measured(TaskParts(RecordedRun(one.records), PAYLOADS), one.rmse) for one in played)
         return cls.of(len(played), chain.from_iterable(rows))
 
     @classmethod

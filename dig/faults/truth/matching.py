@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable
 
+from dig.tasks.accounting import TaskParts
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
-
-from .data_ranges import data_of
 
 _Key = tuple[Hashable, ...]
 
@@ -23,23 +22,25 @@ class Matching:
 
     Attributes:
         faulted: The faulted run; twin: its twin.
+        faulted_parts, twin_parts: The parts of the task in each.
         first: The first record that differs; the length of the shorter run, if none does.
     """
 
-    def __init__(self, faulted: RecordedRun, twin: RecordedRun) -> None:
+    def __init__(self, faulted: TaskParts, twin: TaskParts) -> None:
         """Match all that can be matched, from the beginning on."""
-        self.first = first_difference(faulted, twin)
-        self.faulted, self.twin = faulted, twin
+        self.faulted, self.twin = faulted.run, twin.run
+        self.faulted_parts, self.twin_parts = faulted, twin
+        self.first = first_difference(self.faulted, self.twin)
         self._events: dict[str, str] = {}
         self._activations: dict[str, str] = {}
         self._numbered = _numbered(twin, _exact), _numbered(twin, _loose)
         self._seen: Counter[_Key] = Counter()
         self._by_inputs: dict[_Key, str] = {}
-        for other in twin.activations.values():
+        for other in self.twin.activations.values():
             self._by_inputs.setdefault((other.agent, frozenset(other.inputs)), other.id)
         both: list[RecordedEvent | RecordedActivation] = [
-            *faulted.events.values(),
-            *faulted.activations.values(),
+            *self.faulted.events.values(),
+            *self.faulted.activations.values(),
         ]
         for one in sorted(both, key=lambda one: one.t):
             if isinstance(one, RecordedEvent):
@@ -64,7 +65,7 @@ class Matching:
         return self._by_inputs.get((activation.agent, inputs))
 
     def _of_event(self, event: RecordedEvent) -> str | None:
-        keys = _exact(event), _loose(event)
+        keys = _exact(self.faulted_parts, event), _loose(self.faulted_parts, event)
         self._seen.update(keys)
         if event.t < self.first:
             return event.id
@@ -91,22 +92,22 @@ def first_difference(faulted: RecordedRun, twin: RecordedRun) -> int:
     return next((t for t, (a, b) in enumerate(pairs) if a != b), shorter)
 
 
-def _exact(event: RecordedEvent) -> _Key:
-    return event.agent, event.type, event.final, data_of(event)
+def _exact(parts: TaskParts, event: RecordedEvent) -> _Key:
+    return event.agent, event.type, event.final, parts.about(event)
 
 
-def _loose(event: RecordedEvent) -> _Key:
-    return event.type, event.final, data_of(event)
+def _loose(parts: TaskParts, event: RecordedEvent) -> _Key:
+    return event.type, event.final, parts.about(event)
 
 
 def _numbered(
-    run: RecordedRun, key: Callable[[RecordedEvent], _Key]
+    parts: TaskParts, key: Callable[[TaskParts, RecordedEvent], _Key]
 ) -> dict[tuple[_Key, int], str]:
     """The events of a run, by a key and by which of those with that key they are."""
     seen: Counter[_Key] = Counter()
     found: dict[tuple[_Key, int], str] = {}
-    for event in run.events.values():
-        its = key(event)
+    for event in parts.run.events.values():
+        its = key(parts, event)
         seen[its] += 1
         found[its, seen[its]] = event.id
     return found

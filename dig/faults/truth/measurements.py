@@ -13,20 +13,19 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dig.graph.records import End
-from dig.tasks.simulated.parts import Range, merged
-from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
-
-from .data_ranges import (
+from dig.tasks.accounting import SOLUTION, TaskParts
+from dig.tasks.ranges import (
+    Range,
+    Ranges,
+    between,
     common,
-    data_of,
     lacking,
     length,
-    report_to,
-    solutions_kept,
-    whole_task,
+    merged,
+    range_name,
     without,
 )
-from .subtasks import is_missing, own_cuts, part_name, pieces, solved_us
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 DIGITS = 6
 """Numbers are rounded to so many digits after the point, before anything is done with them."""
@@ -51,7 +50,7 @@ class Measured(NamedTuple):
 
 
 def measured(
-    run: RecordedRun,
+    parts: TaskParts,
     rmse: float | None = None,
     cuts: Iterable[int] = (),
     truth: Mapping[int, str] | None = None,
@@ -59,28 +58,29 @@ def measured(
     """All numbers of a run, rounded to `DIGITS`.
 
     Args:
-        run: The run.
+        parts: The run, with the parts of its task.
         rmse: The error of its answer, if that is known.
         cuts: Where parts begin and end, besides where the run itself cuts.
         truth: The elements of the task, as far as they are known; what it has shown, if left out.
     """
-    known = elements(run) if truth is None else truth
-    for row in _measured(run, rmse, cuts, known):
+    known = elements(parts) if truth is None else truth
+    for row in _measured(parts, rmse, cuts, known):
         yield row._replace(value=round(row.value, DIGITS))
 
 
 def _measured(
-    run: RecordedRun, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
+    parts: TaskParts, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
 ) -> Iterator[Measured]:
+    run = parts.run
     for event in run.events.values():
-        yield from _about("event", event.id, _of_event(run, event, truth))
+        yield from _about("event", event.id, _of_event(parts, event, truth))
     for activation in run.activations.values():
-        yield from _about("activation", activation.id, _of_activation(run, activation))
+        yield from _about("activation", activation.id, _of_activation(parts, activation))
     for agent in run.agents:
-        yield from _about("agent", agent, _of_agent(run, agent))
-    for piece in pieces([*cuts, *own_cuts(run)]):
-        yield from _about("part", part_name(piece), _of_part(run, piece))
-    yield from _about("outcome", "", _of_outcome(run, rmse))
+        yield from _about("agent", agent, _of_agent(parts, agent))
+    for piece in between([*cuts, *parts.cuts]):
+        yield from _about("part", range_name(piece), _of_part(parts, piece))
+    yield from _about("outcome", "", _of_outcome(parts, rmse))
     for pattern, count in raised(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
 
@@ -97,17 +97,18 @@ def _about(kind: str, name: str, numbers: Iterable[Number]) -> Iterator[Measured
 # --- events ---
 
 
-def _of_event(run: RecordedRun, event: RecordedEvent, truth: Mapping[int, str]) -> Iterator[Number]:
+def _of_event(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]) -> Iterator[Number]:
     """The numbers of an event.
 
     Args:
-        run: Its run.
+        parts: Its run.
         event: The event.
         truth: The elements of the task, as far as they are known.
     """
+    run = parts.run
     by_type = f" {event.type}"
     if event.final:
-        yield "premature", "", lacking(data_of(event), whole_task(run))
+        yield "premature", "", lacking(parts.about(event), parts.whole)
     elif event.is_work:
         yield "lost", by_type, run.orphaned_t(event.id) is not None
         yield "unread", by_type, run.is_unread(event)
@@ -117,24 +118,24 @@ def _of_event(run: RecordedRun, event: RecordedEvent, truth: Mapping[int, str]) 
         if end is not None and event.arrivals:
             yield "overdue", by_type, (end.us - run.times[event.arrivals[0][1]]) / 1e6
     if event.agent is not None and (event.is_work or event.final):
-        yield from _of_making(run, event, truth)
+        yield from _of_making(parts, event, truth)
 
 
 def _of_making(
-    run: RecordedRun, event: RecordedEvent, truth: Mapping[int, str]
+    parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]
 ) -> Iterator[Number]:
     """The numbers of an event that an agent has generated."""
     by_type = f" {event.type}"
-    yield "altered", by_type, _foreign(run, event)
-    error = _miscounted(event, truth)
+    yield "altered", by_type, _foreign(parts, event)
+    error = _miscounted(parts, event, truth)
     if error is not None:
-        yield "miscounted", f" {_level(event)}", error
+        yield "miscounted", f" {_level(parts, event)}", error
     if event.is_work:
         yield "late", by_type, event.us / 1e6
         yield "shared", by_type, len(event.to)
-        yield "duplicated", by_type, _is_double(run, event)
-        if event.type == "solution":
-            yield "misdirected", by_type, report_to(event) not in (None, *event.to)
+        yield "duplicated", by_type, _is_double(parts, event)
+        if event.type == SOLUTION:
+            yield "misdirected", by_type, parts.report_to(event) not in (None, *event.to)
 
 
 def _transit(run: RecordedRun, event: RecordedEvent) -> float:
@@ -144,38 +145,39 @@ def _transit(run: RecordedRun, event: RecordedEvent) -> float:
     return 0.0 if run.is_orphaned(event.id) else (run.last.us - event.us) / 1e6
 
 
-def _foreign(run: RecordedRun, event: RecordedEvent) -> bool:
+def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether it is about nothing, or about more than what its activation consumed."""
-    activation = run.activations[event.by or ""]
-    used = [r for one in activation.with_fate("consume") for r in data_of(run.events[one])]
-    return bool(used) and not (data_of(event) and not without(data_of(event), merged(used)))
+    activation = parts.run.activations[event.by or ""]
+    used, made = _spanned(parts, activation.with_fate("consume")), parts.about(event)
+    return bool(used) and not (made and not without(made, used))
 
 
-def _is_double(run: RecordedRun, event: RecordedEvent) -> bool:
+def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether an earlier event of its type, not behind it, is about some of the same elements."""
+    run, mine = parts.run, parts.about(event)
     behind = run.ancestors(event.id)
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
     alike = (one for one in earlier if one.type == event.type and one.is_work)
-    return any(one.id not in behind and common(data_of(one), data_of(event)) for one in alike)
+    return any(one.id not in behind and common(parts.about(one), mine) for one in alike)
 
 
-def _level(event: RecordedEvent) -> str:
-    return "answer" if event.final else "one" if len(data_of(event)) == 1 else "several"
+def _level(parts: TaskParts, event: RecordedEvent) -> str:
+    return "answer" if event.final else "one" if len(parts.about(event)) == 1 else "several"
 
 
-def _miscounted(event: RecordedEvent, truth: Mapping[int, str]) -> float | None:
+def _miscounted(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]) -> float | None:
     """The error of the counts of an event, in elements for each element covered.
 
     If all elements are known, and are values by themselves, it is the sum of the differences;
     else that between the sum of the counts and the number of elements.
     """
     counts = event.payload.get("counts") if isinstance(event.payload, dict) else None
-    covered = length(data_of(event))
+    covered = length(parts.about(event))
     if not covered or not isinstance(counts, dict):
         return None
     if any(type(count) not in (int, float) for count in counts.values()):
         return None
-    expected = Counter(truth.get(i) for a, b in data_of(event) for i in range(a, b))
+    expected = Counter(truth.get(i) for a, b in parts.about(event) for i in range(a, b))
     if None in expected:
         return abs(sum(counts.values()) - covered) / covered
     values = sorted(set(counts).union(expected), key=str)
@@ -183,22 +185,24 @@ def _miscounted(event: RecordedEvent, truth: Mapping[int, str]) -> float | None:
     return wrong / covered
 
 
-def elements(run: RecordedRun) -> dict[int, str]:
+def elements(parts: TaskParts) -> dict[int, str]:
     """The elements that the run's raw data show, by number, where they are values themselves."""
     known: dict[int, str] = {}
-    for event in run.events.values():
+    for event in parts.run.events.values():
         data = event.payload.get("data") if isinstance(event.payload, dict) else None
-        if event.type != "raw_data" or not isinstance(data, list) or len(data_of(event)) != 1:
+        about = parts.about(event)
+        if event.type != "raw_data" or not isinstance(data, list) or len(about) != 1:
             continue
         if all(type(value) is int for value in data):
-            known.update(zip(range(*data_of(event)[0]), map(str, data), strict=False))
+            known.update(zip(range(*about[0]), map(str, data), strict=False))
     return known
 
 
 # --- activations ---
 
 
-def _of_activation(run: RecordedRun, activation: RecordedActivation) -> Iterator[Number]:
+def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator[Number]:
+    run = parts.run
     end = activation.end
     yield "slow", "", ((end.us if end else run.last.us) - activation.us) / 1e6
     if end is None:
@@ -209,45 +213,50 @@ def _of_activation(run: RecordedRun, activation: RecordedActivation) -> Iterator
     passed, dropped = activation.with_fate("reroute"), activation.with_fate("discard")
     if work and end.error is None:
         did_nothing = not (taken or passed or dropped or end.outputs)
-        yield "idle", f" {_before_it(run, work)}", did_nothing
+        yield "idle", f" {_before_it(parts, work)}", did_nothing
     yield "rerouting", "", len(passed)
     yield "discarding", "", len(dropped)
-    yield "losing", "", _losing(run, taken, end)
+    yield "losing", "", _losing(parts, taken, end)
     outputs = [run.events[one] for one in end.outputs]
-    final = [lacking(data_of(one), whole_task(run)) for one in outputs if one.final]
+    final = [lacking(parts.about(one), parts.whole) for one in outputs if one.final]
     yield "hasty", "", max(final, default=0.0)
 
 
-def _before_it(run: RecordedRun, work: list[RecordedEvent]) -> str:
+def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
     """The inputs of an activation in a word: work to do, all solutions, or some of them."""
-    if any(event.type != "solution" for event in work):
+    if any(event.type != SOLUTION for event in work):
         return "work"
-    held = merged(r for event in work for r in data_of(event))
-    return "some" if without(whole_task(run), held) else "all"
+    held = merged(r for event in work for r in parts.about(event))
+    return "some" if without(parts.whole, held) else "all"
 
 
-def _losing(run: RecordedRun, taken: list[str], end: End) -> float:
+def _losing(parts: TaskParts, taken: list[str], end: End) -> float:
     """The share of the consumed elements that no output is about."""
-    used = merged(r for one in taken for r in data_of(run.events[one]))
-    made = merged(r for one in end.outputs for r in data_of(run.events[one]))
+    used, made = _spanned(parts, taken), _spanned(parts, end.outputs)
     return length(without(used, made)) / length(used) if used else 0.0
+
+
+def _spanned(parts: TaskParts, events: Iterable[str]) -> Ranges:
+    """The elements that some events are about."""
+    return merged(r for one in events for r in parts.about(parts.run.events[one]))
 
 
 # --- agents ---
 
 
-def _of_agent(run: RecordedRun, agent: str) -> Iterator[Number]:
+def _of_agent(parts: TaskParts, agent: str) -> Iterator[Number]:
+    run = parts.run
     yield "gone", "", agent in run.leaves
-    held = merged(r for event in solutions_kept(run, agent) for r in data_of(event))
-    yield "starved", "", not run.answer and bool(held) and bool(without(whole_task(run), held))
+    held = merged(r for event in parts.solutions_kept(agent) for r in parts.about(event))
+    yield "starved", "", not run.answer and bool(held) and bool(without(parts.whole, held))
 
 
 # --- parts ---
 
 
-def _of_part(run: RecordedRun, piece: Range) -> Iterator[Number]:
-    yield "missing", "", is_missing(run, piece)
-    solved = solved_us(run, piece)
+def _of_part(parts: TaskParts, piece: Range) -> Iterator[Number]:
+    yield "missing", "", parts.is_missing(piece)
+    solved = parts.solved_us(piece)
     if solved is not None:
         yield "late", "", solved / 1e6
 
@@ -255,12 +264,13 @@ def _of_part(run: RecordedRun, piece: Range) -> Iterator[Number]:
 # --- the outcome ---
 
 
-def _of_outcome(run: RecordedRun, rmse: float | None) -> Iterator[Number]:
+def _of_outcome(parts: TaskParts, rmse: float | None) -> Iterator[Number]:
+    run = parts.run
     ended = run.finish.outcome if run.finish else None
     answer = run.answer
     yield "timeout", "", ended == "timeout"
     yield "missing", "", answer is None and ended != "timeout"
-    yield "incomplete", "", lacking(data_of(answer), whole_task(run)) if answer else 0.0
+    yield "incomplete", "", lacking(parts.about(answer), parts.whole) if answer else 0.0
     if answer is not None and rmse is not None:
         yield "wrong", "", rmse
 

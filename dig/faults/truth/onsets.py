@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from dig.tasks.ranges import named_range
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .matching import Matching
-from .subtasks import gone_t, piece_of, solutions, solved_us
 
 
 def _as_generated(runs: Matching, name: str, same: str | None) -> int:
@@ -91,7 +91,8 @@ def _when_missed(runs: Matching, name: str, same: str | None) -> int:
     If a solution is there in the end, then with the answer, which does not have it.
     """
     answer = runs.faulted.answer
-    gone = [gone_t(runs.faulted, event) for event in solutions(runs.faulted, piece_of(name))]
+    parts = runs.faulted_parts
+    gone = [parts.gone_t(event) for event in parts.solutions(named_range(name))]
     if answer is not None and None in gone:
         return answer.t
     since = max([_when_part_due(runs, name, same), *(t for t in gone if t is not None)])
@@ -99,7 +100,7 @@ def _when_missed(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_part_due(runs: Matching, name: str, same: str | None) -> int:
-    solved = solved_us(runs.twin, piece_of(name))
+    solved = runs.twin_parts.solved_us(named_range(name))
     return runs.faulted.last.t if solved is None else runs.faulted.at(solved)
 
 

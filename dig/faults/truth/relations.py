@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from dig.diagnosis.causes import Node
 from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
-from dig.tasks.simulated.parts import merged
+from dig.tasks.accounting import TaskParts
+from dig.tasks.ranges import Ranges, common, length, merged, named_range
 from dig.traces.run import RecordedEvent, RecordedRun
-
-from .data_ranges import Ranges, common, data_of, length, report_to, solutions_kept
-from .subtasks import piece_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +18,17 @@ class Setting:
     """What relations are asked about.
 
     Attributes:
-        run: The faulted run.
+        parts: The faulted run, with the parts of its task.
         injections: What the faults did.
     """
 
-    run: RecordedRun
+    parts: TaskParts
     injections: tuple[Injection, ...]
+
+    @property
+    def run(self) -> RecordedRun:
+        """The faulted run."""
+        return self.parts.run
 
     def event(self, node: Node) -> RecordedEvent:
         """The event of a node."""
@@ -72,7 +75,7 @@ def was_to_have(at: Setting, source: Node, target: Node) -> bool:
     return (
         at.run.orphaned_t(event.id) == left
         or lay_there
-        or source.name in (*event.to, report_to(event))
+        or source.name in (*event.to, at.parts.report_to(event))
     )
 
 
@@ -80,7 +83,7 @@ def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
     """The one consumed something that was to be reported to the other."""
     activations = [one for one in at.run.activations.values() if one.agent == target.name]
     consumed = [at.run.events[e] for one in activations for e in one.with_fate("consume")]
-    return any(report_to(event) == source.name for event in consumed)
+    return any(at.parts.report_to(event) == source.name for event in consumed)
 
 
 def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
@@ -119,15 +122,15 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     """It consumed work on the part, and nothing that it made is about that."""
     activation = at.run.activations[source.name]
     events = at.run.events
-    used = [r for one in activation.with_fate("consume") for r in data_of(events[one])]
-    made = [r for one in activation.outputs for r in data_of(events[one])]
-    piece = (piece_of(target.name),)
+    used = [r for one in activation.with_fate("consume") for r in at.parts.about(events[one])]
+    made = [r for one in activation.outputs for r in at.parts.about(events[one])]
+    piece = (named_range(target.name),)
     return common(tuple(used), piece) > 0 and common(tuple(made), piece) < length(piece)
 
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     """Whether the solutions that an agent keeps are not about all of some elements."""
-    held = merged(r for event in solutions_kept(at.run, agent) for r in data_of(event))
+    held = merged(r for event in at.parts.solutions_kept(agent) for r in at.parts.about(event))
     return common(held, ranges) < length(ranges)
 
 
@@ -135,8 +138,8 @@ def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool
     """It consumed something of which the agent was to be told, and that the agent lacks."""
     used = at.run.activations[source.name].with_fate("consume")
     events = [at.run.events[one] for one in used]
-    wanted = [event for event in events if report_to(event) == target.name]
-    return any(_lacks(at, target.name, data_of(event)) for event in wanted)
+    wanted = [event for event in events if at.parts.report_to(event) == target.name]
+    return any(_lacks(at, target.name, at.parts.about(event)) for event in wanted)
 
 
 def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
@@ -144,8 +147,8 @@ def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     event = at.event(source)
     return (
         not event.consumed_by
-        and report_to(event) == target.name
-        and _lacks(at, target.name, data_of(event))
+        and at.parts.report_to(event) == target.name
+        and _lacks(at, target.name, at.parts.about(event))
     )
 
 
@@ -156,7 +159,7 @@ def led_to(at: Setting, source: Node, target: Node) -> bool:
 
 def is_about(at: Setting, source: Node, target: Node) -> bool:
     """The event is about elements of the part."""
-    return common(data_of(at.event(source)), (piece_of(target.name),)) > 0
+    return common(at.parts.about(at.event(source)), (named_range(target.name),)) > 0
 
 
 def is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
@@ -166,14 +169,14 @@ def is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
 
 def leaves_out(at: Setting, source: Node, target: Node) -> bool:
     """The event is not about all of the part."""
-    event, piece = at.event(source), (piece_of(target.name),)
-    return common(data_of(event), piece) < length(piece)
+    event, piece = at.event(source), (named_range(target.name),)
+    return common(at.parts.about(event), piece) < length(piece)
 
 
 def is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
     """No solution that the agent keeps is about the part."""
-    held = solutions_kept(at.run, target.name)
-    return not any(common(data_of(event), (piece_of(source.name),)) for event in held)
+    held = at.parts.solutions_kept(target.name)
+    return not any(common(at.parts.about(event), (named_range(source.name),)) for event in held)
 
 
 def is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
@@ -224,8 +227,8 @@ def is_behind_the_subject_of_et(at: Setting, source: Node, target: Node) -> bool
 
 def is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
     """The event is about some elements that an event named by the ET is about, too."""
-    mine = data_of(at.event(source))
-    return any(common(mine, data_of(at.run.events[one])) for one in _named_by_et(at, target))
+    mine = at.parts.about(at.event(source))
+    return any(common(mine, at.parts.about(at.run.events[one])) for one in _named_by_et(at, target))
 
 
 def is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:

@@ -12,14 +12,14 @@ from itertools import groupby
 
 from dig.diagnosis.causes import OUTCOME, TASK, Node
 from dig.graph.records import End, Leave
-from dig.traces.run import RecordedEvent, RecordedRun
+from dig.tasks.accounting import TaskParts
+from dig.tasks.ranges import named_range, range_name
+from dig.traces.run import RecordedEvent
 
 from .baseline import Baseline
-from .data_ranges import report_to
 from .matching import Matching
 from .measurements import DIGITS, Measured, elements, measured
 from .onsets import ONSETS
-from .subtasks import own_cuts, part_name, piece_of
 
 RARE, UNUSUAL = 0.01, 0.05
 """Levels: for times and amounts, of which a run has hundreds; and for what is or is not."""
@@ -42,14 +42,14 @@ def deviations(
         rmse: The error of the faulted run's answer, if it is known.
         rmse_of_twin: The same of the twin.
     """
-    cuts = own_cuts(runs.faulted) | own_cuts(runs.twin)
-    truth = {**elements(runs.faulted), **elements(runs.twin)}
+    cuts = runs.faulted_parts.cuts | runs.twin_parts.cuts
+    truth = {**elements(runs.faulted_parts), **elements(runs.twin_parts)}
     usual = {
         (row.type, row.name, row.state): row.value
-        for row in measured(runs.twin, rmse_of_twin, cuts, truth)
+        for row in measured(runs.twin_parts, rmse_of_twin, cuts, truth)
     }
     nodes: list[Node] = []
-    for row in measured(runs.faulted, rmse, cuts, truth):
+    for row in measured(runs.faulted_parts, rmse, cuts, truth):
         same = _counterpart(runs, row)
         twin = None if same is None else usual.get((row.type, same, row.state))
         if twin is None and row.state in NEEDS_TWIN:
@@ -82,7 +82,7 @@ def _nodes(
         yield Node(
             type=row.type,
             name=name,
-            component=_component(runs.faulted, row, name, t),
+            component=_component(runs.faulted_parts, row, name, t),
             state=row.state,
             onset_t=t,
             onset_s=runs.faulted.records[t].ts,
@@ -107,29 +107,30 @@ def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | 
     return {key: matching.event(name) if key == "event" else name for key, name in subject.items()}
 
 
-def _component(run: RecordedRun, row: Measured, name: str, t: int) -> str:
+def _component(parts: TaskParts, row: Measured, name: str, t: int) -> str:
     """The component (agent, `task` or `outcome`) to which a deviation is attributed."""
+    run = parts.run
     if row.type == "agent":
         return name
     if row.type == "activation":
         return run.activations[name].agent
     if row.type == "event":
-        return _holder(run, run.events[name], row.state, t) or TASK
+        return _holder(parts, run.events[name], row.state, t) or TASK
     return TASK if row.type == "part" else OUTCOME
 
 
-def _holder(run: RecordedRun, event: RecordedEvent, state: str, t: int) -> str | None:
+def _holder(parts: TaskParts, event: RecordedEvent, state: str, t: int) -> str | None:
     """The agent that has an event, lost it or passed it on; else the one that generated it.
 
     If several agents have it, the one that collects the solutions is named.
     """
     if state in ("unread", "overdue"):
         held = [to for to, came in event.arrivals if came <= t]
-        wanted = report_to(event)
+        wanted = parts.report_to(event)
         return wanted if wanted in held else held[-1] if held else event.agent
-    record = run.records[t]
+    record = parts.run.records[t]
     if state in ("lost", "rerouted") and isinstance(record, End):
-        return run.activations[record.activation].agent
+        return parts.run.activations[record.activation].agent
     if state == "lost" and isinstance(record, Leave):
         return record.agent
     return event.agent
@@ -139,11 +140,11 @@ def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
     """The nodes, with neighbouring parts in the same state since the same record as one."""
     yield from (node for node in nodes if node.type != "part")
     parts = [node for node in nodes if node.type == "part"]
-    parts.sort(key=lambda node: (node.state, node.onset_t, piece_of(node.name)))
+    parts.sort(key=lambda node: (node.state, node.onset_t, named_range(node.name)))
     for _, alike in groupby(parts, key=lambda node: (node.state, node.onset_t, node.value)):
         run: list[Node] = []
         for node in alike:
-            if run and piece_of(run[-1].name)[1] != piece_of(node.name)[0]:
+            if run and named_range(run[-1].name)[1] != named_range(node.name)[0]:
                 yield _joined(run)
                 run = []
             run.append(node)
@@ -151,5 +152,5 @@ def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
 
 
 def _joined(run: list[Node]) -> Node:
-    first, last = piece_of(run[0].name), piece_of(run[-1].name)
-    return replace(run[0], name=part_name((first[0], last[1])))
+    first, last = named_range(run[0].name), named_range(run[-1].name)
+    return replace(run[0], name=range_name((first[0], last[1])))

@@ -16,10 +16,10 @@ import networkx as nx
 
 from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
 from dig.faults.inject.run_pair import Played
+from dig.tasks.accounting import PAYLOADS, TaskParts
 from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
-from .data_ranges import data_of, whole_task
 from .matching import Matching
 from .measurements import raised
 from .relations import Setting
@@ -53,25 +53,30 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
     """
     if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
-    runs = Matching(RecordedRun(faulted.records), RecordedRun(twin.records))
+    runs = Matching(_parts(faulted), _parts(twin))
     if runs.first == len(faulted.records) == len(twin.records):
         return Dropped(SILENT)
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
         return Dropped(BASELINE_ANOMALOUS)
-    if _is_anomalous(runs.twin, twin, baseline):
+    if _is_anomalous(runs.twin_parts, twin, baseline):
         return Dropped(TWIN_ANOMALOUS)
     found = deviations(runs, baseline, faulted.rmse, twin.rmse)
     alarms = {node.id for node in found if node.type in ALARMS}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
-    setting = Setting(runs.faulted, faulted.injections)
+    setting = Setting(runs.faulted_parts, faulted.injections)
     nodes = sorted([*_roots(runs.faulted, faulted), *found], key=lambda node: node.onset_t)
     return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
 
 
-def _is_anomalous(run: RecordedRun, twin: Played, baseline: Baseline) -> bool:
+def _parts(played: Played) -> TaskParts:
+    return TaskParts(RecordedRun(played.records), PAYLOADS)
+
+
+def _is_anomalous(parts: TaskParts, twin: Played, baseline: Baseline) -> bool:
     """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
-    if run.answer is None or data_of(run.answer) != whole_task(run):
+    run = parts.run
+    if run.answer is None or parts.about(run.answer) != parts.whole:
         return True
     if twin.rmse is not None and baseline.rarity("outcome wrong", twin.rmse) <= UNUSUAL:
         return True

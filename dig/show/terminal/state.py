@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
-from dig.detectors import describe
+from dig.detectors import describe, is_rivals
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -117,7 +117,8 @@ class TerminalState:
 
     def _raised(self, record: FindingRow) -> LogLine:
         worth = describe.worth(record)
-        self._found[worth] += 1
+        if not is_rivals(str(record.pattern)):
+            self._found[worth] += 1
         self._system.mark(record.us, TimeMark.FOUND)
         text = describe.silenced_text(record) or worth
         says = f"{text}: {describe.finding_text(record)}"

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"mas": "#7f7f7f", "judge": "#9467bd", "dig": "#1f77b4"}
+COLOURS = {
+    "mas": "#7f7f7f", "watchdog": "#bcbd22", "retry": "#8c564b", "judge": "#9467bd",
+    "dig": "#1f77b4",
+}  # fmt: skip
 _SHOWN = (("rmse", "RMSE"), ("seconds", "seconds"), ("valid", "valid"), ("findings", "findings"))
 _HEADS = {
     "RMSE": "RMSE of valid answers",

@@ -16,7 +16,6 @@ from dig.errors import SettingsError
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import LIKE_TEAM, Judging
 from dig.tasks.run.arrange import make_run
-from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
@@ -24,6 +23,8 @@ from .table import SIMULATED_AGENTS
 
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")
+
+PAPER_METHODS = ("mas", "judge", "dig")
 
 PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     COUNT_FREQUENCY: (1000, 5000, 10_000),
@@ -124,7 +125,7 @@ class Grid:
 
     name: str = "paper"
     tasks: tuple[TaskGrid, ...]
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = PAPER_METHODS
     agents: tuple[int, ...] = (1, 3, 6)
     seeds: tuple[int, ...] = tuple(range(1, 11))
     thresholds: Thresholds = WINDOWS

@@ -13,7 +13,10 @@ from .paper_figures import PAPER_PATTERNS, Figures, paper
 from .results import Row
 from .table import Table, TableCell, Value, settings_notes
 
-METHOD_NAMES = {"mas": "MAS only", "judge": "MAS + judge", "dig": "MAS + DIG"}
+METHOD_NAMES = {
+    "mas": "MAS only", "watchdog": "MAS + watchdog", "retry": "MAS + retry",
+    "judge": "MAS + judge", "dig": "MAS + DIG",
+}  # fmt: skip
 
 Measure = Callable[[Row], float | None]
 """Measures one run; ``None``: this run does not count."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
-from dig.detectors.describe import worth
-from dig.detectors.finding import Finding
-from dig.detectors.judged import PREFIX
 from dig.errors import DigError, SettingsError, file_errors
 from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
@@ -260,13 +256,8 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         judge_calls=counts.judge_calls,
         usage=dict(counts.sums),
         findings=result.raised(),
-        worth=_worth(result.findings),
+        worth=result.worth,
         heals=result.heals,
         failures=sum(result.failures.values()),
         records=result.records,
     )
-
-
-def _worth(findings: Iterable[Finding]) -> dict[str, int]:
-    """How many findings of the detectors there are of each worth."""
-    return dict(Counter(worth(one) for one in findings if not one.pattern.startswith(PREFIX)))

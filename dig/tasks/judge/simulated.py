@@ -1,7 +1,10 @@
 """A judge without a language model: sees what its recall allows, and errs as its precision says.
 
-It sees the log that a model would see, and nothing else. It reads the log with the detectors of
-`dig.detectors`, as a perfect judge would, then misses some failures and makes others up.
+It sees the log that a model would see, and nothing else. It reads the log by the rules of
+`dig.tasks.judge.log_reader`, which share nothing with the detectors but the patterns' names; then
+it misses some of what the rules show, and makes other failures up. Its remedies are simple, too: a
+lost event goes to its maker, or to an agent that has not discarded it; of everything else, a note
+tells the agents concerned.
 """
 
 from __future__ import annotations
@@ -9,21 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from dig.detectors import standard, standard_healers
-from dig.detectors.finding import Finding
-from dig.detectors.interventions import Create, Inject, Intervention, Reroute
 from dig.detectors.judged import MOST_CHARACTERS, MOST_REPORTS
 from dig.detectors.patterns import NAMES
-from dig.detectors.watch import Watch
-from dig.graph.graph import InteractionGraph
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
 from dig.runtime.keyed_random import KeyedRandom, repeated
 from dig.runtime.reviewer import ReviewMaterial
 
 from .judge import JudgeReport, Judging, Remedy, Verdict, reading_of
+from .log_reader import LogReader, Suspicion
 
 _DONE_WRONG = ("inject", "reroute", "create")
+
+_NOTES = {
+    "ET": "The answer {first} came although nobody had consumed {rest}: see whether it lacks them.",
+    "MC": "Nothing happens any more, and there is no answer: submit what there is.",
+    "OE": "No agent has {first} any more: see to it.",
+    "DL": "Nothing happens any more, and nobody has consumed {all}: see to what you have of it.",
+    "ER": "{first} was passed on again and again: do it, or say why it cannot be done.",
+    "RSP": "{first} was consumed by more than one of you: take what came of it into account once.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,76 +53,58 @@ class SimulatedJudge:
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""
         how, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
-        graph, new = look(reading_of(view), micros(view.time_s))
-        reports = list(self._reports(graph, new, draws))[:MOST_REPORTS]
+        reader, new = look(reading_of(view), micros(view.time_s))
+        reports = list(self._reports(reader, new, draws))[:MOST_REPORTS]
         think_s = draws.lognormal(how.latency_s, how.spread, "think")
         return Plan(think_s, Verdict(reports=reports).decision())
 
     def _reports(
-        self, graph: InteractionGraph, new: Iterable[Finding], draws: KeyedRandom
+        self, reader: LogReader, new: Iterable[Suspicion], draws: KeyedRandom
     ) -> Iterator[JudgeReport]:
         """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
         wrong = 0
-        for i, finding in enumerate(new):
+        for i, seen in enumerate(new):
             if not draws.chance(self.judging.recall, "see", i):
                 continue
-            yield _true(graph, finding)
+            yield _true(reader, seen)
             while wrong < MOST_REPORTS and draws.chance(1 - self.judging.precision, "err", wrong):
-                yield _false(graph, draws, wrong)
+                yield _false(reader, draws, wrong)
                 wrong += 1
             wrong += 1
 
 
-def look(reading: ReviewMaterial, now_us: int) -> tuple[InteractionGraph, list[Finding]]:
-    """The graph of a log, and all failures since the last reading: what a perfect judge reports."""
-    watch, found = Watch(standard()), list[Finding]()
-    for record in reading.log:
-        found += watch.feed(record)
-    found += watch.advance(now_us)
-    new = [f for f in found if f.t >= reading.before or f.us > reading.since_us]
-    return watch.graph, new
+def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicion]]:
+    """A log that was read, and what its rules say that is new since the last reading."""
+    reader = LogReader(reading.log, now_us)
+    is_new = (one.t >= reading.before or one.us > reading.since_us for one in reader.found)
+    return reader, [one for one, new in zip(reader.found, is_new, strict=True) if new]
 
 
-def _true(graph: InteractionGraph, finding: Finding) -> JudgeReport:
-    subject = next((v for v in finding.subject.values() if isinstance(v, str)), "")
-    healer = standard_healers()[finding.pattern]
-    remedy = next((_remedy(what) for what in healer.heal(graph, finding)), None)
+def _true(reader: LogReader, seen: Suspicion) -> JudgeReport:
     return JudgeReport(
-        pattern=finding.pattern,
-        subject=subject,
+        pattern=seen.pattern,
+        subject=next(iter(seen.events), ""),
         reason="the log shows it",
-        action=remedy or _note_on_outputs(graph, finding),
+        action=_remedy(reader, seen),
     )
 
 
-def _remedy(what: Intervention) -> Remedy:
-    """An intervention of healing, as a judge asks for it."""
-    match what:
-        case Inject():
-            return Remedy(do="inject", event=what.event, note=what.note[:MOST_CHARACTERS])
-        case Reroute():
-            to = list(what.to)
-            return Remedy(do="reroute", event=what.event, to=to, note=what.note[:MOST_CHARACTERS])
-        case Create():
-            return Remedy(do="create", to=list(what.to), note=what.note[:MOST_CHARACTERS])
-    return Remedy(do="none")
+def _remedy(reader: LogReader, seen: Suspicion) -> Remedy:
+    """A lost event for an agent that is there, or a note to the agents concerned."""
+    first, rest = next(iter(seen.events), ""), ", ".join(seen.events[1:])
+    text = _NOTES[seen.pattern].format(first=first, rest=rest, all=", ".join(seen.events))
+    note, team = text[:MOST_CHARACTERS], list(reader.team)
+    if seen.pattern == "OE":
+        left = [name for name in team if name not in reader.work[first].discarded_by]
+        to = [*(name for name in seen.agents if name in left), *left][:1]
+        return Remedy(do="reroute", event=first, to=to, note=note) if to else Remedy(do="none")
+    to = [name for name in seen.agents if name in reader.team] or team
+    return Remedy(do="create", to=to, note=note) if to else Remedy(do="none")
 
 
-def _note_on_outputs(graph: InteractionGraph, finding: Finding) -> Remedy:
-    """A note on an output of the finding's activation that some agent still has."""
-    v = graph.history.activation(str(finding.subject.get("activation")))
-    for n in graph.history.outputs(v) if v is not None else ():
-        event = graph.event(graph.history.event_ids[n])
-        if event.copies:
-            note = f"This may be wrong ({finding.pattern}): look at what it was made from."
-            return Remedy(do="inject", event=event.id, note=note)
-    return Remedy(do="none")
-
-
-def _false(graph: InteractionGraph, draws: KeyedRandom, index: int) -> JudgeReport:
+def _false(reader: LogReader, draws: KeyedRandom, index: int) -> JudgeReport:
     """A wrong report: a random pattern, about random work, with a random action."""
-    work = [event.id for event in graph.open_events()]
-    agents = list(graph.agents)
+    work, agents = list(reader.unread()), list(reader.team)
     event = draws.choice(work, "wrong event", index) if work else ""
     do = draws.choice(_DONE_WRONG, "wrong action", index) if work else "create"
     to = [] if do == "inject" else [draws.choice(agents, "wrong agent", index)]

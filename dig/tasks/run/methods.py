@@ -9,8 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dig.detectors import JUDGE, Judged, judged_healers, plugins, standard_healers
-from dig.detectors.protocols import Healer
+from dig.detectors import (
+    JUDGE,
+    RETRY,
+    WATCHDOG,
+    HealAsJudged,
+    HealByProblem,
+    HealByWord,
+    Judged,
+    Silence,
+    judged_healers,
+    plugins,
+    silence_of,
+    standard_healers,
+)
+from dig.detectors.protocols import Detector, Healer
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, PlannedAgent
 from dig.runtime.host import Setup
@@ -50,6 +63,30 @@ def heal(run: TeamRun, plain: Arrangement) -> Arrangement:
     return replace(plain, setup=replace(plain.setup, healers=healers, means=run.means))
 
 
+def speak(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """`watchdog`: after a silence, all agents are told to continue."""
+    healers = {silence_of(WATCHDOG): HealByWord}
+    return replace(plain, setup=_rival(plain.setup, lambda: Silence(WATCHDOG), healers))
+
+
+def ask_again(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """`retry`: after a silence, an idle agent is given the problem again."""
+    healers = {silence_of(RETRY): HealByProblem}
+    return replace(plain, setup=_rival(plain.setup, lambda: Silence(RETRY), healers))
+
+
+def _rival(
+    plain: Setup, detector: Callable[[], Detector], healers: Mapping[str, Callable[[], Healer]]
+) -> Setup:
+    """A setup in which a rival is heard beside the detectors, and does all that it wants."""
+    return replace(
+        plain,
+        detectors=lambda: [*plain.detectors(), detector()],
+        healers=lambda: {pattern: make() for pattern, make in healers.items()},
+        policy=replace(plain.policy, heal="all"),
+    )
+
+
 def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
     """`judge`: a member of the team reads the log now and then, and may intervene.
 
@@ -58,12 +95,9 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
     """
     if JUDGE in plain.team:
         raise SettingsError(f"an agent is called {JUDGE!r} already; the judge needs that name")
+    healers = dict.fromkeys(judged_healers(), HealAsJudged)
     setup = replace(
-        plain.setup,
-        detectors=lambda: [*plain.setup.detectors(), Judged()],
-        healers=judged_healers,
-        policy=replace(plain.setup.policy, heal="all"),  # what the judge wants is done
-        reviewer=Reviewer(JUDGE, run.judging.every),
+        _rival(plain.setup, Judged, healers), reviewer=Reviewer(JUDGE, run.judging.every)
     )
     return Arrangement(setup, {**plain.team, JUDGE: _judge(run, plain.team)})
 
@@ -85,6 +119,6 @@ def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
 
 
 METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = MappingProxyType(
-    {"mas": observe, "judge": judge, "dig": heal}
+    {"mas": observe, "watchdog": speak, "retry": ask_again, "judge": judge, "dig": heal}
 )
 """From an arrangement that only observes to that of a method."""

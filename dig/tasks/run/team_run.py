@@ -35,7 +35,7 @@ Recipients = Literal["one", "all"]
 SIMULATED, OWN, MODEL = "simulated", "own", "model"
 """Ways to make a team, as `agents_are` names them; `dig.tasks.run.teams` has what they mean."""
 
-METHOD_NAMES = ("mas", "judge", "dig")
+METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig")
 """What can be done about failures; `dig.tasks.run.methods` has the functions."""
 
 

@@ -8,7 +8,7 @@ from the events in front of the agent, the notes on them, and the seed:
 - solutions are kept until they cover everything that was asked for, and then submitted;
 - a returned answer counts as a solution again.
 
-Agents err by habit (`profile`), and heed notes by their content (`heeding`): a note names what is
+Agents err by habit (`profile`), and heed notes by their content: a note names what is
 missing, what is there twice, or which agent is waited for. An agent that is only woken looks again
 at what it holds, and may err again.
 
@@ -19,17 +19,18 @@ only solutions that wait for others to come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dig.detectors.judged import PREFIX
 from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom, repeated
+from dig.tasks.ranges import Range, missing
 
-from .heeding import Heeded
-from .parts import Job, Partial, Range, RawData, disjoint, join, missing, parts_in
+from .parts import Job, Partial, RawData, disjoint, join, parts_in
 from .profile import Profile
 from .reading import Numbers, Reading
 
@@ -68,6 +69,58 @@ _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = 
     "raw_data": RawData.read,
     "solution": Partial.read,
 }
+
+
+Heeds = Callable[[str], bool]
+"""Whether an agent heeds a note, from a text that tells the note from others."""
+
+
+class Heeded:
+    """The notes in front of an agent that it heeds, by pattern."""
+
+    def __init__(self, view: View, heeds: Heeds) -> None:
+        """Choose among the notes in a view."""
+        self._view = view
+        self._notes: dict[str, list[tuple[Pending, About]]] = {}
+        for event in view.events:
+            for about in event.about:
+                pattern = about.pattern.removeprefix(PREFIX)
+                if heeds(f"heed {pattern} {event.id}"):
+                    self._notes.setdefault(pattern, []).append((event, about))
+
+    def on(self, pattern: str) -> Iterator[tuple[Pending, About]]:
+        """The notes about findings of a pattern, each with the event that it stands beside."""
+        yield from self._notes.get(pattern, ())
+
+    def warns(self, pattern: str, events: Collection[str]) -> bool:
+        """Whether a note about a finding of a pattern stands beside one of some events, or names
+        one of them."""
+        return any(
+            beside.id in events or not set(about.events).isdisjoint(events)
+            for beside, about in self.on(pattern)
+        )
+
+    def is_beside(self, pattern: str, event: str) -> bool:
+        """Whether a note about a finding of a pattern stands beside an event."""
+        return any(beside.id == event for beside, _ in self.on(pattern))
+
+    def naming_mine(self, pattern: str) -> Iterator[About]:
+        """The notes that name work in front of the agent itself."""
+        mine = {event.id for event in self._view.events}
+        for beside, about in self.on(pattern):
+            if mine.intersection(about.events) - {beside.id}:
+                yield about
+
+    def lost_work(self) -> Iterator[object]:
+        """The payloads of lost work that notes of their own ask this agent to do again.
+
+        An agent that a note names is meant; if none of those is there, the first of the team.
+        """
+        for beside, about in self.on("OE"):
+            named = [agent for agent in about.agents if agent in self._view.team]
+            is_meant = self._view.agent in (named or self._view.team[:1])
+            if beside.id not in about.events and is_meant:
+                yield from (about.work[event] for event in about.lost)
 
 
 class _Turn:

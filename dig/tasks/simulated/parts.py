@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .reading import Reading
+from dig.tasks.ranges import Range, merged, missing, range_of
 
-Range = tuple[int, int]
-"""`(start, stop)`: elements from `start`, counted from 0, to before `stop`."""
+from .reading import Reading
 
 MOST_WEIGHED = 12
 """Overlapping partial counts up to this many are chosen from by trying all ways, 2^12 at most."""
@@ -200,38 +199,6 @@ def _ranges(values: Any) -> tuple[Range, ...]:
     return merged(r for r in found if r is not None)
 
 
-def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Ranges in order, with those that touch or overlap as one.
-
-    >>> merged([(5, 9), (0, 5), (20, 30)])
-    ((0, 9), (20, 30))
-    """
-    done: list[Range] = []
-    for start, stop in sorted(ranges):
-        if done and start <= done[-1][1]:
-            done[-1] = (done[-1][0], max(stop, done[-1][1]))
-        else:
-            done.append((start, stop))
-    return tuple(done)
-
-
-def missing(whole: Range, covers: Iterable[Range]) -> tuple[Range, ...]:
-    """The parts of the whole that no range covers.
-
-    >>> missing((0, 30), [(5, 9), (20, 40)])
-    ((0, 5), (9, 20))
-    """
-    gaps: list[Range] = []
-    at = whole[0]
-    for start, stop in merged(covers):
-        if at < min(start, whole[1]):
-            gaps.append((at, min(start, whole[1])))
-        at = max(at, stop)
-    if at < whole[1]:
-        gaps.append((at, whole[1]))
-    return tuple(gaps)
-
-
 def disjoint(partials: Sequence[Partial]) -> list[Partial]:
     """A choice of partial counts that covers most and counts no element twice.
 
@@ -286,11 +253,3 @@ def _longest_first(group: list[Partial]) -> list[Partial]:
         if not any(partial.overlaps(other) for other in taken):
             taken.append(partial)
     return taken
-
-
-def range_of(value: Any) -> Range | None:
-    """The range that a part of a payload describes, if it does."""
-    if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
-        return None
-    start, stop = value
-    return (start, stop) if 0 <= start < stop else None

@@ -1,0 +1,113 @@
+"""How far a run came: milestones that any run has, by the structure of its graph alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dig._util.text import name, names
+from dig.graph.records import Run
+from dig.tasks.milestones import NO_ANSWER, Evidence, Milestone, milestone
+from dig.traces.run import RecordedEvent, RecordedRun
+
+
+def progress(milestones: Sequence[Milestone], good: bool) -> float:
+    """The share of the milestones that a run reached; below 1 for a run that is not good.
+
+    Args:
+        milestones: The milestones of the run; one at least.
+        good: Whether it is good.
+    """
+    reached = sum(one.reached for one in milestones)
+    return (reached if good else min(reached, len(milestones) - 1)) / len(milestones)
+
+
+def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, ...]:
+    """Five milestones that any run has.
+
+    Args:
+        run: The run.
+        good: Whether it is good.
+        why: What it lacks, or what was tested.
+    """
+    finals = [event for event in run.events.values() if event.final]
+    last = run.last.t
+    accepted = [(e, e.accepted_t) for e in finals if e.accepted_t is not None]
+    return (
+        *_of_work(run),
+        milestone(
+            "an answer was submitted",
+            _first((event.t, f"{name(event.id)} is final") for event in finals),
+            Evidence(last, "no final event was generated"),
+        ),
+        milestone(
+            "an answer was accepted",
+            _first((t, f"{name(event.id)} was accepted") for event, t in accepted),
+            Evidence(last, NO_ANSWER),
+        ),
+        Milestone("the run is good", good, (Evidence(last, why),)),
+    )
+
+
+def _of_work(run: RecordedRun) -> tuple[Milestone, Milestone]:
+    """Whether a problem from outside was consumed, and all work that an answer needs."""
+    posed = [event for event in run.events.values() if event.by is None and event.is_work]
+    ends = ((event, run.consumption(event)) for event in posed)
+    taken = _first((end.t, f"{name(event.id)} was consumed") for event, end in ends if end)
+    left = [event.id for event in _needed(run, posed) if not event.consumed_by]
+    lacks = f"not consumed: {names(left)}" if left else "no problem came from outside"
+    last = run.last.t
+    return (
+        milestone(
+            "an agent took the problem on",
+            taken,
+            Evidence(last, "no problem from outside was consumed"),
+        ),
+        milestone(
+            "no work that an answer needs is left",
+            Evidence(last, "all of it was consumed") if posed and not left else None,
+            Evidence(last, lacks),
+        ),
+    )
+
+
+def _first(shown: Iterable[tuple[int, str]]) -> Evidence | None:
+    return next((Evidence(t, says) for t, says in shown), None)
+
+
+def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[RecordedEvent]:
+    """The work that answers need: problems from outside, and what those behind them split off.
+
+    Args:
+        run: The run. Without an accepted answer its last final event counts; without one all its
+            activations count as being behind an answer.
+        posed: The problems from outside.
+    """
+    yield from posed
+    finals = [event for event in run.events.values() if event.final]
+    finals = [event for event in finals if event.accepted_t is not None] or finals[-1:]
+    for activation in _behind(run, finals) if finals else run.activations:
+        made = run.activations[activation]
+        if run.is_problem_generating(made):
+            yield from (event for event in run.outputs(made) if event.is_work)
+
+
+def _behind(run: RecordedRun, finals: Iterable[RecordedEvent]) -> dict[str, None]:
+    """The activations with a causal path to a final event; with memory, what its agent did, too."""
+    first = run.records[0]
+    remembers = isinstance(first, Run) and first.memory
+    found: dict[str, None] = {}
+    stack = [event.by for event in finals if event.by is not None]
+    for submitter in map(run.activations.__getitem__, [*stack]):
+        if remembers or not run.inputs(submitter):
+            stack += [
+                one.id
+                for one in run.activations.values()
+                if one.agent == submitter.agent and one.end and one.end.t < submitter.t
+            ]
+    while stack:
+        activation = stack.pop()
+        if activation not in found:
+            found[activation] = None
+            used = run.inputs(run.activations[activation])
+            stack += [event.by for event in used if event.by is not None]
+    return found

@@ -1,0 +1,151 @@
+"""Verdicts: what repeated replays say about a hypothesis, and how sure that is.
+
+A row is what one replay came to; ``None`` stands for one that could not be made:
+
+    {"good": True, "fulfilled": True, "progress": 0.8}
+
+`good` and `progress` are the goal's; `fulfilled` says that the change was carried out. In paired
+arms replay k without the change is the control of replay k with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import comb
+from statistics import median
+from typing import Any, NamedTuple
+
+from dig.diagnosis.concepts import Reason, Verdict
+from dig.errors import SettingsError
+from dig.tasks.experiment.intervals import share
+
+Row = Mapping[str, Any]
+
+LEAST_GAIN = 0.2
+"""The smallest gain in progress that counts; where there are fewer than five milestones: one."""
+
+ROUNDING = 1e-9
+"""0.6 is 0.2 more than 0.4, although the difference of these two floats is a little less."""
+
+
+class _Repeat(NamedTuple):
+    """A replay that counts, and the progress of its control."""
+
+    row: Row
+    control: float | None
+
+
+def verdict(
+    changed: Sequence[Row | None],
+    unchanged: Sequence[Row | None],
+    milestones: int = 5,
+    paired: bool = True,
+    n: int = 3,
+) -> tuple[Verdict, Reason | None]:
+    """The verdict about a hypothesis, and the reason of one that is `inconclusive`.
+
+    Args:
+        changed: The replays with the change.
+        unchanged: The replays without it, from the same record.
+        milestones: How many milestones there are.
+        paired: Whether replay k of both draws the same random numbers. Then a repeat counts if its
+            control is not good (the first counts always: its control is the recorded run), and of
+            up to 3n repeats the first n that count are taken. Otherwise all count.
+        n: How many repeats are to count.
+
+    Raises:
+        SettingsError: `milestones` or `n` is below 1.
+    """
+    if milestones < 1 or n < 1:
+        raise SettingsError(
+            f"milestones and n must be at least 1, got milestones={milestones} and n={n}"
+        )
+    tried = [row for row in changed if row is not None]
+    controls = [row for row in unchanged if row is not None]
+    is_whole = len(tried) == len(changed) > 0 and len(controls) == len(unchanged) > 0
+    if not is_whole or (paired and len(tried) != len(controls)):
+        return "inconclusive", "cannot be replayed"
+    if paired:
+        pairs = [*zip(tried, controls, strict=True)][: 3 * n]
+        counting = [pair for k, pair in enumerate(pairs) if k == 0 or not pair[1]["good"]]
+        repeats = [_Repeat(row, control["progress"]) for row, control in counting[:n]]
+    else:
+        known = [row["progress"] for row in controls if row["progress"] is not None]
+        repeats = [_Repeat(row, median(known) if known else None) for row in tried]
+    if len(repeats) < min(2, n):
+        return "inconclusive", "flaky"
+    by_themselves = 0 if paired else sum(row["good"] for row in controls)
+    return _judged(repeats, by_themselves, max(1 / milestones, LEAST_GAIN))
+
+
+def _judged(
+    repeats: Sequence[_Repeat], by_themselves: int, gain: float
+) -> tuple[Verdict, Reason | None]:
+    """The verdict about the repeats that count.
+
+    Args:
+        repeats: Those with the change.
+        by_themselves: How many without it are good.
+        gain: How much more progress than the control's counts.
+    """
+    most = -(-2 * len(repeats) // 3)  # two thirds, rounded up
+    done = [one for one in repeats if one.row["fulfilled"]]
+    good = sum(one.row["good"] for one in done)
+    better = sum(one.row["good"] or _gains(one, gain) for one in done)
+    if good >= most:
+        if good - by_themselves >= most:
+            return "validated", None
+        return "inconclusive", "flaky"
+    if better >= most:
+        return "partial", None
+    if len(done) < most:
+        return "inconclusive", "not carried out"
+    if better == 0 and not any(one.row["good"] for one in repeats):
+        return "refuted", None
+    return "inconclusive", "mixed"
+
+
+def _gains(one: _Repeat, gain: float) -> bool:
+    progress = one.row["progress"]
+    if progress is None or one.control is None:
+        return False
+    return bool(progress - one.control >= gain - ROUNDING)
+
+
+def interval(good: int, of: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of the share of good replays.
+
+    Args:
+        good: How many replays are good.
+        of: How many there are; of none nothing is known.
+
+    >>> [round(bound, 2) for bound in interval(3, 3)]
+    [0.44, 1.0]
+    """
+    found = share([1.0] * good + [0.0] * (of - good))
+    if found is None or found.low is None or found.high is None:
+        return 0.0, 1.0
+    return found.low, found.high
+
+
+def fisher(good: int, of: int, controls_good: int, controls: int) -> float | None:
+    """The exact one-sided p-value that the change helps: Fisher's test of the two arms.
+
+    Args:
+        good: How many replays with the change are good.
+        of: How many replays with the change there are.
+        controls_good: How many without it are good.
+        controls: How many without it there are.
+
+    Returns:
+        The probability of so many good replays with the change, or more, if it had no effect;
+        ``None``, if an arm is empty.
+
+    >>> fisher(3, 3, 0, 3)
+    0.05
+    """
+    if not of or not controls:
+        return None
+    together = good + controls_good
+    ways = (comb(of, k) * comb(controls, together - k) for k in range(good, min(of, together) + 1))
+    return sum(ways) / comb(of + controls, together)

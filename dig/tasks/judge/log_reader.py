@@ -1,0 +1,186 @@
+"""How a simulated judge reads a log: with simple rules of its own, and without any graph.
+
+The rules are what a careful reader would look for line by line:
+
+- ET: an answer is submitted while an event is unread: it reached an agent, and no agent has
+  consumed or discarded it.
+- DL, MC: nothing happens for ten seconds, no agent is at work, and the problem has no answer: DL
+  if an event is unread, else MC.
+- OE: an event is sent or passed on to no agent that is there, or is discarded by the last one that
+  had it.
+- ER: an event is passed on more than three times before an agent consumes it.
+- RSP: two agents consume the same event.
+
+There is no rule for CLA, which takes the ancestry of events, nor for LATE, LOOP, STALL and
+LIVELOCK. The rules are about work: system events and notices are none. A rule speaks of an event
+once; of silences, each time that there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dig.graph.records import (
+    NOTICE,
+    SYSTEM,
+    Deliver,
+    Emit,
+    End,
+    Fate,
+    Join,
+    Leave,
+    Record,
+    Run,
+    Start,
+    micros,
+)
+
+WAITING_S = 10.0
+MOST_PASSED_ON = 3
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What a rule has to say.
+
+    Attributes:
+        pattern: The short name of the failure.
+        t: The record that shows it; us: its moment, in microseconds.
+        events: The events concerned: the answer and what is unread; all that is unread; or one.
+        agents: The agents concerned: that submitted, made the lost event, passed it on last,
+            consumed it twice, or worked last.
+    """
+
+    pattern: str
+    t: int
+    us: int
+    events: tuple[str, ...]
+    agents: tuple[str, ...]
+
+
+@dataclass
+class _Work:
+    """An event of work as a reader keeps track of it."""
+
+    maker: str | None
+    arrived: bool = False
+    holders: set[str] = field(default_factory=set)
+    consumed_by: list[str] = field(default_factory=list)
+    discarded_by: set[str] = field(default_factory=set)
+    passed_on: int = 0
+
+
+class LogReader:
+    """Reads a log record by record.
+
+    Attributes:
+        team: The agents that are there, in order of their coming.
+        work: All events of work, by id, in order of generation.
+        found: What the rules have said so far.
+    """
+
+    def __init__(self, log: Iterable[Record], now_us: int) -> None:
+        """Read a log up to a moment.
+
+        Args:
+            log: The records, without payloads.
+            now_us: The moment of reading, in microseconds.
+        """
+        self.team: dict[str, None] = {}
+        self.work: dict[str, _Work] = {}
+        self.found: list[Suspicion] = []
+        self._agent_of: dict[str, str] = {}  # by activation
+        self._running: set[str] = set()
+        self._worked_last: tuple[str, ...] = ()
+        self._unanswered = 0
+        self._said: set[tuple[str, str]] = set()
+        self._last_t = self._last_us = 0
+        for record in log:
+            self._look_for_silence(record.us)
+            self._read(record)
+            self._last_t, self._last_us = record.t, record.us
+        self._look_for_silence(now_us)
+
+    def unread(self) -> tuple[str, ...]:
+        """The work that reached an agent, and that none has consumed or discarded."""
+        return tuple(
+            name for name, one in self.work.items()
+            if one.arrived and not one.consumed_by and not one.discarded_by
+        )  # fmt: skip
+
+    def _look_for_silence(self, us: int) -> None:
+        silent = us - self._last_us >= micros(WAITING_S)
+        if silent and self._unanswered and not self._running:
+            unread, at = self.unread(), self._last_us + micros(WAITING_S)
+            holders = [a for a in self.team if any(a in self.work[e].holders for e in unread)]
+            pattern, agents = ("DL", tuple(holders)) if unread else ("MC", self._worked_last)
+            self.found.append(Suspicion(pattern, self._last_t, at, unread, agents))
+
+    def _read(self, record: Record) -> None:
+        match record:
+            case Run():
+                self.team = dict.fromkeys(record.agents)
+            case Join():
+                self.team[record.agent] = None
+            case Leave():
+                self.team.pop(record.agent, None)
+                self._running -= {v for v in self._running if self._agent_of[v] == record.agent}
+                for one in self.work.values():
+                    one.holders.discard(record.agent)
+            case Emit():
+                self._read_event(record)
+            case Deliver(to=None):
+                self._unanswered = max(0, self._unanswered - 1)
+            case Deliver() if record.event in self.work and record.to is not None:
+                self.work[record.event].holders.add(record.to)
+                self.work[record.event].arrived = True
+            case Start():
+                self._agent_of[record.activation] = record.agent
+                self._running.add(record.activation)
+            case End():
+                self._running.remove(record.activation)
+                agent = self._agent_of[record.activation]
+                self._worked_last = (agent,)
+                for fate in record.fates:
+                    if fate.event in self.work:
+                        self._read_fate(record, agent, fate)
+
+    def _read_event(self, record: Emit) -> None:
+        maker = self._agent_of.get(record.by or "")
+        if record.final:
+            unread = self.unread()
+            if unread:
+                self._say("ET", record, (record.event, *unread), (maker,))
+        elif record.by != SYSTEM and record.type != NOTICE:
+            self.work[record.event] = _Work(maker)
+            self._unanswered += record.by is None
+            if not any(name in self.team for name in record.to):
+                self._say("OE", record, (record.event,), (maker,))
+
+    def _read_fate(self, record: End, agent: str, fate: Fate) -> None:
+        one, about = self.work[fate.event], (fate.event,)
+        if fate.fate != "delay":
+            one.holders.discard(agent)
+        if fate.fate == "consume":
+            one.consumed_by.append(agent)
+            if len(set(one.consumed_by)) > 1:
+                self._say("RSP", record, about, tuple(dict.fromkeys(one.consumed_by)))
+        elif fate.fate == "discard":
+            one.discarded_by.add(agent)
+            if not (one.consumed_by or one.holders):
+                self._say("OE", record, about, (one.maker,))
+        elif fate.fate == "reroute" and not one.consumed_by:
+            one.passed_on += 1
+            if one.passed_on > MOST_PASSED_ON:
+                self._say("ER", record, about, (agent,))
+            if not (one.holders or any(name in self.team for name in fate.to)):
+                self._say("OE", record, about, (one.maker,))
+
+    def _say(
+        self, pattern: str, record: Record, events: tuple[str, ...], agents: Iterable[str | None]
+    ) -> None:
+        if (pattern, events[0]) not in self._said:
+            self._said.add((pattern, events[0]))
+            known = tuple(agent for agent in agents if agent is not None)
+            self.found.append(Suspicion(pattern, record.t, record.us, events, known))

@@ -1,0 +1,166 @@
+"""Milestones: how far a run came on the way to a good answer.
+
+A task may have a method `milestones(records)` that returns at most `MOST`; `part_milestones` makes
+those of CountFrequency and Newsgroups. They are tests over the records alone, so that a run and its
+forks are judged by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dig._util.text import name, one_line
+from dig.traces.run import RecordedEvent, RecordedRun
+
+from .accounting import SOLUTION, TaskParts
+from .ranges import Ranges, common, length, merged, without
+from .task import Score
+
+MOST = 5
+"""How many milestones a task has at most."""
+
+RAW_DATA = "raw_data"
+NO_ANSWER = "no answer was accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a record of a trace, or a step of a conversation, shows.
+
+    Attributes:
+        t: The number of the record; ``None`` in a conversation.
+        says: A sentence about it.
+        step: The number of the step; ``None`` if the record belongs to none.
+    """
+
+    t: int | None
+    says: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """A stage on the way to a good answer.
+
+    Attributes:
+        title: The stage in words.
+        reached: Whether the run reached it.
+        evidence: The records that show it; of one that was not reached, the last record.
+    """
+
+    title: str
+    reached: bool
+    evidence: tuple[Evidence, ...]
+
+
+def milestone(title: str, shown: Evidence | None, otherwise: Evidence) -> Milestone:
+    """A milestone that is reached if there is a record that shows it.
+
+    Args:
+        title: The stage in words.
+        shown: The evidence that it was reached; ``None``: it was not.
+        otherwise: The evidence that it was not.
+    """
+    return Milestone(title, shown is not None, (shown or otherwise,))
+
+
+def part_milestones(
+    parts: TaskParts, score: Callable[[object], Score | None], unit: str = "elements"
+) -> tuple[Milestone, ...]:
+    """The milestones of a task whose parts are counted one by one, and put together in an answer.
+
+    Args:
+        parts: The run, with the parts of its task.
+        score: The task's score of an answer.
+        unit: What an element of the data is, in the plural.
+
+    Returns:
+        Five milestones; none, if no event from outside says what the whole task is.
+    """
+    if not parts.whole:
+        return ()
+    made = [event for event in parts.run.events.values() if event.agent is not None]
+    counted = list(_counted(parts, made))
+    return (
+        _begun(parts, made),
+        _share(parts, counted, "half of the parts were counted", 0.5, unit),
+        _share(parts, counted, "all of the parts were counted", 1.0, unit),
+        _whole_answer(parts, made),
+        _good_answer(parts.run, score),
+    )
+
+
+def _begun(parts: TaskParts, made: Sequence[RecordedEvent]) -> Milestone:
+    """A part of the problem was given on, or read; to pass on all of it is not enough."""
+    most = length(parts.whole)
+    for event in made:
+        here = common(parts.about(event), parts.whole)
+        if here and (here < most or event.type in (RAW_DATA, SOLUTION)):
+            shown = Evidence(event.t, f"{name(event.id)} is about a part of the task")
+            break
+    else:
+        shown = None
+    otherwise = Evidence(parts.run.last.t, "no agent has split the problem or read a part of it")
+    return milestone("the problem was split or read", shown, otherwise)
+
+
+def _counted(parts: TaskParts, made: Sequence[RecordedEvent]) -> Iterator[tuple[int, int]]:
+    """The records of solutions, each with how many elements have been counted by then."""
+    known: Ranges = ()
+    for event in made:
+        if event.type == SOLUTION:
+            known = merged([*known, *parts.about(event)])
+            yield event.t, common(known, parts.whole)
+
+
+def _share(
+    parts: TaskParts, counted: Sequence[tuple[int, int]], title: str, share: float, unit: str
+) -> Milestone:
+    """A share of all elements was counted.
+
+    Args:
+        parts: The run, with the parts of its task.
+        counted: The records of solutions, each with how many elements were counted by then.
+        title: The milestone in words.
+        share: The share that it asks for.
+        unit: What an element is, in the plural.
+    """
+    whole = length(parts.whole)
+    rows = [
+        Evidence(t, f"{number:,} of {whole:,} {unit} are in solutions")
+        for t, number in counted
+        if number >= share * whole
+    ]
+    most = counted[-1][1] if counted else 0
+    lacks = Evidence(parts.run.last.t, f"{most:,} of {whole:,} {unit} are in solutions")
+    return milestone(title, rows[0] if rows else None, lacks)
+
+
+def _whole_answer(parts: TaskParts, made: Sequence[RecordedEvent]) -> Milestone:
+    shown = (
+        Evidence(event.t, f"{name(event.id)} is an answer about the whole task")
+        for event in made
+        if event.final and not without(parts.whole, parts.about(event))
+    )
+    otherwise = Evidence(parts.run.last.t, "no answer is about the whole task")
+    return milestone("one answer has all parts", next(shown, None), otherwise)
+
+
+def _good_answer(run: RecordedRun, score: Callable[[object], Score | None]) -> Milestone:
+    """An accepted answer is valid and complete, as far as its score tells."""
+    title, lacks = "an answer was accepted, and is good", list[Evidence]()
+    for event in run.events.values():
+        if event.accepted_t is not None:
+            lack = _lack(score(event.payload))
+            told = f"the answer {name(event.id)} was accepted{lack}"
+            if not lack:
+                return Milestone(title, True, (Evidence(event.accepted_t, told),))
+            lacks.append(Evidence(event.accepted_t, told))
+    return Milestone(title, False, (*lacks[-1:],) or (Evidence(run.last.t, NO_ANSWER),))
+
+
+def _lack(score: Score | None) -> str:
+    if score is None or (score.valid and score.complete is not False):
+        return ""
+    return ", but is not complete" if score.valid else f", but is {one_line(score, 90)}"
