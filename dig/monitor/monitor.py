@@ -306,11 +306,12 @@ class Monitor:
         """An event that a delivery policy keeps is delivered now.
 
         Raises:
-            RequestError: It is not on its way, or the run is over.
+            RequestError: No policy keeps it on its way, or the run is over.
         """
         self._enter()
-        if event not in self._holds.payloads or not self.graph.event(event).flight:
-            raise RequestError(f"event {event!r} is not on its way; it cannot be released")
+        is_known = event in self._holds.payloads and event not in self._gates.deciding
+        if not is_known or not self.graph.event(event).flight:
+            raise RequestError(f"event {event!r} is kept by no delivery policy")
         self._schedule.release(event)
         return self._leave_call()
 

@@ -17,7 +17,17 @@ from dig.errors import ReplayError, TraceError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import disturbance_of
-from dig.graph.records import Deliver, Emit, End, Expire, IncidentRow, Leave, Record, Start
+from dig.graph.records import (
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    IncidentRow,
+    Join,
+    Leave,
+    Record,
+    Start,
+)
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.execute import execute
@@ -184,6 +194,47 @@ def test_rewinding_at_any_record_and_going_on_is_the_same_run(
     at = data.draw(st.integers(0, len(lines(parent)) - 1))
     again = fork(parent, at, tmp_path / "forks", disturb=disturbance_of(read_side(parent)))
     assert trace(again.directory) == trace(parent)
+
+
+def drawn_change(data: st.DataObject, run: Path, earliest: int) -> RunChange | None:
+    """A change of a run that makes sense, or none."""
+    rows = [r for r in records(run) if r.t >= earliest]
+    at = data.draw(st.integers(earliest, rows[-1].t))
+    one, other, _ = data.draw(st.permutations(["agent-1", "agent-2", "agent-3"]))
+    ended = {r.activation for r in records(run) if isinstance(r, End)}
+    asked = [r for r in rows if isinstance(r, Start) and r.activation in ended]
+    possible: list[RunChange] = [
+        WaitLonger(at, 20), Reseat(at, one, other),
+        TellAgent(at, "agent-1", "Do it.", data.draw(st.booleans())), Resend(at, ("e1",)),
+        *[AskAgain(start.t, start.activation, "Again.") for start in asked[:1]],
+        *[OmitRecord(at, r.t) for r in rows if isinstance(r, Expire | Leave | Join) and r.t >= at],
+        *[EditRecord(r.t, {"error": "no"}) for r in rows if isinstance(r, End)][:1],
+    ]  # fmt: skip
+    return data.draw(st.sampled_from([None, *possible]))
+
+
+@given(RUNS, st.data())
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_an_unchanged_fork_of_a_fork_is_that_fork_whatever_was_changed(
+    tmp_path: Path, drawn: dict[str, Any], data: st.DataObject
+) -> None:
+    """Down to forks of forks of forks, with repeats."""
+    drawn = dict(drawn)
+    fault = Fault(kind=drawn.pop("kind"), target=drawn.pop("target"), start_s=1.0)
+    run = faulty(fault, drawn.pop("seed"), tmp_path / "runs", size=1500, agents=3, **drawn)
+    lowest = 1
+    for _ in range(3):
+        change = drawn_change(data, run, lowest)
+        at = change.at if change else data.draw(st.integers(lowest, len(lines(run)) - 1))
+        repeat = data.draw(st.integers(0, 2))
+        run = forked(run, at, tmp_path, changes=[change] if change else [], repeat=repeat)
+        lowest = max(1, read_side(run)["forked_from"]["earliest"])
+        if lowest >= len(lines(run)):
+            break
+        again = forked(run, data.draw(st.integers(lowest, len(lines(run)) - 1)), tmp_path)
+        assert trace(again) == trace(run)
 
 
 # --- changes ---
