@@ -77,7 +77,7 @@ def experiment(
             outcome, tables = ablation.ablate(grid, out, jobs=jobs, progress=progress)
             written = report.write_tables(tables, out)
         else:
-            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress)
+            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress, tell=warn)
             written = report.write_report(grid, outcome.rows, out)
     _report(outcome, written, as_json)
 

@@ -308,6 +308,111 @@ def test_a_task_and_agents_of_ones_own(tmp_path: Path) -> None:
     assert SIMULATED_AGENTS not in (tmp_path / "out" / "tables.md").read_text()
 
 
+SUMMING = """
+seeds = 2
+methods = ["mas", "dig"]
+
+[[tasks]]
+task = "own_task:Summing"
+sizes = [40, 100]
+"""
+
+
+@pytest.fixture
+def own_task(tmp_path: Path) -> Path:
+    """A directory with the example of a task, and a grid of it."""
+    examples = Path(__file__).parents[2] / "examples"
+    (tmp_path / "own_task.py").write_text((examples / "own_task.py").read_text())
+    (tmp_path / "own.toml").write_text(SUMMING)
+    return tmp_path
+
+
+@pytest.mark.parametrize("speed", ["", "speed = 100\n"])
+def test_the_example_of_a_task_runs_in_an_experiment(own_task: Path, speed: str) -> None:
+    """In virtual and in real time; its team has two members, however large teams are to be."""
+    (own_task / "own.toml").write_text(speed + SUMMING)
+    done = digmon("own.toml", "--out", "out", "--jobs", "1", "--json", cwd=own_task)
+    assert (done.returncode, json.loads(done.stdout)["runs"]) == (0, 8), done.stderr
+    rows = read_rows(own_task / "out" / RESULTS)
+    assert {(row.agents, row.valid, row.rmse) for row in rows} == {(2, True, 0.0)}
+    assert {path.name for path in (own_task / "out").glob("patterns-*")} == {"patterns-2.svg"}
+
+
+def test_async_functions_give_the_same_bytes_again(own_task: Path) -> None:
+    """The traces of two experiments, with one process and with two."""
+    for jobs in ("1", "2"):
+        done = digmon("own.toml", "--out", jobs, "--jobs", jobs, "--keep", cwd=own_task)
+        assert done.returncode == 0, done.stderr
+    traces = [
+        sorted(path.read_bytes() for path in (own_task / jobs).glob("traces/*/trace.dig.jsonl"))
+        for jobs in ("1", "2")
+    ]
+    assert len(traces[0]) == 8 and traces[0] == traces[1]
+
+
+COUNTING = """
+from dig.runtime import Decision
+
+class Counts:
+    def __init__(self):
+        self.runs = 0
+
+    async def act(self, view):
+        self.runs += 1
+        return Decision.submit(view, self.runs)
+
+class Task:
+    name, size, data = "counting", 1, "nothing"
+
+    def __init__(self):
+        self.team = {"ada": Counts()}
+
+    def problem(self, *to):
+        from dig.monitor.messages import Output
+        return Output("?", to, "problem")
+
+    def tools(self):
+        return {}
+
+    def score(self, answer):
+        from dig.tasks.task import Score
+        return Score(True, answer)
+"""
+
+
+def test_a_task_brings_new_agents_to_each_run(tmp_path: Path) -> None:
+    """So that an agent with a state of its own begins each run of an experiment alike."""
+    (tmp_path / "counting.py").write_text(COUNTING)
+    (tmp_path / "own.toml").write_text("[[tasks]]\ntask = 'counting:Task'\nsizes = [1]")
+    done = digmon("own.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {row.rmse for row in read_rows(tmp_path / "out" / RESULTS)} == {1.0}
+
+
+WAITING = """
+import asyncio
+
+async def ada(view):
+    await asyncio.sleep(1)
+
+team = {"ada": ada}
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_agents_that_wait_end_an_experiment_in_virtual_time_at_once(
+    tmp_path: Path, jobs: str
+) -> None:
+    """With one error, which names the agent, the line and the cure."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    task = "task = 'count-frequency'\nsizes = [100]\nagents_are = 'waiting:team'"
+    (tmp_path / "own.toml").write_text(f"seeds = 9\n[[tasks]]\n{task}")
+    done = digmon("own.toml", "--out", "out", "--jobs", jobs, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("digmon:")) == (2, 1)
+    assert "agent 'ada' awaits something real at waiting.py:5" in done.stderr
+    assert "in an experiment's file give `speed`" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [

@@ -80,11 +80,12 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    sizes = [f"{n}" for n in grid.agents]
+    teams = sorted({row.agents for row in rows})  # a user's own team may have a size of its own
+    sizes = [f"{n}" for n in teams]
     for name, key in _SHOWN:
-        measures = [(n, key, MEASURES[key]) for n in grid.agents]
+        measures = [(n, key, MEASURES[key]) for n in teams]
         yield name, _bar_chart(grid, rows, _HEADS[key], sizes, measures, "agents")
-    for size in grid.agents:
+    for size in teams:
         title = f"findings by pattern, {counted(size, 'agent')}"
         by_pattern = [(size, pattern, count_of(pattern)) for pattern in shown_patterns(rows)]
         names = [pattern for _, pattern, _ in by_pattern]

@@ -75,7 +75,8 @@ class TaskGrid:
         task: Its name, as `digmon run` takes it.
         sizes: How large the problems are; the easiest first.
         data: Where its data are; ``None``: where the task looks for them.
-        agents_are: How teams are made; ``None``: simulated agents, or the task's own.
+        agents_are: How teams are made, such as `my_module:team`; see `dig.tasks.run.teams`.
+            ``None``: simulated agents, or the task's own.
         options: Further arguments of that way, as plain JSON.
     """
 
@@ -151,11 +152,14 @@ class Grid:
                 raise SettingsError(f"the experiment names one of its {part} twice")
 
     def cells(self) -> Iterator[Cell]:
-        """All runs, those that have the same problem one after the other.
+        """All runs, those that have the same problem one after the other, each once.
+
+        A team of the user's that has its own size is the same for all of `agents`.
 
         Raises:
             SettingsError: There is no such task, method or team.
         """
+        named = set[str]()
         for one in self.tasks:
             some = product(enumerate(one.sizes), self.seeds, self.agents, self.methods)
             for (index, size), seed, agents, method in some:
@@ -174,7 +178,9 @@ class Grid:
                     judging=self.judging,
                     profile=self.profile,
                 )
-                yield Cell(level=one.level(index), run=run)
+                if run.name not in named:
+                    named.add(run.name)
+                    yield Cell(level=one.level(index), run=run)
 
     @property
     def is_simulated(self) -> bool:
