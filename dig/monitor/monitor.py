@@ -35,6 +35,9 @@ from .sinks import Sink
 KEEP = 1_000
 """How many records of closed history a session keeps for inspection, if nothing else is said."""
 
+RELEASED = "released"
+"""The incident of a person's releasing an event that a delivery policy kept, before it."""
+
 TOLD = "told"
 """The incident of a person's telling some agents something, before the system event."""
 
@@ -312,6 +315,7 @@ class Monitor:
         is_known = event in self._holds.payloads and event not in self._gates.deciding
         if not is_known or not self.graph.event(event).flight:
             raise RequestError(f"event {event!r} is kept by no delivery policy")
+        self._recorder.incident(RELEASED, {"event": event})
         self._schedule.release(event)
         return self._leave_call()
 

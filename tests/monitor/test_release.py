@@ -405,6 +405,7 @@ def test_what_a_policy_keeps_can_be_released() -> None:
     """It is delivered once, at once, and its policy is not asked any more."""
     stage, _ = sent(Expiring(Delayed(ToAgents(("b",)), after_s=5.0), after_s=3.0))
     assert delivered(stage.monitor.release("e2")) == ["e2 to b"]
+    assert [row.detail for row in rows(stage.sink, "incident")] == [{"event": "e2"}]
     assert stage.monitor.next_deadline() is None
     assert delivered(stage.wait(9.0)) == [] and not rows(stage.sink, "expire")
     account(stage)

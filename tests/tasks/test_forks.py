@@ -436,6 +436,23 @@ def test_json_that_describes_no_change_is_refused(row: Any, says: str) -> None:
         read_change(row)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [{"phases": 3}, {"phases": [{"at": "x"}]}, {"phases": [{"wait_s": -1}]}, {"earliest": -1},
+     {"phases": [{"wait_s": 1e300}]}, {"phases": [{"seats": ["a"]}]}],
+)  # fmt: skip
+def test_a_side_file_that_garbles_what_the_run_was_forked_from_is_refused(
+    tmp_path: Path, failed: Path, said: dict[str, Any]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    side = read_side(failed) | {"forked_from": said}
+    (run / "side.json").write_text(json.dumps(side))
+    (run / TRACE).write_bytes(trace(failed))
+    with pytest.raises(ReplayError, match="the side file's `forked_from`"):
+        forked(run, 9, tmp_path)
+
+
 # --- what else is promised ---
 
 
