@@ -155,6 +155,16 @@ def test_a_fork_of_a_repeat_goes_on_with_its_numbers(healed: Path, tmp_path: Pat
         forked(once, at - 1, tmp_path)
 
 
+def test_a_fault_of_a_repeat_knows_by_which_numbers_it_acted(tmp_path: Path) -> None:
+    """It may act three times, by chance; a fork of the repeat counts the acts of the repeat."""
+    for seed in (1, 2, 3, 4):
+        parameters = {"probability": 0.5, "at_most": 3}
+        fault = Fault(kind="hoard", target="agent-1", parameters=parameters)
+        once = forked(faulty(fault, seed, tmp_path / "runs"), 3, tmp_path, repeat=1)
+        for at in range(4, len(lines(once)), 9):
+            assert trace(forked(once, at, tmp_path)) == trace(once)
+
+
 def test_a_team_says_whether_repeats_make_a_difference() -> None:
     class Planned:
         def plan(self, view: Any) -> None: ...
@@ -357,7 +367,12 @@ def test_a_late_message_can_come_sooner(tmp_path: Path) -> None:
     late = first(parent, Emit, policy="fault")
     at = late.t + 3
     made = changed(parent, tmp_path, ReleaseSooner(at, late.event))
-    assert first(made, Deliver, event=late.event).us == records(parent)[at - 1].us
+    arrived = first(made, Deliver, event=late.event)
+    assert arrived.us == records(parent)[at - 1].us
+    for later in (arrived.t, arrived.t + 1, len(lines(made)) - 1):
+        assert trace(forked(made, later, tmp_path)) == trace(made)
+    early = changed(parent, tmp_path, ReleaseSooner(late.t + 1, late.event))
+    assert trace(forked(early, len(lines(early)) - 1, tmp_path)) == trace(early)
     with pytest.raises(ReplayError, match="event 'e1' is not on its way there"):
         changed(parent, tmp_path, ReleaseSooner(at, "e1"))
 

@@ -111,8 +111,9 @@ class RecordedPolicies:
                         self._events[fate.event].kept = False
             case IncidentRow():
                 self._waits |= record.what == WAITS
-                if (event := released(record)) in self._events:
-                    self._events[event].kept = False
+                if freed := self._events.get(released(record) or ""):
+                    freed.arrives &= freed.kept is not None
+                    freed.kept = False
             case Finish():
                 self._finish(record)
             case _:
