@@ -1,7 +1,8 @@
 """An experiment: a grid of runs, one for each task, size, team, method and seed.
 
 All settings are fixed before anything is compared, and are the same for all methods. The paper's
-grid (section 6) has three methods, two tasks, three sizes and teams of 1, 3 and 6.
+grid (section 6) has two tasks, three sizes, teams of 1, 3 and 6, and the methods `mas`, `judge` and
+`dig`; two rivals that know no graph stand beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dig.errors import SettingsError
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import LIKE_TEAM, Judging
 from dig.tasks.run.arrange import make_run
-from dig.tasks.run.team_run import SIMULATED, Recipients, TeamRun
+from dig.tasks.run.team_run import METHOD_NAMES, SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
 from .table import SIMULATED_AGENTS
@@ -24,12 +25,13 @@ from .table import SIMULATED_AGENTS
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")
 
-PAPER_METHODS = ("mas", "judge", "dig")
-
 PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     COUNT_FREQUENCY: (1000, 5000, 10_000),
     NEWSGROUPS: (60, 100, 150),
 }
+
+SEEDS = 100
+"""How many seeds each setting is run with, unless it is said."""
 
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
@@ -126,9 +128,9 @@ class Grid:
 
     name: str = "paper"
     tasks: tuple[TaskGrid, ...]
-    methods: tuple[str, ...] = PAPER_METHODS
+    methods: tuple[str, ...] = METHOD_NAMES
     agents: tuple[int, ...] = (1, 3, 6)
-    seeds: tuple[int, ...] = tuple(range(1, 11))
+    seeds: tuple[int, ...] = tuple(range(1, SEEDS + 1))
     thresholds: Thresholds = WINDOWS
     limit_s: float = 120.0
     to: Recipients = "one"

@@ -262,6 +262,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
 
 def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, counts: Counts) -> Row:
     run, score = cell.run, task.score(result.answer)
+    valid = score.valid if score else result.outcome == "submitted"
     return Row(
         run=run.name,
         task=run.task,
@@ -275,8 +276,9 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         clock="virtual" if how.speed is None else f"real time x {how.speed:g}",
         outcome=result.outcome,
         reason=result.reason,
-        valid=score.valid if score else result.outcome == "submitted",
+        valid=valid,
         rmse=score.rmse if score else None,
+        complete=valid and (score is None or score.complete is not False),
         seconds=result.seconds,
         calls=counts.calls,
         judge_calls=counts.judge_calls,
@@ -284,6 +286,7 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         findings=result.raised(),
         worth=result.worth,
         heals=result.heals,
+        notes=counts.notes,
         failures=sum(result.failures.values()),
         records=result.records,
     )
