@@ -498,7 +498,7 @@ class Resumed(Bus):
             SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, checkpoint)
+        team = restore(team, checkpoint)
         super().__init__(team, checkpoint.setup, durable=durable)
         self._checkpoint = checkpoint
 

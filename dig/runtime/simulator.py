@@ -20,10 +20,10 @@ from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
 from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
-from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
+from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
-from .keyed_random import KeyedRandom
+from .keyed_random import KeyedRandom, repeated
 from .result import GAVE_UP, STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
@@ -105,6 +105,8 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
+        self._repeats: tuple[int, ...] = ()  # whose random numbers are drawn
+        self._phases: Sequence[Phase] = ()  # of the run before, if it goes on from a checkpoint
         self._waiting: list[str] = []  # agents to start when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
         self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
@@ -133,10 +135,12 @@ class Simulation:
             SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, checkpoint)
+        team = restore(team, checkpoint)
         setup, host = checkpoint.setup, checkpoint.host
         simulation = cls(team, setup, None, latency_s, durable=durable, host=host)
         simulation._now = checkpoint.us
+        simulation._phases = checkpoint.phases
+        simulation._repeats = checkpoint.phases[-1].repeats
         checkpoint.clock.source = simulation._clock
         for outside in checkpoint.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)
@@ -193,7 +197,8 @@ class Simulation:
     def _due_us(self, item: PendingStart) -> int:
         if item.until_us is not None:
             return item.until_us
-        return item.since_us + micros(self._latency(item.agent))
+        repeats = phase_at(self._phases, item.t).repeats
+        return item.since_us + micros(self._latency(item.agent, repeats))
 
     def _overdue(self, item: PendingStart | RunningActivation) -> int:
         """A sort key: agents that have waited for the reviewer come first, in their order."""
@@ -218,7 +223,7 @@ class Simulation:
             self._durable.sync()
         for effect in effects:
             if isinstance(effect, Wake):
-                self._start_later(effect.agent, self._latency(effect.agent))
+                self._start_later(effect.agent, self._latency(effect.agent, self._repeats))
             elif isinstance(effect, Started):
                 self._think(effect, self.host.view(effect), self._now)
             elif isinstance(effect, Asked):
@@ -346,6 +351,7 @@ class Simulation:
     def _clock(self) -> float:
         return self._now / 1_000_000
 
-    def _latency(self, agent: str) -> float:
-        draws = KeyedRandom(self._setup.draws_by, agent, self.host.next_turn(agent))
+    def _latency(self, agent: str, repeats: Sequence[int]) -> float:
+        key = repeated(self._setup.draws_by, repeats)
+        draws = KeyedRandom(key, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -63,12 +64,12 @@ class Disturbance:
         """Entries of the side file about it."""
         return {}
 
-    def happenings(self) -> Sequence[Happening]:
-        """Changes from outside in virtual time, each with its time in seconds."""
+    def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
+        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
         return ()
 
-    async def run_on(self, bus: Bus) -> None:
-        """Make the same changes on an open bus."""
+    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
+        """Make the same changes on an open bus, on which it is `now_s` already."""
 
     def follow(self, record: Record) -> None:
         """Take note of a record, after it was written."""
@@ -274,12 +275,15 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resume(moment: Checkpoint, team: Team, journal: Journal, *, is_virtual: bool) -> RunResult:
+def resume(
+    moment: Checkpoint, disturbance: Disturbance, journal: Journal, *, is_virtual: bool
+) -> RunResult:
     """Go on from a checkpoint.
 
     Args:
         moment: The checkpoint.
-        team: The agents by name.
+        disturbance: What interferes, with the team. What it did in the recorded run comes from
+            there; the rest comes from it.
         journal: The journal of the run that goes on.
         is_virtual: Whether it goes on in virtual time.
 
@@ -287,11 +291,14 @@ def resume(moment: Checkpoint, team: Team, journal: Journal, *, is_virtual: bool
         ReplayError: An agent cannot be brought back to the moment.
         SettingsError: The team lacks an agent, or one cannot work in virtual time.
     """
+    team, since_s = disturbance.team, moment.unrecorded_us / 1_000_000
     if is_virtual:
-        return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
+        simulation = Simulation.resume(moment, team, durable=journal)
+        return _in_virtual_time(simulation, None, disturbance.happenings(since_s))
     agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
     resumed = Resumed(moment, agents, durable=journal)
-    return anyio.run(_in_real_time, resumed, None, models(team))
+    interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)
+    return anyio.run(_in_real_time, resumed, None, models(team), interfere)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from dig.detectors.judged import PREFIX
 from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.keyed_random import KeyedRandom, repeated
 from dig.tasks.ranges import Range, missing
 
 from .parts import Job, Partial, RawData, disjoint, join, parts_in
@@ -48,6 +48,10 @@ class SimulatedAgent:
     key: int | str
     profile: Profile = field(default_factory=Profile)
     reading: Reading = field(default_factory=Numbers)
+
+    def reseeded(self, repeat: int) -> SimulatedAgent:
+        """The same agent, with the random numbers of a repeat."""
+        return replace(self, key=repeated(self.key, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
