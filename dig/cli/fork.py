@@ -34,6 +34,13 @@ def fork(
     team: Annotated[
         str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="The run's task, for its tools and its scorer; also its own team."),
+    ] = None,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Go on in real time, for agents that wait.")
+    ] = False,
     repeat: Annotated[
         int,
         typer.Option(min=0, help="Draw the random numbers of this repeat; 0: those of the run."),
@@ -56,12 +63,17 @@ def fork(
     if at is None:
         raise SettingsError("say where it goes on: --at N; --list shows the records")
     from dig.tasks.run.fork import fork as go_on
-    from dig.tasks.run.fork import named_crew
+    from dig.tasks.run.fork import named_crew, task_crew
+    from dig.traces.journal.journal import read_side
+    from dig.traces.journal.reader import trace_path
 
-    crew = named_crew(team) if team else None
+    detectors = further(detector)
+    crew = named_crew(team) if team and not task else None
+    if task is not None:
+        crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)
     execution = go_on(
-        parent, at, runs, edit=edit_of(edit), repeat=repeat, crew=crew,
-        detectors=further(detector), disturb=disturbance(parent),
+        parent, at, runs, edit=edit_of(edit), repeat=repeat, crew=crew, detectors=detectors,
+        disturb=disturbance(parent), real_time=real_time,
     )  # fmt: skip
     report(execution, as_json)
 

@@ -35,6 +35,9 @@ from .sinks import Sink
 KEEP = 1_000
 """How many records of closed history a session keeps for inspection, if nothing else is said."""
 
+RELEASED = "released"
+"""The incident of a person's releasing an event that a delivery policy kept, before it."""
+
 TOLD = "told"
 """The incident of a person's telling some agents something, before the system event."""
 
@@ -306,11 +309,13 @@ class Monitor:
         """An event that a delivery policy keeps is delivered now.
 
         Raises:
-            RequestError: It is not on its way, or the run is over.
+            RequestError: No policy keeps it on its way, or the run is over.
         """
         self._enter()
-        if event not in self._holds.payloads or not self.graph.event(event).flight:
-            raise RequestError(f"event {event!r} is not on its way; it cannot be released")
+        is_known = event in self._holds.payloads and event not in self._gates.deciding
+        if not is_known or not self.graph.event(event).flight:
+            raise RequestError(f"event {event!r} is kept by no delivery policy")
+        self._recorder.incident(RELEASED, {"event": event})
         self._schedule.release(event)
         return self._leave_call()
 

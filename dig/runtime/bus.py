@@ -42,14 +42,11 @@ from .observers import (
     attempt,
     settle,
 )
-from .result import STALLED, RunResult
+from .result import GAVE_UP, STALLED, RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
-
-GAVE_UP = "gave up"
-"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class Bus:

@@ -16,7 +16,7 @@ from dig.graph.records import End
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import Monitor
 
-from .agents import View
+from .agents import Immediate, View
 from .host import Host, Setup
 
 
@@ -204,6 +204,8 @@ def restore(team: Mapping[str, T], checkpoint: Checkpoint) -> dict[str, T]:
 
 
 def _bring_back(name: str, agent: object, past: Sequence[PastActivation]) -> None:
+    if isinstance(agent, Immediate):
+        agent = agent.agent
     if not isinstance(agent, Restorable):
         raise ReplayError(
             f"agent {name!r} ({type(agent).__name__}) may keep a state of its own, and did "
@@ -231,6 +233,8 @@ def keeps_state(agent: object) -> bool:
 
     A function, a frozen dataclass and a class that says `stateless = True` keep none.
     """
+    if isinstance(agent, Immediate):
+        agent = agent.agent
     if callable(agent) and not hasattr(agent, "act") and not hasattr(agent, "plan"):
         return False
     params = getattr(agent, "__dataclass_params__", None)

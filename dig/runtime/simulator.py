@@ -1,8 +1,8 @@
 """The simulator: a run in virtual time, without an event loop; the same seed, the same bytes.
 
 The same monitor and the same host as on the bus, under a scheduler that keeps what is to happen
-in a heap. An agent's think time is what its policy says; how long a ready agent takes to start
-is drawn from the seed, so that different seeds try different schedules.
+in a heap. An agent's think time is what its policy or its `think_s` says; how long a ready agent
+takes to start is drawn from the seed, so that different seeds try different schedules.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from dig.errors import DigError, SettingsError
+from dig.errors import DigError, RealTimeError, SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
-from .agents import PlannedAgent, View
+from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
 from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
 from .keyed_random import KeyedRandom, repeated
-from .result import STALLED, RunResult
+from .result import GAVE_UP, STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -35,7 +35,7 @@ _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 
 
 def simulate(
-    team: Mapping[str, PlannedAgent],
+    team: Mapping[str, Agent | AgentFunction | PlannedAgent],
     problem: Any = None,
     *,
     setup: Setup | None = None,
@@ -55,6 +55,10 @@ def simulate(
 
     Returns:
         How the run ended.
+
+    Raises:
+        SettingsError: The team is empty, or a member of it is no agent.
+        RealTimeError: An agent without a `plan` awaits something real.
     """
     simulation = Simulation(team, setup or Setup(), sink, latency_s)
     for at, happening in script:
@@ -70,7 +74,7 @@ class Simulation:
 
     def __init__(
         self,
-        team: Mapping[str, PlannedAgent],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         setup: Setup,
         sink: Sink | None = None,
         latency_s: float = 0.05,
@@ -89,11 +93,11 @@ class Simulation:
             host: A host that has a monitor already; ``None``: a new one.
 
         Raises:
-            SettingsError: The team is empty.
+            SettingsError: The team is empty, or a member of it is no agent.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
-        self._team = dict(team)
+        self._team = {name: as_planned(agent) for name, agent in team.items()}
         self._setup = setup
         self._latency_s = latency_s
         self._durable = durable
@@ -111,7 +115,7 @@ class Simulation:
     def resume(
         cls,
         checkpoint: Checkpoint,
-        team: Mapping[str, PlannedAgent],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
@@ -258,6 +262,13 @@ class Simulation:
             plan = self._team[started.agent].plan(view)
             value: Any = plan.decision
             think = micros(plan.think_s)
+        except RealTimeError:
+            raise
+        except StopRunError as error:
+            detail = {"who": started.agent, "what": str(error)}
+            self._take(self.host.monitor.incident(GAVE_UP, detail))
+            self.stop(str(error))
+            return
         except Exception as error:  # as on the bus: a failing agent loses nothing
             think, value = 0, str(error) if isinstance(error, DigError) else repr(error)
         limit_s = self._setup.activation_timeout_s

@@ -17,7 +17,17 @@ from dig.errors import ReplayError, TraceError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import disturbance_of
-from dig.graph.records import Deliver, Emit, End, Expire, IncidentRow, Leave, Record, Start
+from dig.graph.records import (
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    IncidentRow,
+    Join,
+    Leave,
+    Record,
+    Start,
+)
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.execute import execute
@@ -145,6 +155,16 @@ def test_a_fork_of_a_repeat_goes_on_with_its_numbers(healed: Path, tmp_path: Pat
         forked(once, at - 1, tmp_path)
 
 
+def test_a_fault_of_a_repeat_knows_by_which_numbers_it_acted(tmp_path: Path) -> None:
+    """It may act three times, by chance; a fork of the repeat counts the acts of the repeat."""
+    for seed in (1, 2, 3, 4):
+        parameters = {"probability": 0.5, "at_most": 3}
+        fault = Fault(kind="hoard", target="agent-1", parameters=parameters)
+        once = forked(faulty(fault, seed, tmp_path / "runs"), 3, tmp_path, repeat=1)
+        for at in range(4, len(lines(once)), 9):
+            assert trace(forked(once, at, tmp_path)) == trace(once)
+
+
 def test_a_team_says_whether_repeats_make_a_difference() -> None:
     class Planned:
         def plan(self, view: Any) -> None: ...
@@ -184,6 +204,47 @@ def test_rewinding_at_any_record_and_going_on_is_the_same_run(
     at = data.draw(st.integers(0, len(lines(parent)) - 1))
     again = fork(parent, at, tmp_path / "forks", disturb=disturbance_of(read_side(parent)))
     assert trace(again.directory) == trace(parent)
+
+
+def drawn_change(data: st.DataObject, run: Path, earliest: int) -> RunChange | None:
+    """A change of a run that makes sense, or none."""
+    rows = [r for r in records(run) if r.t >= earliest]
+    at = data.draw(st.integers(earliest, rows[-1].t))
+    one, other, _ = data.draw(st.permutations(["agent-1", "agent-2", "agent-3"]))
+    ended = {r.activation for r in records(run) if isinstance(r, End)}
+    asked = [r for r in rows if isinstance(r, Start) and r.activation in ended]
+    possible: list[RunChange] = [
+        WaitLonger(at, 20), Reseat(at, one, other),
+        TellAgent(at, "agent-1", "Do it.", data.draw(st.booleans())), Resend(at, ("e1",)),
+        *[AskAgain(start.t, start.activation, "Again.") for start in asked[:1]],
+        *[OmitRecord(at, r.t) for r in rows if isinstance(r, Expire | Leave | Join) and r.t >= at],
+        *[EditRecord(r.t, {"error": "no"}) for r in rows if isinstance(r, End)][:1],
+    ]  # fmt: skip
+    return data.draw(st.sampled_from([None, *possible]))
+
+
+@given(RUNS, st.data())
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_an_unchanged_fork_of_a_fork_is_that_fork_whatever_was_changed(
+    tmp_path: Path, drawn: dict[str, Any], data: st.DataObject
+) -> None:
+    """Down to forks of forks of forks, with repeats."""
+    drawn = dict(drawn)
+    fault = Fault(kind=drawn.pop("kind"), target=drawn.pop("target"), start_s=1.0)
+    run = faulty(fault, drawn.pop("seed"), tmp_path / "runs", size=1500, agents=3, **drawn)
+    lowest = 1
+    for _ in range(3):
+        change = drawn_change(data, run, lowest)
+        at = change.at if change else data.draw(st.integers(lowest, len(lines(run)) - 1))
+        repeat = data.draw(st.integers(0, 2))
+        run = forked(run, at, tmp_path, changes=[change] if change else [], repeat=repeat)
+        lowest = max(1, read_side(run)["forked_from"]["earliest"])
+        if lowest >= len(lines(run)):
+            break
+        again = forked(run, data.draw(st.integers(lowest, len(lines(run)) - 1)), tmp_path)
+        assert trace(again) == trace(run)
 
 
 # --- changes ---
@@ -306,7 +367,12 @@ def test_a_late_message_can_come_sooner(tmp_path: Path) -> None:
     late = first(parent, Emit, policy="fault")
     at = late.t + 3
     made = changed(parent, tmp_path, ReleaseSooner(at, late.event))
-    assert first(made, Deliver, event=late.event).us == records(parent)[at - 1].us
+    arrived = first(made, Deliver, event=late.event)
+    assert arrived.us == records(parent)[at - 1].us
+    for later in (arrived.t, arrived.t + 1, len(lines(made)) - 1):
+        assert trace(forked(made, later, tmp_path)) == trace(made)
+    early = changed(parent, tmp_path, ReleaseSooner(late.t + 1, late.event))
+    assert trace(forked(early, len(lines(early)) - 1, tmp_path)) == trace(early)
     with pytest.raises(ReplayError, match="event 'e1' is not on its way there"):
         changed(parent, tmp_path, ReleaseSooner(at, "e1"))
 
@@ -383,6 +449,23 @@ def test_a_change_survives_its_json(change: RunChange) -> None:
 def test_json_that_describes_no_change_is_refused(row: Any, says: str) -> None:
     with pytest.raises(ReplayError, match=says):
         read_change(row)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"phases": 3}, {"phases": [{"at": "x"}]}, {"phases": [{"wait_s": -1}]}, {"earliest": -1},
+     {"phases": [{"wait_s": 1e300}]}, {"phases": [{"seats": ["a"]}]}],
+)  # fmt: skip
+def test_a_side_file_that_garbles_what_the_run_was_forked_from_is_refused(
+    tmp_path: Path, failed: Path, said: dict[str, Any]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    side = read_side(failed) | {"forked_from": said}
+    (run / "side.json").write_text(json.dumps(side))
+    (run / TRACE).write_bytes(trace(failed))
+    with pytest.raises(ReplayError, match="the side file's `forked_from`"):
+        forked(run, 9, tmp_path)
 
 
 # --- what else is promised ---

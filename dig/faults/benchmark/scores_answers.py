@@ -20,7 +20,7 @@ from dig._util.text import counted, cut, name
 from dig.diagnosis.causes import CausalGraph
 from dig.diagnosis.components import concerned
 from dig.errors import SettingsError
-from dig.tasks.experiment.intervals import Mean, as_json, mark
+from dig.tasks.experiment.statistics import Mean, as_json, share
 from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
@@ -282,5 +282,4 @@ def _scored(instance: Instance, truth: Instance, answer: Answer) -> ScoredRun:
 
 
 def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:
-    values = [one.marks[metric] for one in some]
-    return mark(values, f"{metric} of {[one.entry.id for one in some]}")
+    return share([one.marks[metric] for one in some])

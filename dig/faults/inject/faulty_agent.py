@@ -10,7 +10,16 @@ from typing import Any, Self
 import anyio
 
 from dig.errors import DecisionError, ReplayError
-from dig.runtime.agents import Decision, NewEvent, Plan, Thinking, View, as_agent, as_decision
+from dig.runtime.agents import (
+    Decision,
+    Immediate,
+    NewEvent,
+    Plan,
+    Thinking,
+    View,
+    as_agent,
+    as_decision,
+)
 from dig.runtime.checkpoint import PastActivation, keeps_state
 from dig.runtime.keyed_random import KeyedRandom, repeated
 
@@ -95,11 +104,11 @@ class FaultyAgent:
             ReplayError: What the agent itself decided then cannot be told.
         """
         agent = self._agent
-        if not hasattr(agent, "plan") or keeps_state(agent):
+        if not hasattr(agent, "plan") or isinstance(agent, Immediate) or keeps_state(agent):
             raise ReplayError(
                 f"agent {past[0].view.agent!r} ({type(agent).__name__}) has a fault around it, and "
                 "what the fault did before that record cannot be told: the agent keeps a state or "
-                "decides in real time; fork the run at a record before its first activation"
+                "has no `plan`; fork the run at a record before its first activation"
             )
         for one in past:
             then = self

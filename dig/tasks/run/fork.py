@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +28,11 @@ from dig.traces.replay.requests import RecordedRequests
 from dig.traces.replay.rerun import setup_of
 
 from .arrange import arrange, make_task
-from .execute import Disturbance, Execution, resume
+from .execute import Disturbance, Execution, nothing_left, resume
 from .measures import Counts
 from .methods import Arrangement
 from .team_run import OWN, SIMULATED, TeamRun
-from .teams import Team, works_in_virtual_time
+from .teams import Team, in_virtual_time, models
 
 _OF_ITS_OWN = ("forked_from", "execution", "began", "durability", "dig", "python", "platform")
 
@@ -60,6 +59,7 @@ def fork(
     detectors: Collection[str] = (),
     disturb: Callable[[Arrangement], Disturbance] | None = None,
     durability: Durability = "process",
+    real_time: bool = False,
 ) -> Execution:
     """Let a recorded run go on from record `at` in a directory of its own.
 
@@ -73,34 +73,33 @@ def fork(
         changes: Further changes; see `dig.traces.replay.changes`.
         repeat: Which random numbers are drawn from `at` on: 0 those of the parent, any other
             number those of that repeat. In virtual time, the same repeat gives the same bytes.
-        crew: The team that goes on; ``None``: simulated agents, if the run had them. A team whose
-            agents all have a `plan` goes on in virtual time, any other in real time. A plain trace
-            needs one with a setup.
+        crew: The team that goes on; ``None``: simulated agents, if the run had them. A plain trace
+            needs one with a setup. It goes on in virtual time if all its agents have a `plan`, or
+            if the parent did and no agent asks a language model; else in real time.
         detectors: The user's detectors that the run had, as `module:object`.
-        disturb: Makes the disturbance that the run had, such as
-            `dig.faults.inject.faulty_team.disturbance_of(side)`; ``None``: it had none.
+        disturb: Makes the disturbance that the run had (`disturbance_of`); ``None``: it had none.
         durability: The records that are synced before they take effect.
+        real_time: Whether agents without a `plan` go on in real time in any case.
 
     Raises:
-        ReplayError: The run cannot be forked at `at`, or not with these changes; or it had faults,
+        ReplayError: The run cannot be forked there, or not with these changes; or it had faults,
             and no `disturb` is given. Nothing is left.
-        SettingsError: No team is given, and the run was not one of simulated agents.
+        SettingsError: The run needs a team, or an agent cannot work in virtual time.
         JournalError: The new directory cannot be written.
     """
     began, path = time.monotonic(), trace_path(parent)
     header, side = _header(path, crew), _side(path, needed=crew is None)
     disturb = disturb or _undisturbed(side, path)
     crew = crew or simulated_crew(side, detectors)
-    setup = _setup(path, side, crew)
-    if edit is not None:
-        changes = [EditRecord(at, edit), *changes]
-    disturbance = disturb(Arrangement(setup, crew.team))
-    about = _about(side, crew) | {**disturbance.about()}
-    about["forked_from"] = _origin(path, side, at, changes, repeat)
+    changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
+    setup, is_virtual = _setup(path, side, crew), _is_virtual(crew.team, side, real_time)
+    disturbance = disturb(_arranged(setup, crew.team, is_virtual))
+    origin = _origin(path, side, at, changes, repeat)
+    about = {**_about(side, crew, is_virtual), **disturbance.about(), "forked_from": origin}
     rewound = partial(rewind, path, at, changes=changes, repeat=repeat, setup=setup)
     keeping, counts = Keeping(durability=durability), Counts()
     directory = RunDirectory(runs, about, header=header, keeping=keeping)
-    result = _go_on(rewound, disturbance, directory, counts)
+    result = _go_on(rewound, disturbance, directory, counts, is_virtual)
     execution = Execution(
         result, crew.score(result.answer), directory.path, about["clock"],
         time.monotonic() - began, directory.journal.unreplayable_from, crew.agents_are,
@@ -112,14 +111,14 @@ def fork(
 
 def _go_on(
     rewound: Callable[..., Checkpoint], disturbance: Disturbance, directory: RunDirectory,
-    counts: Counts,
+    counts: Counts, is_virtual: bool,
 ) -> RunResult:  # fmt: skip
     """Rewind a run into a directory, and go on; if that cannot be, nothing is left."""
     with closing(directory.journal) as journal:
-        with _removing(directory.path, BaseException):  # Ctrl-C, too: nothing has come of it
+        with nothing_left(directory.path, BaseException):  # Ctrl-C, too
             moment = rewound(sink=FanOut(journal, counts, disturbance.follow))
-        with _removing(directory.path, ReplayError, TraceError, SettingsError):
-            return resume(moment, disturbance, journal)
+        with nothing_left(directory.path, (ReplayError, TraceError, SettingsError)):
+            return resume(moment, disturbance, journal, is_virtual=is_virtual)
 
 
 def _setup(path: Path, side: Mapping[str, Any], crew: Crew) -> Setup:
@@ -128,9 +127,13 @@ def _setup(path: Path, side: Mapping[str, Any], crew: Crew) -> Setup:
     return setup if crew.setup else replace(setup, tools=_tools(side))
 
 
-def _about(side: Mapping[str, Any], crew: Crew) -> dict[str, Any]:
+def _arranged(setup: Setup, team: Team, is_virtual: bool) -> Arrangement:
+    return Arrangement(setup, in_virtual_time(team) if is_virtual else team)
+
+
+def _about(side: Mapping[str, Any], crew: Crew, is_virtual: bool) -> dict[str, Any]:
     """The side file of a fork, as far as it is its parent's."""
-    clock = "virtual" if works_in_virtual_time(crew.team) else "real time x 1"
+    clock = "virtual" if is_virtual else "real time x 1"
     about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
     return about | {"clock": clock, "agents_are": crew.agents_are}
 
@@ -178,14 +181,11 @@ def _undisturbed(side: Mapping[str, Any], path: Path) -> type[Disturbance]:
     return Disturbance
 
 
-@contextmanager
-def _removing(directory: Path, *errors: type[BaseException]) -> Iterator[None]:
-    """Remove a directory if one of these errors is raised."""
-    try:
-        yield
-    except errors:
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
+def _is_virtual(team: Team, side: Mapping[str, Any], real_time: bool) -> bool:
+    """Whether a fork goes on in virtual time."""
+    if all(hasattr(agent, "plan") for agent in team.values()):
+        return True
+    return side.get("clock") == "virtual" and not models(team) and not real_time
 
 
 def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
@@ -215,10 +215,36 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
     try:
         spec = TeamRun.read_simulated(side, detectors)
     except SettingsError as error:
-        raise SettingsError(f"{error}; or say who goes on (--team)") from None
-    task = make_task(spec)
-    arranged = arrange(spec, task)
-    return Crew(arranged.team, arranged.setup, task.score, SIMULATED)
+        raise SettingsError(
+            f"{error}; or name its task (--task) and who goes on (--team)"
+        ) from None
+    return task_crew(side, spec.task, detectors=detectors)
+
+
+def task_crew(
+    side: Mapping[str, Any], task: str, team: str | None = None, detectors: Collection[str] = ()
+) -> Crew:
+    """The team, tools and scorer of a run on a task that the caller names again.
+
+    Args:
+        side: The side file.
+        task: The run's task; a module that only the file names is not imported.
+        team: The team, as `module:object`; ``None``: the one that the task brings, or simulated
+            agents.
+        detectors: The user's detectors, as `module:object`.
+
+    Raises:
+        SettingsError: The run had another task, or a team that is not named here.
+    """
+    if side.get("task") != task:
+        raise SettingsError(f"the run's task was {side.get('task')!r:.100}, not {task!r}")
+    spec = TeamRun.read(side).with_named(detectors)
+    if team is None and spec.agents_are not in (OWN, SIMULATED):
+        raise SettingsError(f"the run's team was {spec.agents_are!r:.100}; name it with --team")
+    spec = replace(spec, agents_are=team or spec.agents_are)
+    made = make_task(spec)
+    arranged = arrange(spec, made)
+    return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)
 
 
 def named_crew(name: str) -> Crew:

@@ -27,6 +27,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.monitor.monitor import RELEASED
 from dig.monitor.policies import Act, AsRecorded, RecordedStep
 
 _A_WHILE_US = 1_000_000
@@ -57,7 +58,7 @@ class RecordedPolicies:
         self._request: dict[str, _Followed] = {}  # generated in the current one, in order
         self._present: set[str] = set()
         self._before: Record | None = None
-        self._waits = self._has_acted = False  # in the current request
+        self._waits = self._has_acted = self._has_delivered = False  # in the current request
         for record in records:
             if self._before is not None and _begins_request(record, self._before):
                 self._close(record)
@@ -102,12 +103,17 @@ class RecordedPolicies:
                 self._redirect(record, self._events[record.event])
             case Expire() if record.event in self._events:
                 self._act(record, self._events[record.event], "expire")
+            case HealRow():  # after the first round of deliveries comes what policies do
+                self._has_acted |= self._has_delivered
             case End():
                 for fate in record.fates:
                     if fate.fate == "reroute" and fate.event in self._events:
                         self._events[fate.event].kept = False
             case IncidentRow():
                 self._waits |= record.what == WAITS
+                if freed := self._events.get(released(record) or ""):
+                    freed.arrives &= freed.kept is not None
+                    freed.kept = False
             case Finish():
                 self._finish(record)
             case _:
@@ -128,6 +134,7 @@ class RecordedPolicies:
         if one.kept:
             self._act(record, one, "deliver")
         one.flight.discard(to)
+        self._has_delivered = True
 
     def _redirect(self, record: Redirect, one: _Followed) -> None:
         before = self._before
@@ -160,7 +167,8 @@ class RecordedPolicies:
                 one.arrives = not one.kept
             if one.arrives and one.emit.policy is None:
                 del self._events[name]
-        self._request, self._waits, self._has_acted = {}, False, False
+        self._request = {}
+        self._waits = self._has_acted = self._has_delivered = False
 
     def _finish(self, record: Finish) -> None:
         """What was still planned kept the run from ending before."""
@@ -173,6 +181,12 @@ class RecordedPolicies:
         for one in self._events.values():
             if one.kept:
                 one.steps.append(end)
+
+
+def released(record: IncidentRow) -> str | None:
+    """The event that a person has released, if the incident is about that."""
+    event = record.detail.get("event") if isinstance(record.detail, dict) else None
+    return event if record.what == RELEASED and isinstance(event, str) else None
 
 
 def _begins_request(record: Record, before: Record) -> bool:

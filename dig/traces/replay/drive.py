@@ -46,6 +46,7 @@ from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import SealedLines, bare
 
+from .deliveries import released
 from .requests import Recorded, RecordedRequests
 
 Outputs = tuple[Output, ...]
@@ -297,6 +298,8 @@ def request_from_outside(
             return lambda monitor: monitor.decide(*decision)
         case IncidentRow() if (told := _told(record)) is not None:
             return lambda monitor: monitor.tell(*told)
+        case IncidentRow() if (event := released(record)) is not None:
+            return lambda monitor: monitor.release(event)
         case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dig._util.text import first_wrong
+from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import ReplayError, TraceError
 from dig.graph.records import FindingRow, Finish, HealRow, Record, Start
 from dig.monitor.sinks import Sink
@@ -128,7 +129,7 @@ class _Told:
     """What the side file of a fork says about its phases."""
 
     phases: tuple[Phase, ...] = ()
-    earliest: int = 0
+    earliest: Annotated[int, Field(ge=0)] = 0
 
 
 _TOLD: TypeAdapter[_Told] = TypeAdapter(_Told)
@@ -144,11 +145,14 @@ def _told(side: Mapping[str, Any]) -> _Told:
     if not isinstance(origin, dict):
         return _Told()
     try:
-        return _TOLD.validate_python({key: origin[key] for key in ("phases", "earliest")
-                                      if key in origin})  # fmt: skip
+        said = {key: origin[key] for key in ("phases", "earliest") if key in origin}
+        told = _TOLD.validate_python(said)
     except ValidationError as error:
         place, why = first_wrong(error)
         raise ReplayError(f"the side file's `forked_from` is wrong at {place}: {why}") from None
+    if not all(0 <= phase.wait_s <= MOST_SECONDS for phase in told.phases):
+        raise ReplayError("the side file's `forked_from` has a `wait_s` that is no time")
+    return told
 
 
 def earliest(side: Mapping[str, Any]) -> int:
