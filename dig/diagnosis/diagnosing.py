@@ -340,11 +340,26 @@ class _Report:
         first = fix.hypothesis.candidate if fix else None
         found = [_noted(one, by_candidate.get(one.id, ())) for one in self.candidates]
         found = [replace(one, status="origin") if one.id in helped else one for one in found]
+        if fix is not None:
+            found = [self._placed(one, fix) if one.id == first else one for one in found]
         return sorted(
             found,
             key=lambda one: (
                 one.id != first, one.id not in helped, one.id not in furthest, one.id in refuted
             ),
+        )  # fmt: skip
+
+    def _placed(self, candidate: Candidate, fix: Tried) -> Candidate:
+        """A candidate at the activation whose decision is changed by what helps, if one is."""
+        row, run = fix.hypothesis.interventions[0], self.case.run
+        record = run.records[row["at"]] if row["kind"] == "edit" else None
+        name_ = row.get("activation") or getattr(record, "activation", None)
+        if name_ is None:
+            return candidate
+        place = run.activations[name_]
+        return replace(
+            candidate, activation=name_, step=self.case.steps[name_], t=place.t,
+            until=place.end.t if place.end else None,
         )  # fmt: skip
 
     def _answer(self, candidates: Sequence[Candidate], fix: Tried | None) -> AnswerRow | None:

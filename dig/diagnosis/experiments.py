@@ -16,10 +16,19 @@ from .concepts import Candidate, Hypothesis
 from .interventions.kinds import size
 from .interventions.proposing import oddities
 from .trials.arms import Trials, Tried, interrupted
-from .trials.seats import better_decisions, first_difference, last_help, seat
+from .trials.seats import (
+    better_decisions,
+    first_difference,
+    last_help,
+    redrawn_decision,
+    seat,
+)
 
 MOST_SMALLER = 4
 """How many smaller changes are tried at the place of a seat that helps."""
+
+DECIDED = ("discarded", "early", "waiting")
+"""Mechanisms that lie in a decision: the agent might have decided otherwise."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class Experiments:
         """
         self.findings = Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
+        self._places: dict[str, str] = {}  # the activations of proposed changes
         self._team, self._tries, self._per_attempt = team, tries, per_attempt
 
     def run(self) -> None:
@@ -134,8 +144,24 @@ class Experiments:
                 counts[one.attempt] = counts.get(one.attempt, 0) + 1
                 chosen.append(one)
         for one in chosen[: self._tries]:
-            if self._verify(one).verdict == "validated":
+            if any(self._helps(change) for change in self._changes(one)):
                 break
+
+    def _changes(self, proposed: Hypothesis) -> Iterator[Hypothesis]:
+        """Another decision at the place of a proposed change, if one looks better; then that."""
+        activation = self._places.get(str(proposed.interventions))
+        if activation is not None:
+            other = redrawn_decision(self._case, self._trials, proposed.candidate, activation)
+            if other is not None:
+                (once,) = self._trials.once([other])
+                if once.verdict in ("validated", "partial"):
+                    yield other
+                else:
+                    self.findings.once += 1
+        yield proposed
+
+    def _helps(self, hypothesis: Hypothesis) -> bool:
+        return self._verify(hypothesis).verdict == "validated"
 
     def _alone(self) -> int:
         """How many changes a single attempt may have: all."""
@@ -169,6 +195,8 @@ class Experiments:
         for odd in oddities(self._case.run):
             name = by_agent.get(odd.agent)
             if name is not None and candidate in (None, name):
+                if odd.activation is not None and odd.mechanism in DECIDED:
+                    self._places[str((odd.change,))] = odd.activation
                 yield Hypothesis(
                     id="h0", candidate=name, interventions=(odd.change,),
                     attempt=self._case.attempt_of(odd.activation),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dig._util.text import name, names, one_line
+from dig._util.text import counted, name, names, one_line
 from dig.diagnosis.concepts import MOST_INTERVENTIONS
 from dig.errors import ReplayError, SettingsError
 from dig.traces.replay.changes import (
@@ -56,7 +56,7 @@ def in_words(row: Mapping[str, Any]) -> str:
     """An intervention as the end of a sentence that begins with `if`."""
     match read_interventions([row])[0]:
         case EditRecord(at=at, edit=edit):
-            what = f"record {at} is otherwise ({names(sorted(edit))})"
+            what = _edited(at, edit)
         case Resend(at=at, events=events, to=to):
             again = f" to {names(to)}" if to else ""
             what = f"{names(events)} is sent once more{again} at record {at}"
@@ -74,3 +74,18 @@ def in_words(row: Mapping[str, Any]) -> str:
         case Reseat(at=at, agent=agent, by=by):
             what = f"{name(by)} decides in place of {name(agent)} from record {at} on"
     return what
+
+
+def _edited(at: int, edit: Mapping[str, Any]) -> str:
+    """An edit in words: another decision, or another content of a record."""
+    if "to" in edit and len(edit) == 1:
+        return f"the event of record {at} goes to {names(edit['to'])}"
+    if not edit.keys() <= {"fates", "outputs"}:
+        return f"record {at} is otherwise ({names(sorted(edit))})"
+    fates = [f"{fate['fate']} {fate['event']}" for fate in edit.get("fates", ())]
+    made = len(edit.get("outputs", ()))
+    if not fates and not made:
+        return f"the decision at record {at} is to wait"
+    said = [names(fates, 3)] if fates else []
+    said += [f"generate {counted(made, 'event')}"] if made else []
+    return f"the decision at record {at} is: {', '.join(said)}"

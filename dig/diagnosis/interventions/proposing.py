@@ -67,10 +67,12 @@ def _misaddressed(run: RecordedRun) -> Iterator[Oddity]:
 
 def _lost(run: RecordedRun) -> Iterator[Oddity]:
     """Work that no agent can reach, or that never arrived: all of it is sent once more."""
+    thrown = {e for one in run.activations.values() for e in one.with_fate("discard")}
     lost: dict[str, list[RecordedEvent]] = {}
     for event in run.events.values():
         gone = run.orphaned_t(event.id)
         is_lost = not event.consumed_by and (gone is not None or not event.arrivals)
+        is_lost = is_lost and event.id not in thrown
         if is_lost and not event.final and event.agent is not None and event.t < _quiet(run):
             lost.setdefault(_loser(run, event), []).append(event)
     for agent, events in lost.items():
@@ -91,19 +93,14 @@ def _loser(run: RecordedRun, event: RecordedEvent) -> str:
 
 def _discarded(run: RecordedRun) -> Iterator[Oddity]:
     """Work that an agent threw away: another one gets it."""
-    thrown: dict[str, list[str]] = {}
     for activation in run.activations.values():
-        work = [one for one in activation.with_fate("discard") if run.events[one].is_work]
-        if activation.end is not None and work:
-            thrown.setdefault(activation.agent, []).extend(work)
-    for agent, ids in thrown.items():
-        events = [run.events[one] for one in dict.fromkeys(ids) if not run.events[one].consumed_by]
+        work = [run.events[one] for one in activation.with_fate("discard")]
+        events = [one for one in work if one.is_work and not one.consumed_by]
         if events:
-            says = f"{name(agent)} discarded {names([one.id for one in events])}"
-            t = max(one.end.t for one in run.activations.values() if one.end is not None
-                    and one.agent == agent and one.with_fate("discard"))  # fmt: skip
-            change = _resent(run, events, agent)
-            yield Oddity(agent, "discarded", 0.7, Evidence(t, says), change, None, events[0].id)
+            ids = names([one.id for one in events])
+            says = f"{name(activation.agent)} discarded {ids}"
+            change = _resent(run, events, activation.agent)
+            yield _of_activation(activation, "discarded", 0.7, says, change, events[0].id)
 
 
 def _resent(run: RecordedRun, events: list[RecordedEvent], agent: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dig.diagnosis.interventions.recorded import as_recorded
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.tasks.experiment.workers import Workers
+from dig.traces.run import RecordedRun
 
 from .fulfilment import Compared, is_fulfilled
 from .replays import Lab, MadeReplay, ReplayRequest, make_replay, read_fork, read_source
@@ -220,6 +221,22 @@ class Trials:
     def fork_of(self, hypothesis: Hypothesis, k: int = 0) -> Any:
         """The records of a replay with the change; it has been made before."""
         made = self._made[_key(_changed(hypothesis, k))]
+        return read_fork(made.fork) if made.fork else None
+
+    def repeated(self, at: int, k: int) -> RecordedRun | None:
+        """The records of the run as it goes on with the random numbers of a repeat.
+
+        Args:
+            at: The first record that may differ.
+            k: The repeat.
+
+        Returns:
+            The records; ``None``, if the replay could not be made.
+        """
+        request = ReplayRequest(at, (), k, is_control=True)
+        if self._fetch([request]):
+            return None
+        made = self._made[_key(request)]
         return read_fork(made.fork) if made.fork else None
 
     # --- one repeat ---

@@ -71,7 +71,7 @@ def _is_done(change: RunChange, compared: Compared) -> bool:
         case AskAgain():
             fork, control = compared.fork, compared.control
             new = fork.activations.get(change.activation)
-            return new is not None and _is_other(
+            return new is not None and is_other(
                 fork, new, control, control.activations.get(change.activation)
             )
         case Reseat():
@@ -140,7 +140,7 @@ def differing(
     old = _of_agent(compared.control, agent, at)
     for place, one in enumerate(new):
         before = old[place] if place < len(old) else None
-        if _is_other(compared.fork, one, compared.control, before):
+        if is_other(compared.fork, one, compared.control, before):
             yield one, before
 
 
@@ -149,7 +149,7 @@ def _of_agent(run: RecordedRun, agent: str, at: int) -> list[RecordedActivation]
     return [one for one in found if one.end is not None and one.end.t >= at]
 
 
-def _is_other(
+def is_other(
     run: RecordedRun, new: RecordedActivation, other: RecordedRun, old: RecordedActivation | None
 ) -> bool:
     """Whether an activation ended without an error, and decided something else.

@@ -28,9 +28,9 @@ from dig.errors import DigError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.execute import INTERRUPTED, Disturbance
-from dig.tasks.run.fork import Crew, fork, named_crew, simulated_crew
+from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew
 from dig.tasks.run.methods import Arrangement
-from dig.tasks.run.teams import models, works_in_virtual_time
+from dig.tasks.run.teams import models
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.run import RecordedRun
@@ -97,7 +97,8 @@ class Lab:
             SettingsError: There is no such team.
         """
         team = self.made_crew().team
-        virtual = works_in_virtual_time(team)
+        side = read_source(self.source, self.detectors).side
+        virtual = goes_on_virtually(team, side, False)
         names = tuple(one.settings.model for one in models(team))
         return Manner(virtual, virtual and is_deterministic(team), names)
 

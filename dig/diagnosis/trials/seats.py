@@ -18,7 +18,10 @@ from dig.graph.records import Join, Leave, Record, Run, Start
 from dig.traces.run import RecordedRun
 
 from .arms import Trials, Tried, first_of, moved
-from .fulfilment import Compared, differing
+from .fulfilment import Compared, differing, is_other
+
+DRAWS = 2
+"""How many other decisions of an activation are looked at."""
 
 
 def seat(case: Case, team: Mapping[str, object], candidate: Candidate) -> Hypothesis | None:
@@ -126,6 +129,37 @@ def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypot
         id="h0", candidate=tried.hypothesis.candidate, interventions=(row,),
         attempt=case.attempt_of(pair[1].id),
     )  # fmt: skip
+
+
+def redrawn_decision(
+    case: Case, trials: Trials, candidate: str, activation: str
+) -> Hypothesis | None:
+    """Another decision that the same agent might have made, in place of the recorded one.
+
+    It comes from a replay with other random numbers: for a habit that an agent gives in to now and
+    then, this is what it does otherwise.
+
+    Args:
+        case: The run.
+        trials: Makes the replays.
+        candidate: The candidate that the hypothesis is about.
+        activation: The activation.
+    """
+    recorded = case.run.activations[activation]
+    if recorded.end is None or not trials.manner.is_paired:
+        return None
+    for k in range(1, DRAWS + 1):
+        other = trials.repeated(recorded.t, k)
+        new = other.activations.get(activation) if other else None
+        if other is None or new is None or new.inputs != recorded.inputs:
+            continue
+        if is_other(other, new, case.run, recorded):
+            row = {"kind": "edit", "at": recorded.end.t, "edit": decision_of(other, new)}
+            return Hypothesis(
+                id="h0", candidate=candidate, interventions=(row,),
+                attempt=case.attempt_of(activation),
+            )  # fmt: skip
+    return None
 
 
 def _agent(hypothesis: Hypothesis) -> str:

@@ -28,7 +28,7 @@ from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import Injected, disturbance_of
 from dig.faults.inject.run_pair import lines, without_policy
 from dig.graph.records import Leave
-from dig.tasks.experiment.intervals import mean, share
+from dig.tasks.experiment.statistics import mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 from dig.tasks.milestones import Evidence
@@ -179,8 +179,8 @@ def _cells(some: Sequence[TriedInstance]) -> dict[str, Value]:
         "fixed": Value(share([one.fixed is not None for one in some])),
         "step": Value(share([one.is_step for one in some])),
         "onset": Value(share([abs(o) <= NEAR for o in _known(some, "onset_off")])),
-        "replays": Value(mean([one.replays for one in some], "replays")),
-        "cpu s": Value(mean([one.cpu_s for one in some], "cpu_s")),
+        "replays": Value(mean([one.replays for one in some], 0)),
+        "cpu s": Value(mean([one.cpu_s for one in some], 0)),
     }
 
 
