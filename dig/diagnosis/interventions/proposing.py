@@ -180,12 +180,39 @@ def _waiting(run: RecordedRun) -> Iterator[Oddity]:
         place = mine[-1].id if mine else None
         change = {"kind": "tell", "at": last, "agent": agent, "note": NOTE}
         weight = 0.2 + 0.2 * len(events) / max(map(len, held.values()))
-        yield Oddity(agent, "waiting", weight, Evidence(run.last.t, says), change, place)
+        shown = Evidence(run.last.t, says)
+        yield Oddity(agent, "waiting", weight, shown, change, place)
+        work = [run.events[event] for event in events if run.events[event].is_work]
+        if work:
+            yield Oddity(agent, "waiting", weight / 2, shown, _resent(run, work, agent), place)
+
+
+def _swallowed(run: RecordedRun) -> Iterator[Oddity]:
+    """Work that an agent consumed without a result, of a type that mostly leads to one."""
+    ended = [one for one in run.activations.values() if one.end is not None and not one.has_failed]
+    results: dict[str, list[bool]] = {}
+    for activation in ended:
+        for kind in {event.type for event in run.inputs(activation) if event.is_work}:
+            results.setdefault(kind, []).append(bool(activation.outputs))
+    fruitful = {kind for kind, some in results.items() if 2 * sum(some) > len(some)}
+    lost: dict[str, list[RecordedEvent]] = {}
+    for activation in ended:
+        if not activation.outputs:
+            used = (one for one in run.inputs(activation) if one.is_work and one.type in fruitful)
+            lost.setdefault(activation.agent, []).extend(used)
+    for agent, events in lost.items():
+        if events:
+            says = f"{name(agent)} used {names([one.id for one in events])} and generated nothing"
+            end = run.consumption(events[-1])
+            shown = Evidence(end.t if end else events[-1].t, says)
+            yield Oddity(
+                agent, "silent", 0.5, shown, _resent(run, events, agent), None, events[0].id
+            )
 
 
 Rule = Callable[[RecordedRun], Iterator[Oddity]]
 RULES: tuple[Rule, ...] = (
-    _misaddressed, _left, _lost, _late, _discarded, _early, _failed, _waiting,
+    _misaddressed, _left, _lost, _late, _discarded, _early, _swallowed, _failed, _waiting,
 )  # fmt: skip
 
 
@@ -223,6 +250,6 @@ def _after(run: RecordedRun, t: int) -> int:
 
 
 def _quiet(run: RecordedRun) -> int:
-    """The record after the last end of an activation."""
-    ends = [one.end.t for one in run.activations.values() if one.end is not None]
+    """The record after the last end of an activation, and after the events that it generated."""
+    ends = [one.end.t + len(one.outputs) for one in run.activations.values() if one.end]
     return min(max(ends, default=0) + 1, len(run.records) - 1)

@@ -38,7 +38,8 @@ def as_recorded(run: RecordedRun, row: Mapping[str, Any]) -> dict[str, Any]:
     record = run.records[row["at"]]
     if isinstance(record, End):
         error = record.error
-        same = {"error": error} if error else decision_of(run, run.activations[record.activation])
+        fates = decision_of(run, run.activations[record.activation])["fates"]
+        same = {"error": error} if error else {"fates": fates}  # outputs keep their policies
     else:
         said = {key: getattr(record, key) for key in changeable(record)}
         same = {

@@ -27,7 +27,7 @@ from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import Injected, disturbance_of
 from dig.faults.inject.run_pair import lines, without_policy
-from dig.graph.records import Leave
+from dig.graph.records import Emit, Leave
 from dig.tasks.experiment.statistics import mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
@@ -292,7 +292,11 @@ def _hypotheses(
         yield from _seated("nearest", case, team, nearest)
         draws = random.Random(f"{case.name} {culprit} {first}")
         yield from _seated("random", case, team, draws.choice(others))
-    ended = [one for one in case.run.activations.values() if one.end and not one.has_failed]
+    ended = [
+        one
+        for one in case.run.activations.values()
+        if one.end and not one.has_failed and not _has_policy(case.run, one)
+    ]
     if ended:
         end = min(ended, key=lambda one: abs(one.t - first))
         yield "null", _nothing(case, end)
@@ -308,6 +312,12 @@ def _seated(
     found = seat(case, team, candidate)
     if found is not None:
         yield place, found
+
+
+def _has_policy(run: RecordedRun, activation: RecordedActivation) -> bool:
+    """Whether a policy delivers what an activation generated; an edit would take it away."""
+    made = (run.records[event.t] for event in run.outputs(activation))
+    return any(isinstance(record, Emit) and record.policy is not None for record in made)
 
 
 def _nothing(case: Case, activation: RecordedActivation) -> Hypothesis:
