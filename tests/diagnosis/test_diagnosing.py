@@ -133,9 +133,7 @@ def test_a_budget_bounds_all_replays(replays: int, silent: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("after", range(1, 10))
-def test_an_interruption_keeps_what_is_finished(
-    after: int, silent: Path, tmp_path: Path
-) -> None:
+def test_an_interruption_keeps_what_is_finished(after: int, silent: Path, tmp_path: Path) -> None:
     """The diagnosis so far is there; the hypothesis in progress says that it was interrupted."""
     left = after
 
