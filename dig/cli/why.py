@@ -43,6 +43,9 @@ class TryingOptions:
         str | None,
         typer.Option(help="The team that goes on: `module:team`; else simulated agents."),
     ] = None
+    task: Annotated[
+        str | None, typer.Option(help="The task of the run, if it is one of your own.")
+    ] = None
     max_replays: Annotated[
         int | None, typer.Option(min=1, help="How many replays may be made; by default 60.")
     ] = None
@@ -71,11 +74,11 @@ class TryingOptions:
         from dig.diagnosis.trials.arms import TrialBudget
 
         found = Trying(
-            repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team,
+            repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
             detectors=further(self.detector), disturb=disturbance(run), is_fresh=self.fresh,
             budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd), **more,
         )  # fmt: skip
-        if self.team is not None:
+        if self.team is not None or self.task is not None:
             self._allow(run, found)
         return found
 

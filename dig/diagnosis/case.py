@@ -126,6 +126,11 @@ class RunSource:
         return finish is not None and self.result.get("reason") != INTERRUPTED
 
     @property
+    def wrapped(self) -> str | None:
+        """What was wrapped, if it is a run of a wrapped team: code that ran outside of dig."""
+        return str(self.side.get("team")) if "capabilities" in self.side else None
+
+    @property
     def forks(self) -> Path:
         """Where its forks lie, unless a user says otherwise."""
         if self.side:

@@ -58,6 +58,7 @@ class Trying:
         runs: Where the forks lie; ``None``: beside the run.
         team: The team that goes on, as `module:team`; ``None``: simulated agents, if the run had
             them.
+        task: The task of the run, if it is not one of this package.
         crew: Makes the team that goes on, in place of a name.
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
@@ -72,6 +73,7 @@ class Trying:
     jobs: int = 1
     runs: Path | None = None
     team: str | None = None
+    task: str | None = None
     crew: Callable[[], Crew] | None = None
     detectors: tuple[str, ...] = ()
     disturb: Disturb | None = None
@@ -83,8 +85,9 @@ class Trying:
         source = read_source(path, self.detectors)
         forks = source.forks if self.runs is None else self.runs
         return Lab(
-            path, goal, forks, self.team, self.crew, self.detectors, self.disturb, self.is_fresh
-        )
+            path, goal, forks, self.team, self.task, self.crew, self.detectors, self.disturb,
+            self.is_fresh,
+        )  # fmt: skip
 
 
 class InterruptedDiagnosis(KeyboardInterrupt):

@@ -201,6 +201,9 @@ def _tried(found: Diagnosis, candidate: str) -> str:
 
 def _to_try(source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
+    if source.wrapped is not None:
+        yield "A run of a wrapped team cannot be continued, so nothing can be tried"
+        return
     changes = sorted(
         (one.change for one in oddities(source.run)), key=lambda row: KINDS.index(row["kind"])
     )

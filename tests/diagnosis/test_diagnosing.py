@@ -11,7 +11,7 @@ import pytest
 
 from dig.diagnosis import Diagnosis, Goal, diagnose, read_case, try_changes, verify
 from dig.diagnosis.case import RunSource
-from dig.diagnosis.diagnosing import InterruptedDiagnosis
+from dig.diagnosis.diagnosing import InterruptedDiagnosis, Trying
 from dig.diagnosis.experiments import Experiments
 from dig.diagnosis.telling import MOST_LINES, tell
 from dig.diagnosis.trials.arms import TrialBudget, Trials
@@ -21,7 +21,7 @@ from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_problem, make_task
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
-from dig.traces.journal.journal import RunDirectory
+from dig.traces.journal.journal import SIDE, RunDirectory
 from dig.traces.journal.reader import TRACE, read_records
 from tests.diagnosis.failed_runs import ANSWERED, failed, files, trying
 
@@ -211,7 +211,7 @@ def test_a_session_with_two_problems_is_explained(tmp_path: Path) -> None:
     setup = arranged.setup
     setup = type(setup)(**{**setup.__dict__, "session": True})
     directory = RunDirectory(tmp_path, run.about(), header=setup.described())
-    simulation = Simulation(arranged.team, setup, directory.journal)  # type: ignore[arg-type]
+    simulation = Simulation(arranged.team, setup, directory.journal)
     for at_s in (0.0, 3.0):
         simulation.plan(at_s, lambda monitor: monitor.inject(make_problem(run, task)))
     directory.write_result(simulation.run().to_json())
@@ -248,6 +248,22 @@ def test_no_team_is_told_before_anything_is_made(silent: Path, tmp_path: Path) -
     assert diagnose(plain, ANSWERED).source.kind == "trace"
     with pytest.raises(SettingsError, match="--team"):
         diagnose(plain, ANSWERED, trying=trying(silent))
+
+
+def test_a_wrapped_run_is_refused_with_the_reason(silent: Path, tmp_path: Path) -> None:
+    """Its code is not in the trace; without experiments it is explained as any other."""
+    wrapped = tmp_path / "wrapped"
+    wrapped.mkdir()
+    (wrapped / TRACE).write_bytes((silent / TRACE).read_bytes())
+    side = {"run": "wrapped", "mode": "observe", "team": "a LangGraph", "capabilities": ["hold"]}
+    (wrapped / SIDE).write_text(json.dumps(side))
+    found = diagnose(wrapped, ANSWERED)
+    assert found.failures
+    assert "cannot be continued" in "\n".join(tell(found, RunSource.read(wrapped)))
+    for team in (None, "tests.llm.stubborn:team"):
+        with pytest.raises(SettingsError, match=r"a LangGraph.* cannot be continued"):
+            diagnose(wrapped, ANSWERED, trying=Trying(team=team))
+    assert not (wrapped / "why").exists()
 
 
 # --- in lines ---

@@ -24,11 +24,11 @@ from dig._version import __version__
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.kinds import read_interventions
-from dig.errors import DigError
+from dig.errors import DigError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.execute import INTERRUPTED, Disturbance
-from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew
+from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew, task_crew
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.traces.journal.files import write_file
@@ -49,6 +49,7 @@ class Lab:
         goal: Says when a replay is good.
         forks: Where the forks lie.
         team: The team that goes on, as `module:team`; ``None``: the simulated agents of the run.
+        task: The task of the run, if it is not one of this package.
         crew: Makes the team that goes on, in place of a name.
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
@@ -59,6 +60,7 @@ class Lab:
     goal: Goal
     forks: Path
     team: str | None = None
+    task: str | None = None
     crew: Callable[[], Crew] | None = None
     detectors: tuple[str, ...] = ()
     disturb: Disturb | None = None
@@ -72,15 +74,28 @@ class Lab:
         """
         if self.crew is not None:
             return self.crew()
+        source = read_source(self.source, self.detectors)
+        if source.wrapped is not None:
+            raise SettingsError(
+                f"{source.name} is a run of {one_line(source.wrapped, 60)}, whose code ran outside "
+                "of dig-monitor and is not in the trace: it cannot be continued, so no change of "
+                "it can be tried; `digmon why` without --try says what its records show"
+            )
+        if self.task is not None:
+            return task_crew(source.side, self.task, self.team, self.detectors)
         if self.team is not None:
             return named_crew(self.team)
-        return simulated_crew(read_source(self.source, self.detectors).side, self.detectors)
+        return simulated_crew(source.side, self.detectors)
 
     def place(self, request: ReplayRequest) -> Path:
         """Where the fork of a request lies."""
         source = read_source(self.source, self.detectors)
         key = blake2b(_prefix(source, request.at), digest_size=16)
-        crew = {"team": self.team or "simulated", "faults": source.side.get("faults")}
+        crew = {
+            "team": self.team or "simulated",
+            "task": self.task,
+            "faults": source.side.get("faults"),
+        }
         said = [request.at, [*request.changes], crew, [*self.detectors], request.repeat]
         key.update(dumps([*said, __version__]).encode())
         return self.forks / key.hexdigest()
@@ -197,7 +212,7 @@ def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
 def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
     """Fork into a hidden directory, and give it its name when it is whole."""
     hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
-    crew = lab.made_crew() if lab.team or lab.crew else None
+    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
     try:
         made = fork(
             lab.source, request.at, hidden, changes=read_changes(request), repeat=request.repeat,
