@@ -336,6 +336,13 @@ def _acting(run: RecordedRun, agent: str, t: int) -> RecordedActivation | None:
     return before[-1] if before else (mine[0] if mine else None)
 
 
+def _counting(tried: Tried) -> tuple[int, int]:
+    """The good replays among those that count, and how many count: the run fails without."""
+    pairs = zip(tried.changed.good, tried.unchanged.good, strict=True)
+    counting = [good for k, (good, control) in enumerate(pairs) if k == 0 or not control]
+    return sum(counting), len(counting)
+
+
 def _with_search(
     one: TriedInstance, tried: Mapping[str, Tried], found: Diagnosis, case: Case, first: int
 ) -> TriedInstance:
@@ -359,7 +366,7 @@ def _with_search(
         one.instance, one.kind, one.culprit,
         verdicts={place: t.verdict if t.reason is None else f"{t.verdict}: {t.reason}"
                   for place, t in tried.items()},
-        flips={place: (t.changed.successes, t.changed.n) for place, t in tried.items()},
+        flips={place: _counting(t) for place, t in tried.items()},
         named=found.answer.agent if found.answer else None,
         fixed=str(fix.interventions[0]["kind"]) if fix else None,
         is_step=any(row.interventions[0]["kind"] != "seat" for row in valid),
