@@ -45,7 +45,7 @@ class TrialBudget:
 
 
 @dataclass(frozen=True)
-class Arm:
+class TrialArm:
     """The repeats of one thing.
 
     Attributes:
@@ -88,8 +88,8 @@ class Tried:
     verdict: Verdict
     reason: Reason | None
     why: str = ""
-    changed: Arm = Arm()
-    unchanged: Arm = Arm()
+    changed: TrialArm = TrialArm()
+    unchanged: TrialArm = TrialArm()
 
     @property
     def p(self) -> float | None:
@@ -350,20 +350,20 @@ class Trials:
         self, hypothesis: Hypothesis, pairs: Sequence[_Pair], found: Verdict,
         reason: Reason | None, why: str = "",
     ) -> Tried:  # fmt: skip
-        changed = Arm(
+        changed = TrialArm(
             tuple(pair.changed.good for pair in pairs),
             tuple(pair.is_fulfilled for pair in pairs),
             tuple(pair.changed.progress for pair in pairs),
             tuple(_name(pair.changed) or "" for pair in pairs),
         )
-        unchanged = Arm(
+        unchanged = TrialArm(
             tuple(pair.control.good for pair in pairs),
             (),
             tuple(pair.control.progress for pair in pairs),
             tuple(_name(pair.control) or self.source.name for pair in pairs),
         )
         if not self._has_controls:
-            unchanged = Arm()
+            unchanged = TrialArm()
         return Tried(hypothesis, found, reason, why, changed, unchanged)
 
 

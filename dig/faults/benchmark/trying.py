@@ -290,7 +290,7 @@ def _hypotheses(
     if others:
         nearest = min(others, key=lambda one: (abs(one.t - first), one.t))
         yield from _seated("nearest", case, team, nearest)
-        draws = random.Random(f"{case.name} {culprit} {first}")
+        draws = random.Random(f"{case.run.graph.run.run} {culprit} {first}")
         yield from _seated("random", case, team, draws.choice(others))
     ended = [
         one
