@@ -30,7 +30,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with serving(answer) as server:
         done = invoke(
             server, "run", "count-frequency", "--size", 60, "--agents", 3, "--method", "mas",
-            "--limit", 1, "--model", "m", "--base-url", server.url, "--runs", folder, "--json",
+            "--limit", 4, "--model", "m", "--base-url", server.url, "--runs", folder, "--json",
         )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["outcome"] == "timeout"
@@ -46,18 +46,19 @@ def test_a_change_of_a_model_run_is_tried(failed: Path) -> None:
     with serving(answer) as server:
         done = invoke(
             server, "try", failed, "--tell", "agent-2=go on", "--at", quiet(failed), "--team",
-            TEAM, "--max-replays", 6, "--good", "dig.diagnosis.goal:has_answer", "--json",
+            TEAM, "--max-replays", 4, "--repeat", 2, "--good", "dig.diagnosis.goal:has_answer",
+            "--json",
         )  # fmt: skip
         asked = len(server.requests)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     (tried,) = found["hypotheses"]
-    assert tried["verdict"] == "validated" and tried["p"] == pytest.approx(0.05)
+    assert tried["verdict"] == "validated" and tried["p"] == pytest.approx(1 / 6)
     assert tried["arms"]["unchanged"] == {
-        "n": 3, "good": 0, "progress": tried["arms"]["unchanged"]["progress"],
+        "n": 2, "good": 0, "progress": tried["arms"]["unchanged"]["progress"],
         "forks": tried["arms"]["unchanged"]["forks"],
     }  # fmt: skip
-    assert found["cost"]["replays"] == 6
+    assert found["cost"]["replays"] == 4
     assert found["cost"]["model_calls"] == asked > 0
     assert any("p = .05" in note for note in found["notes"])
 
