@@ -83,9 +83,10 @@ def _candidate(
         share: Its share.
         odd: What the records show about it.
     """
+    told = {(one.evidence.t, one.evidence.says): one for one in reversed(odd)}  # each thing once
     shown = [
         replace(one.evidence, step=case.steps.get(one.activation or ""))
-        for one in odd[:MOST_EVIDENCE]
+        for one in [*reversed(told.values())][:MOST_EVIDENCE]
     ]
     if first is not None:
         did = sum(one.agent == agent for one in case.run.activations.values())
