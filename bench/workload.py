@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.watch import Watch
-from dig.graph.records import Fate, Record
+from dig.graph.records import Fate, Limits, Record
 from dig.monitor.messages import Answered, Effect, Output, Pending, Raised, Started, Wake
 from dig.monitor.monitor import Monitor
 
@@ -56,6 +56,7 @@ class Work:
     watch: Watch | None = None
     seed: int = 1
     open: int = 0
+    limits: Limits | None = None
     sink: Callable[[Record], None] = lambda record: None
     now: float = 0.0
     times: dict[str, array[int]] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Work:
             session=self.session,
             detectors=() if bare else standard(),
             healers={} if bare else standard_healers(),
+            limits=self.limits,
             sink=self._records.append if bare else self.sink,
         )
         if self.open:

@@ -126,6 +126,9 @@ class _Detector(_Wrapped, Detector):
         due: int | None = self.inner.due
         return due
 
+    def settle_due(self) -> None:
+        self.inner.settle_due()
+
     def _half(self, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
         """What a detector says before it fails, which must not count."""
         for finding in look():

@@ -21,12 +21,12 @@ FINDINGS = [
     # -- STALL ---
     Mutant(
         "stall-least", STALL,
-        "return max(micros(", "return min(micros(",
+        "return max(self._least", "return min(self._least",
         "the least limit is the most",
     ),
     Mutant(
         "stall-percentile", STALL,
-        "-(-9 * len(self._sorted) // 10) - 1", "9 * len(self._sorted) // 10",
+        "-(-9 * self.count // 10) - 1", "9 * self.count // 10",
         "of ten durations the longest is taken",
     ),
     Mutant(
@@ -41,12 +41,12 @@ FINDINGS = [
     ),
     Mutant(
         "stall-four-are-few", STALL,
-        "len(own) >= ENOUGH_OF_AGENT", "len(own) > ENOUGH_OF_AGENT",
+        "own.count >= ENOUGH_OF_AGENT", "own.count > ENOUGH_OF_AGENT",
         "five durations of an agent are too few",
     ),
     Mutant(
         "stall-ten-are-few", STALL,
-        "len(known) < ENOUGH_OF_TEAM", "len(known) <= ENOUGH_OF_TEAM",
+        "known.count < ENOUGH_OF_TEAM", "known.count <= ENOUGH_OF_TEAM",
         "ten durations of the team are too few",
     ),
     Mutant(
@@ -61,12 +61,12 @@ FINDINGS = [
     ),
     Mutant(
         "stall-newcomers", STALL,
-        "for one in {agent: None, **self._new}:", "for one in (agent,):",
+        "for one in self._new:", "for one in ():",
         "a turn of another agent changes no limit of one that has none of its own",
     ),
     Mutant(
         "stall-waits", STALL,
-        "self._drop(graph.activations[waits])", "pass",
+        "self._drop(graph.running[waits])", "pass",
         "an activation that waits on purpose has stalled",
     ),
     Mutant(
@@ -87,9 +87,10 @@ FINDINGS = [
         "once an instance left, no activation of the others can stall",
     ),
     Mutant(
-        "stall-again", STALL,
-        "            self._drop(activation)\n            ready", "            ready",
-        "an activation stalls again when the limit of its agent changes",
+        "stall-one-instance", STALL,
+        "            self._drop(activation)\n            if activation.id",
+        "            self._running.pop(base_name(activation.agent))\n            if activation.id",
+        "of the instances of an agent only the first one stalls",
     ),
     Mutant(
         "stall-order", STALL,
@@ -109,7 +110,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-old-limit", STALL,
-        "if self._due.get(activation.id) == due:", "if activation.id in self._due:",
+        "elif due != moment:", "elif due < moment:",
         "a limit that grew since counts as it was",
     ),
     Mutant(
@@ -129,7 +130,7 @@ FINDINGS = [
     ),
     Mutant(
         "idle-stalled-one", IDLE,
-        "{one for one in self._stalled if one in graph.activations}", "set()",
+        "{one for one in self._stalled if one in graph.running}", "set()",
         "when an activation ends, others that stalled hold a deadlock back again",
     ),
     # -- LATE ---
@@ -166,20 +167,20 @@ FINDINGS = [
     # -- LOOP ---
     Mutant(
         "loop-inputs", LOOP,
-        "message = (content, record.type, to, self._inputs)",
-        "message = (content, record.type, to)",
+        "hash((content, record.type, to, self._inputs))",
+        "hash((content, record.type, to))",
         "the same answer to different questions is a repetition",
     ),
     Mutant(
         "loop-type", LOOP,
-        "message = (content, record.type, to, self._inputs)",
-        "message = (content, to, self._inputs)",
+        "hash((content, record.type, to, self._inputs))",
+        "hash((content, to, self._inputs))",
         "messages of different types are the same",
     ),
     Mutant(
         "loop-to", LOOP,
-        "message = (content, record.type, to, self._inputs)",
-        "message = (content, record.type, self._inputs)",
+        "hash((content, record.type, to, self._inputs))",
+        "hash((content, record.type, self._inputs))",
         "what is said to others is said again",
     ),
     Mutant(
@@ -199,12 +200,12 @@ FINDINGS = [
     ),
     Mutant(
         "loop-keys", LOOP,
-        "JSONEncoder(sort_keys=True)", "JSONEncoder()",
+        "encoder(sort_keys=True)", "encoder()",
         "objects with the keys in another order are others",
     ),
     Mutant(
         "loop-cut", LOOP,
-        ' or (isinstance(payload, dict) and any(k.startswith("$") for k in payload)):', ":",
+        'any(key.startswith("$") for key in payload)', "False",
         "what was cut alike is the same",
     ),
     Mutant(
@@ -214,18 +215,17 @@ FINDINGS = [
     ),
     Mutant(
         "loop-no-work", LOOP,
-        "        if not event.work:\n            return\n", "",
+        "        if not event.work:\n            return ()\n", "",
         "notices and answers are said again",
     ),
     Mutant(
         "loop-instances", LOOP,
-        'agent = base_name(graph.history.sender(event.n) or "")',
-        'agent = graph.history.sender(event.n) or ""',
+        "self._agent = base_name(graph.ended.agent)", "self._agent = graph.ended.agent",
         "each instance says things for itself",
     ),
     Mutant(
         "loop-to-instances", LOOP,
-        "tuple(base_name(name) for name in record.to)", "record.to",
+        "tuple([base_name(name) for name in record.to])", "record.to",
         "what is said to another instance is something else",
     ),
     Mutant(
@@ -235,17 +235,17 @@ FINDINGS = [
     ),
     Mutant(
         "loop-last", LOOP,
-        "key=lambda said: said.t)", "key=lambda said: said.n)",
+        "key=lambda said: said[2])", "key=lambda said: said[0])",
         "the last of the problem with most repetitions is told",
     ),
     Mutant(
         "loop-latest", LOOP,
-        "before = messages.pop(message, _Said", "before = messages.get(message, _Said",
+        "before = messages.pop(message", "before = messages.get(message",
         "a message that is said again is not among the latest",
     ),
     Mutant(
         "loop-remembers", LOOP,
-        "            messages.popitem(last=False)", "            messages.popitem()",
+        "del messages[next(iter(messages))]", "messages.popitem()",
         "of too many messages the newest is forgotten",
     ),
     Mutant(
@@ -277,7 +277,7 @@ FINDINGS = [
     ),
     Mutant(
         "livelock-no-output", LIVELOCK,
-        " or not record.outputs", "",
+        "record.outputs and ", "",
         "an activation without output hands on",
     ),
     Mutant(
@@ -287,18 +287,18 @@ FINDINGS = [
     ),
     Mutant(
         "livelock-stretch", LIVELOCK,
-        "return self.length - (self.recent[most][1] if len(self.recent) > most else 0)",
+        "return self.length - (self.lengths[most] if len(self.lengths) > most else 0)",
         "return self.length",
         "turns before an outsider came in between count too",
     ),
     Mutant(
         "livelock-outsider", LIVELOCK,
-        "*others[:most])", "*others[: most - 1])",
+        "(length, *lengths[:most])", "(length, *lengths[: most - 1])",
         "an outsider is forgotten",
     ),
     Mutant(
         "livelock-again", LIVELOCK,
-        "        if key in self._raised:\n            return\n", "",
+        " or key in self._raised", "",
         "each of several last turns of one round is raised",
     ),
     Mutant(
@@ -319,12 +319,12 @@ FINDINGS = [
     ),
     Mutant(
         "repeats-reopened", REPEATS,
-        "self._closed.pop(event.id, None)\n            elif", "pass\n            elif",
+        "closed.pop(event.id, None)\n            elif", "pass\n            elif",
         "what came back is forgotten with what is closed",
     ),
     Mutant(
         "repeats-flat", REPEATS,
-        "while len(self._closed) > MOST_CLOSED:", "while len(self._closed) > MOST_CLOSED**2:",
+        "while len(closed) > MOST_CLOSED:", "while len(self._closed) > MOST_CLOSED**2:",
         "closed events are never forgotten",
     ),
     # -- severity ---
@@ -512,13 +512,13 @@ FINDINGS = [
     ),
     Mutant(
         "watch-incidents-over", WATCH,
-        " or (self.graph.is_over and kind is IncidentRow)", "",
+        " or (self.graph.is_over and type(record) is IncidentRow)", "",
         "an incident after the answer that ends a run raises something",
     ),
     Mutant(
         "watch-all-incidents", WATCH,
-        "if kind in (CHANGING if part.detector.kinds is None else part.detector.kinds)",
-        "if part.detector.kinds is None or kind in part.detector.kinds",
+        "kinds = CHANGING if detector.kinds is None else detector.kinds",
+        "kinds = KINDS if detector.kinds is None else detector.kinds",
         "a detector that names no kinds is shown incidents",
     ),
     Mutant(

@@ -122,8 +122,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-unwritten", RECORDER,
-        "            for sink in self._sinks:\n                sink(record)\n",
-        "            for sink in self._sinks:\n                record.t % 9 and sink(record)\n",
+        "self._sinks.write(records)",
+        "self._sinks.write([record for record in records if record.t % 9])",
         "every ninth record is not written", SIMULATOR,
     ),
     Mutant(
@@ -133,8 +133,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-findings-late", RECORDER,
-        "        found = self._due_now()\n        self._report",
-        "        found = []\n        self._report",
+        "            found = self.watch.advance(now)\n            self._report",
+        "            found = []\n            self._report",
         "what a window raises waits for the next record", SIMULATOR,
     ),
     # -- release ---
@@ -240,15 +240,16 @@ SCHEDULED = [
     ),
     Mutant(
         "detector-uncontained", WATCH,
-        "        except Exception as error:  # a detector must never be able to stop a team\n"
-        "            del",
-        "        except ValueError as error:  # a detector must never be able to stop a team\n"
-        "            del",
+        "            except Exception as error:  # a detector must never be able to stop a team\n"
+        "                self._fail(part, f\"raised {error!r}\")\n                continue",
+        "            except ValueError as error:  # a detector must never be able to stop a team\n"
+        "                self._fail(part, f\"raised {error!r}\")\n                continue",
         "a detector that raises ends the run", SIMULATOR,
     ),
     Mutant(
         "detector-half-a-look", WATCH,
-        "            del found[before:]\n", "",
+        "new = [_checked(finding) for finding in raised]",
+        "new = [found.append(_checked(finding)) for finding in raised] and []",
         "what a detector said before it failed counts", SIMULATOR,
     ),
     # -- delivery policies, payloads ---
@@ -272,8 +273,8 @@ SCHEDULED = [
     ),
     Mutant(
         "mail-dropped", PAYLOADS,
-        "if not event.copies and not event.flight and self._is_used_up(event):",
-        "if not event.copies and self._is_used_up(event):",
+        "if event.id not in self._graph.live and not is_kept:",
+        "if not (event.copies or is_kept):",
         "what an event carries is dropped while it is on its way", SIMULATOR,
     ),
     # -- hosts ---

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json.encoder
+from collections.abc import Callable
 from typing import Any
 
 from dig.errors import PayloadError
+
+from .redaction import MASK, key_for, mask_secrets, masked_key
 
 MOST_DEPTH = 64
 MOST_DIGITS = 4300
 """Python writes and reads no whole number with more digits."""
 
+PER_CHARACTER = 12
+"""The most bytes of JSON for a character: half of what there are have two escapes of six."""
+
+_PART = 4
+"""As many characters stand for a part of a value: its brackets, a number that is not long."""
+
+_LONG_BITS = 36
+
 _BIG = 10**MOST_DIGITS
 
 
-def plain(value: Any, where: str = "payload", depth: int = 0) -> Any:
+def plain(value: Any, where: str = "payload") -> Any:
     """A copy of a value in plain JSON types, tuples as lists.
 
     The copy is what an event carries, so a sender that changes its own object later changes
@@ -22,35 +34,125 @@ def plain(value: Any, where: str = "payload", depth: int = 0) -> Any:
     Args:
         value: The value.
         where: The name of the value in errors.
-        depth: The number of levels that the value is nested in already; by default none.
 
     Raises:
         PayloadError: The value holds something that is not JSON; the message names the place.
     """
+    return copied(value, where)[0]
+
+
+def copied(value: Any, where: str, *, masks: bool = False) -> tuple[Any, int]:
+    """A copy of a value as `plain` makes it, and a size, all in one walk.
+
+    Args:
+        value: The value.
+        where: The name of the value in errors.
+        masks: Whether secrets are masked in the copy (see `dig._util.redaction`).
+
+    Returns:
+        The copy, and a number of bytes that the value does not exceed as JSON.
+
+    Raises:
+        PayloadError: The value holds something that is not JSON; the message names the place.
+    """
+    sizes = [_PART]
+    try:
+        copy = _copied(value, 0, masks, sizes)
+    except PayloadError as wrong:
+        raise PayloadError(f"{where}{wrong}") from None
+    return copy, PER_CHARACTER * sum(sizes)
+
+
+def _copied(value: Any, depth: int, masks: bool, sizes: list[int]) -> Any:
+    """The copy; to `sizes` are added the characters that stand for its texts, parts and numbers.
+
+    An error says where from here; each level on its way out puts its own step before that.
+    """
     kind = type(value)
-    if value is None or kind is str or kind is bool:
+    if kind is str:
+        sizes.append(len(value))
+        return mask_secrets(value) if masks else value
+    if value is None or kind is bool:
         return value
     if kind is int:
-        if not -_BIG < value < _BIG:
-            raise PayloadError(f"{where} is a number with more than {MOST_DIGITS} digits")
+        if value.bit_length() > _LONG_BITS:
+            _check_long(value, sizes)
         return value
     if kind is float:
         if value - value != 0:
-            raise PayloadError(f"{where} is {value}, which JSON has no number for")
+            raise PayloadError(f" is {value}, which JSON has no number for")
         return value
     if depth == MOST_DEPTH:
-        raise PayloadError(f"{where} is nested more than {MOST_DEPTH} levels deep")
+        raise PayloadError(f" is nested more than {MOST_DEPTH} levels deep")
     if kind is dict:
-        return {_key(k, where): plain(v, f"{where}[{k!r}]", depth + 1) for k, v in value.items()}
+        sizes.append(_PART * len(value))
+        return _copied_object(value, depth + 1, masks, sizes)
     if kind is list or kind is tuple:
-        is_raw = set(map(type, value)) == {int}  # raw data: long and flat
-        if is_raw and min(value) > -_BIG and max(value) < _BIG:
-            return list(value)
-        return [plain(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
-    raise PayloadError(f"{where} is of type {kind.__name__}, which is not plain JSON")
+        sizes.append(_PART * len(value))
+        return _copied_list(value, depth + 1, masks, sizes)
+    raise PayloadError(f" is of type {kind.__name__}, which is not plain JSON")
 
 
-def _key(key: Any, where: str) -> str:
-    if type(key) is not str:
-        raise PayloadError(f"{where} has the key {key!r}; keys must be strings")
-    return key
+def _check_long(number: int, sizes: list[int]) -> None:
+    if not -_BIG < number < _BIG:
+        raise PayloadError(f" is a number with more than {MOST_DIGITS} digits")
+    sizes.append(number.bit_length() // _LONG_BITS)
+
+
+def _copied_list(items: Any, depth: int, masks: bool, sizes: list[int]) -> list[Any]:
+    is_raw = len(items) > 8 and set(map(type, items)) == {int}  # raw data: long and flat
+    if is_raw and max(max(items), -min(items)).bit_length() <= _LONG_BITS:
+        return list(items)
+    copy: list[Any] = []
+    try:
+        for item in items:
+            copy.append(_copied(item, depth, masks, sizes))
+    except PayloadError as wrong:
+        raise PayloadError(f"[{len(copy)}]{wrong}") from None
+    return copy
+
+
+def _copied_object(
+    members: dict[Any, Any], depth: int, masks: bool, sizes: list[int]
+) -> dict[str, Any]:
+    copy: dict[str, Any] = {}
+    for key, value in members.items():
+        if type(key) is not str:
+            raise PayloadError(f" has the key {key!r}; keys must be strings")
+        sizes.append(len(key))
+        name = key
+        if masks:
+            name, is_secret = masked_key(key)
+            name = key_for(name, copy)
+            if is_secret and type(value) is str:
+                sizes.append(len(value))
+                copy[name] = MASK
+                continue
+        try:
+            copy[name] = _copied(value, depth, masks, sizes)
+        except PayloadError as wrong:
+            raise PayloadError(f"[{key!r}]{wrong}") from None
+    return copy
+
+
+def encoder(*, sort_keys: bool = False) -> Callable[[Any], str]:
+    """A function that writes plain JSON as ASCII text without blanks.
+
+    It keeps the part of `json` that does the work, which an encoder makes anew for each value.
+
+    Args:
+        sort_keys: Whether the members of objects are put in order; by default they stay as are.
+    """
+    plainly = json.JSONEncoder(
+        allow_nan=False, check_circular=False, sort_keys=sort_keys, separators=(",", ":")
+    )
+    make: Any = getattr(json.encoder, "c_make_encoder", None)  # no part of its interface
+    text = json.encoder.encode_basestring_ascii
+    if make is None:
+        return plainly.encode
+    part = make(None, plainly.default, text, None, ":", ",", sort_keys, False, False)
+
+    def encode(value: Any) -> str:
+        return text(value) if type(value) is str else "".join(part(value, 0))
+
+    return encode

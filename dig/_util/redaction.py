@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 MASK = "***"
@@ -36,16 +37,20 @@ _SECRET = re.compile(
 )
 _NAME = re.compile(rf"(?i)(?:.*[-_ .]|.*(?-i:[a-z])(?=[A-Z]))?{_NAMES}")
 
-_SIGNS = {
-    "": (
-        "key", "secret", "token", "passw", "passphrase", "credential", "authorization", "bearer",
-        "basic", "://", "sg.", "aiza", "ya29.", "akia", "asia", "eyj", "private",
-    ),
-    "-": ("sk-", "pk-", "rk-", "glpat-", "xox", "xapp-", "pypi-"),
-    "_": ("sk_", "pk_", "rk_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_"),
-}  # fmt: skip
-"""A text without one of them holds no secret; to look for them is cheaper than the pattern. They
-stand by a character that all of a line have."""
+_NAMED = ("key", "secret", "token", "passw", "passphrase", "credential", "authorization")
+_SIGNS = (
+    (":", (*_NAMED, "://")),
+    ("=", _NAMED),
+    (".", ("sg.", "ya29.", "eyj")),
+    ("-", ("sk-", "pk-", "rk-", "glpat-", "xox", "xapp-", "pypi-", "private key-")),
+    ("_", ("sk_", "pk_", "rk_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_")),
+    ("a", ("bearer", "basic", "aiza", "akia", "asia")),
+)
+"""A text with a secret has one of these characters, and one of the signs beside it; to look for
+them is cheaper than the pattern."""
+
+_SHORT = 64
+"""The most characters of a key of an object about which it is remembered whether it is a name."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -57,11 +62,16 @@ def mask_secrets(text: str) -> str:
     'api_key=***, ***'
     """
     lowered = text.lower()
-    if not any(
-        mark in lowered and any(sign in lowered for sign in signs) for mark, signs in _SIGNS.items()
-    ):
-        return text
-    return _SECRET.sub(lambda found: (found["head"] or found["start"] or "") + MASK, text)
+    for mark, signs in _SIGNS:
+        if mark in lowered:
+            for sign in signs:
+                if sign in lowered:
+                    return _SECRET.sub(_mask, text)
+    return text
+
+
+def _mask(found: re.Match[str]) -> str:
+    return (found["head"] or found["start"] or "") + MASK
 
 
 def redacted(value: Any, known: Iterable[str] = ()) -> Any:
@@ -94,9 +104,27 @@ def _redacted(value: Any, known: list[str]) -> Any:
 def _object(value: dict[Any, Any], known: list[str]) -> dict[str, Any]:
     masked: dict[str, Any] = {}
     for key, item in value.items():
-        name = told = _redacted(str(key), known)
-        while told in masked:  # two keys that are secrets stay two
-            told = f"{name}{len(masked)}"
-        is_secret = isinstance(item, str) and _NAME.fullmatch(str(key))
-        masked[told] = MASK if is_secret else _redacted(item, known)
+        name = key_for(_redacted(str(key), known), masked)
+        is_secret = isinstance(item, str) and masked_key(str(key))[1]
+        masked[name] = MASK if is_secret else _redacted(item, known)
     return masked
+
+
+def key_for(name: str, masked: dict[str, Any]) -> str:
+    """A key for a member of an object in which secrets are masked: keys that are two stay two."""
+    key = name
+    while key in masked:
+        key = f"{name}{len(masked)}"
+    return key
+
+
+def masked_key(key: str) -> tuple[str, bool]:
+    """A key of an object without secrets, and whether a text under it is a secret."""
+    return _short_key(key) if len(key) <= _SHORT else _masked_key(key)
+
+
+def _masked_key(key: str) -> tuple[str, bool]:
+    return mask_secrets(key), _NAME.fullmatch(key) is not None
+
+
+_short_key = lru_cache(1024)(_masked_key)

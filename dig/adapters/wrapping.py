@@ -282,8 +282,8 @@ class _Files(FanOut):
     def _keep(self, record: Record) -> None:
         if self._make is not None:
             self._directory, self._make = self._make(), None
-        if self._directory is not None:
-            self._directory.journal(record)
+            self._sinks[0] = self._directory.journal
+            self._sinks[0](record)
 
     @property
     def path(self) -> Path | None:
@@ -295,6 +295,7 @@ class _Files(FanOut):
         directory, self._directory, self._make = self._directory, None, None
         if directory is None:
             return
+        self._sinks[0] = self._keep  # which keeps nothing any more
         try:
             directory.write_result(session.result().to_json())
         except JournalError as error:

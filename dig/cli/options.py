@@ -362,8 +362,6 @@ class ModelOptions:
         Raises:
             SettingsError: The options contradict each other, or the server's key is missing.
         """
-        from dig.runtime.llm import ModelSettings
-
         named = {_NAMES.get(name, name): value for name, value in vars(self).items()}
         given = {name: _plain(value) for name, value in named.items() if value is not None}
         if self.model is None:
@@ -371,6 +369,8 @@ class ModelOptions:
                 option = next(iter(given)).replace("_", "-")
                 raise SettingsError(f"--{option} is about a language model; name it with --model")
             return {}
+        from dig.runtime.llm import ModelSettings  # slow to import
+
         if virtual:
             raise SettingsError("a language model takes real time to decide; leave --virtual out")
         if speed != 1:

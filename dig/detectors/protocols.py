@@ -62,14 +62,16 @@ class Detector(Component, ABC):
 
     Attributes:
         pattern: The short name of the pattern, `ET` for instance.
-        kinds: The types of records that it is shown; ``None``: all that change the graph.
+        kinds: The types of records that it is shown; ``None``: all that change the graph. Beside
+            types, flags of `dig.graph.records` (`CLOSED` for instance): it is shown all records
+            that have made such a change.
         due: The moment, in microseconds since the run began, at which it will have something to
-            raise if nothing happens before; ``None``: no such moment. It may change in `detect`
-            and `expire` only.
+            raise if nothing happens before; ``None``: no such moment. It may change in `detect`,
+            `expire`, `on_finding` and `settle_due` only.
     """
 
     pattern: str = ""
-    kinds: tuple[type, ...] | None = None
+    kinds: tuple[type | int, ...] | None = None
     due: int | None = None
 
     @abstractmethod
@@ -83,6 +85,12 @@ class Detector(Component, ABC):
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
         """What is raised at moment `us`, which is `due` and has come; it sets `due` anew."""
         return ()
+
+    def settle_due(self) -> None:
+        """Set `due` exactly, if it is a moment before that at which something is raised.
+
+        It is cheaper to do so when somebody asks for the moment than after every record.
+        """
 
     def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
         """Take note of a finding that another detector has raised."""

@@ -6,13 +6,13 @@ trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, FindingRow, Finish, HealRow, IncidentRow, Record
+from dig.graph.records import CHANGING, KINDS, IncidentRow, Record
 
 from .finding import SEVERITIES, Finding, bounded
 from .protocols import Detector, check
@@ -20,7 +20,7 @@ from .usual import UsualCounts
 
 MOST_FAULTS = 3
 
-_UNSEEN = {FindingRow, HealRow, Finish}
+_NOTHING = ()  # Python has one empty tuple
 
 Fault = Callable[[str, str], None]
 """Is called with the name of a detector that has failed, and what happened."""
@@ -29,12 +29,18 @@ Fault = Callable[[str, str], None]
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("detector", "due", "faults", "name")
+    __slots__ = ("detect", "detector", "due", "expire", "faults", "name", "shown", "waits")
 
     def __init__(self, detector: Detector) -> None:
         check(detector, Detector)
         self.detector = detector
+        self.detect, self.expire = detector.detect, detector.expire
         self.name = str(detector.pattern or type(detector).__name__)
+        kinds = CHANGING if detector.kinds is None else detector.kinds
+        self.shown = 0  # what it is shown, as flags
+        for kind in kinds:
+            self.shown |= kind if isinstance(kind, int) else KINDS.get(kind, 0)
+        self.waits = type(detector).expire is not Detector.expire  # else it is never due
         self.due: int | None = None  # as the detector said after the latest look
         self.faults = 0
 
@@ -47,7 +53,7 @@ class Watch:
 
     Attributes:
         graph: The graph.
-        due: The next moment, in microseconds, at which something is raised if nothing comes before.
+        not_before: Nothing is raised before this moment, in microseconds, if nothing comes before.
         seconds: How long each detector has looked, by pattern, if there is a stopwatch.
     """
 
@@ -72,8 +78,9 @@ class Watch:
         """
         self.graph = InteractionGraph()
         self._parts = [_Part(detector) for detector in detectors]
-        self._interested: dict[type, list[_Part]] = {}  # by kind of record, on demand
-        self.due: int | None = None
+        # Those that are shown a record, by what it has changed, and those of them with deadlines.
+        self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
+        self.not_before: int | None = None
         self._on_fault = on_fault
         self._stopwatch = stopwatch
         self._limit_s = limit_s
@@ -92,38 +99,43 @@ class Watch:
 
     def look(self, record: Record) -> list[Finding]:
         """What the record that was just applied raises."""
-        found: list[Finding] = []
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it.
-        kind = type(record)
-        if kind in _UNSEEN or (self.graph.is_over and kind is IncidentRow):
-            return found
-        parts = self._interested.get(kind)
-        if parts is None:
-            parts = self._interested[kind] = [
-                part
-                for part in self._parts
-                if kind in (CHANGING if part.detector.kinds is None else part.detector.kinds)
-            ]
-        for part in parts:
-            self._ask(part, part.detector.detect, record, found)
-        self._set_due()
-        return found
+        changed = self.graph.changed
+        shown = self._shown.get(changed)
+        if shown is None:
+            parts = [part for part in self._parts if part.shown & changed]
+            shown = self._shown[changed] = parts, [part for part in parts if part.waits]
+        if not shown[0] or (self.graph.is_over and type(record) is IncidentRow):
+            return []
+        return self._ask(*shown, record)
 
     def advance(self, us: int) -> list[Finding]:
         """What comes due up to the moment `us` (included), in order."""
         found: list[Finding] = []
-        while self.due is not None and self.due <= us:
+        while self.not_before is not None and self.not_before <= us:
             due = self.due
+            if due is None or due > us:
+                break
             expired = [part for part in self._parts if part.due == due]
-            for part in expired:
-                self._ask(part, part.detector.expire, due, found)
-            self._set_due()
+            found += self._ask(expired, expired, due, expires=True)
             for part in expired:
                 if part.due is not None and part.due <= due:
                     self._fail(part, "its deadline does not move on", at_once=True)
-                    self._set_due()
+                    self._set_due(self._parts)
         return found
+
+    @property
+    def due(self) -> int | None:
+        """The moment, in microseconds, at which something is raised if nothing comes before."""
+        if self.not_before is not None:
+            for part in self._parts:
+                try:
+                    part.detector.settle_due()
+                except Exception as error:  # a detector must never be able to stop a team
+                    self._fail(part, f"raised {error!r}")
+            self._set_due(self._parts)
+        return self.not_before
 
     def awaited(self) -> set[str]:
         """The events of which a detector will raise something when time has passed."""
@@ -143,71 +155,85 @@ class Watch:
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
-    def _set_due(self) -> None:
-        self.due = None
-        if self.graph.is_over:
-            return
-        for part in self._parts:
+    def _ask(
+        self, parts: list[_Part], waiting: list[_Part], at: Any, *, expires: bool = False
+    ) -> list[Finding]:
+        """Have detectors look at a record, or expire at a moment: all that they raise, in order.
+
+        What a detector raises is taken as a whole, or not at all. `waiting` are those of them that
+        may have deadlines.
+        """
+        found: list[Finding] = []
+        graph, stopwatch, enabled = self.graph, self._stopwatch, self._parts
+        for part in parts:
+            start = stopwatch() if stopwatch else 0.0
             try:
-                due = part.due = part.detector.due
-                if due is None:
+                raised = part.expire(graph, at) if expires else part.detect(graph, at)
+                if raised is _NOTHING and stopwatch is None:
                     continue
-                if type(due) is not int:
+                new = [_checked(finding) for finding in raised]
+            except Exception as error:  # a detector must never be able to stop a team
+                self._fail(part, f"raised {error!r}")
+                continue
+            if stopwatch:
+                took = stopwatch() - start
+                self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
+                if took > self._limit_s:
+                    self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+            if new:
+                found += [self._raised(part, finding) for finding in new]
+        is_as_before = not found and enabled is self._parts  # a finding may move all deadlines
+        self._set_due(waiting if is_as_before else self._parts)
+        return found
+
+    def _set_due(self, parts: list[_Part]) -> None:
+        """Take the deadlines of the detectors that were asked, or of all, which is exact."""
+        if self.graph.is_over:
+            self.not_before = None
+            return
+        if parts is self._parts:
+            self.not_before = None
+            for part in parts:
+                part.due = None
+        for part in parts:
+            try:
+                due = part.detector.due
+                if due is part.due:
+                    continue
+                if due is not None and type(due) is not int:
                     raise TypeError(f"{due!r} is no whole number of microseconds")
             except Exception as error:  # `due` may be a property
                 self._fail(part, f"its deadline raised {error!r}", at_once=True)
                 continue
-            if self.due is None or due < self.due:
-                self.due = due
+            part.due = due
+            if due is not None and (self.not_before is None or due < self.not_before):
+                self.not_before = due
 
-    def _ask(
-        self, part: _Part, look: Callable[..., Iterable[Finding]], at: Any, found: list[Finding]
-    ) -> None:
-        """Have a detector look, and add what it raises to `found`; all of it, or nothing."""
-        start = self._stopwatch() if self._stopwatch else 0.0
-        before = len(found)
-        try:
-            for finding in look(self.graph, at):
-                _check(finding)
-                evidence = bounded(finding.evidence)
-                is_whole = evidence is finding.evidence
-                found.append(finding if is_whole else replace(finding, evidence=evidence))
-        except Exception as error:  # a detector must never be able to stop a team
-            del found[before:]
-            self._fail(part, f"raised {error!r}")
-            return
-        if self._stopwatch:
-            took = self._stopwatch() - start
-            self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
-            if took > self._limit_s:
-                self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
-        for i in range(before, len(found)):
-            self._raised(part, found, i)
-
-    def _raised(self, part: _Part, found: list[Finding], i: int) -> None:
+    def _raised(self, part: _Part, finding: Finding) -> Finding:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
-        finding = found[i]
         if self._usual.is_usual(self.graph, finding.pattern, finding.subject):
-            finding = found[i] = replace(finding, severity="notice")
+            finding = replace(finding, severity="notice")
         for other in self._parts:
             if other is not part:
                 try:
                     other.detector.on_finding(self.graph, finding)
                 except Exception as error:  # a detector must never be able to stop a team
                     self._fail(other, f"raised {error!r}")
+        return finding
 
     def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
         part.faults += 1
         if (at_once or part.faults >= MOST_FAULTS) and part in self._parts:
             # New lists: this may be in the middle of a walk through the old ones.
             self._parts = [other for other in self._parts if other is not part]
-            self._interested = {}
+            self._shown = {}
             part.due = None
             what += "; it is disabled for the rest of the run"
         self._on_fault(part.name, what)
 
 
-def _check(finding: Finding) -> None:
+def _checked(finding: Finding) -> Finding:
+    """A finding whose evidence is bounded, if it is put together right."""
     if not isinstance(finding, Finding):
         raise TypeError(f"{finding!r} is not a Finding")
     if not isinstance(finding.pattern, str):
@@ -220,3 +246,6 @@ def _check(finding: Finding) -> None:
         raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)
     plain(finding.evidence)
+    evidence = bounded(finding.evidence)
+    is_whole = evidence is finding.evidence
+    return finding if is_whole else replace(finding, evidence=evidence)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar, get_args
 
+from dig._util.json_values import encoder
 from dig.errors import RecordError
 
 from .records import (
@@ -274,28 +275,27 @@ def decode(row: Any) -> Record:
 
 # Written although they are empty, because the format says that the key is there.
 _ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
-dumps = json.JSONEncoder(
-    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
+dumps = encoder()
 """JSON as it stands in a trace."""
 
 
-def _keys(cls: type[Record]) -> list[tuple[str, bool]]:
+def _keys(cls: type[Record]) -> list[tuple[str, str, bool]]:
     names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
     optional = {
         "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
         "reason", "answer", "usual", "severity", "silenced", "about",
     }  # fmt: skip
-    return [(n, n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
+    return [(n, f',"{n}":', n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
 
 
-_KEYS = {cls.kind: _keys(cls) for cls in get_args(Record)}
+_KEYS = {cls: _keys(cls) for cls in get_args(Record)}
+"""The keys of each kind of record, as they stand before their values; and which are optional."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
     """The JSON object of a record, keys in a fixed order; optional ones that are empty left out."""
     row: dict[str, Any] = {"t": record.t, "ts": record.us / 1_000_000, "kind": record.kind}
-    for key, optional in _KEYS[record.kind]:
+    for key, _, optional in _KEYS[type(record)]:
         value = getattr(record, key)
         if not (optional and value is None):
             row[key] = value
@@ -319,4 +319,15 @@ def _fate_row(fate: Fate) -> dict[str, Any]:
 
 def encode(record: Record) -> str:
     """One line of a trace file, without its newline; the same record gives the same text."""
-    return dumps(to_row(record))
+    kind = type(record)
+    if kind is Run or kind is HealRow:  # their keys are not those of the record alone
+        return dumps(to_row(record))
+    parts = [f'{{"t":{record.t},"ts":{record.us / 1_000_000!r},"kind":"{record.kind}"']
+    for key, before, optional in _KEYS[kind]:
+        value = getattr(record, key)
+        if key == "fates":
+            value = [_fate_row(fate) for fate in value]
+        if not (optional and value is None):
+            parts += before, dumps(value)
+    parts.append("}")
+    return "".join(parts)

@@ -9,7 +9,6 @@ queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import islice
 from typing import Any
 
 from dig._util.ranges import RangeSet, union
@@ -87,7 +86,7 @@ class InteractionGraph(GraphState):
             sources: Source numbers.
             most: How many at most; ``None``: all.
         """
-        return self.source_ids(islice(self.problems.unanswered(sources), most))
+        return self.source_ids(self.problems.unanswered(sources).first(most))
 
     def are_apart(self, some: RangeSet, others: RangeSet) -> bool:
         """Whether two events with these sources are about different problems.

@@ -61,6 +61,8 @@ class Names:
             yield from chunk
 
 
+_NO_CODES: dict[str, int] = {}
+
 Lineage = tuple[RangeSet, RangeSet]
 """The roots and the sources of an event or an activation."""
 
@@ -82,7 +84,8 @@ class History:
     def __init__(self) -> None:
         # id -> 2 * number, + 1 for an activation. In many small dicts: when a dict grows, all of
         # it is moved, and with a million ids in one dict the run would have to wait for that.
-        self.codes: list[dict[str, int]] = [{} for _ in range(SHARDS)]
+        # They are made on demand, since most runs are short.
+        self.forget_ids()
         self.event_ids = Names()
         self.activation_ids = Names()
         self.agents: dict[str, int] = {}
@@ -125,6 +128,18 @@ class History:
         """Whether an event or an activation has this id."""
         return name in self.codes[hash(name) % SHARDS]
 
+    def forget_ids(self) -> None:
+        """Forget all ids, because the numbers have changed."""
+        self.codes: list[dict[str, int]] = [_NO_CODES] * SHARDS
+
+    def add_code(self, name: str, code: int) -> None:
+        """Note the code of an id: twice its number, and one more for an activation."""
+        shard = hash(name) % SHARDS
+        codes = self.codes[shard]
+        if codes is _NO_CODES:
+            codes = self.codes[shard] = {}
+        codes[name] = code
+
     def event(self, name: str) -> int | None:
         """The number of the event with this id, if there is one."""
         code = self.codes[hash(name) % SHARDS].get(name)
@@ -161,7 +176,7 @@ class History:
         n = len(self.generator)
         if generator == FROM_OUTSIDE:
             self.source_events.append(n)
-        self.codes[hash(record.event) % SHARDS][record.event] = n << 1
+        self.add_code(record.event, n << 1)
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
@@ -180,7 +195,7 @@ class History:
             inputs: The numbers of its input events.
         """
         v = len(self.agent_of)
-        self.codes[hash(name) % SHARDS][name] = v << 1 | 1
+        self.add_code(name, v << 1 | 1)
         self.activation_ids.append(name)
         self.agent_of.append(self._agent(agent))
         self.t_start.append(t)
@@ -204,18 +219,29 @@ class History:
             outputs: The number of its outputs, which are appended next.
         """
         self.t_end[v] = t
-        self.ended_by.setdefault(self.agent_of[v], array("i")).append(v)
+        ended = self.ended_by.get(self.agent_of[v])
+        if ended is None:
+            ended = self.ended_by[self.agent_of[v]] = array("i")
+        ended.append(v)
         self.first_output[v] = len(self.generator)
         self.output_count[v] = outputs
-        self.edge_fate[self.first_edge[v] : self.first_edge[v + 1]] = array("b", fates)
+        for edge, fate in enumerate(fates, self.first_edge[v]):
+            self.edge_fate[edge] = fate
 
-    def solve(self, v: int, events: Iterable[int]) -> None:
-        """Write down that activation `v` reduced the problem, with an output, from some events."""
+    def solve(self, v: int, events: Iterable[int]) -> bool:
+        """Write down that activation `v` reduced the problem, with an output, from some events.
+
+        Returns:
+            Whether another activation had solved one of them before.
+        """
+        again = False
         for n in events:
             if self.first_solver[n] < 0:
                 self.first_solver[n] = v
             else:
                 self.further_solvers.setdefault(n, []).append(v)
+                again = True
+        return again
 
     def _type(self, name: str) -> int:
         code = self.types.get(name)

@@ -264,3 +264,15 @@ CHANGING = (Run, Emit, Deliver, Start, End, Join, Leave, Redirect, Expire)
 
 ASIDE = (FindingRow, HealRow, IncidentRow)
 """The kinds that report findings, interventions and incidents; they change no graph."""
+
+# --- what a record has changed ---
+
+CLOSED, LOST_OR_FOUND, IN_FLIGHT, ANSWERED = 1, 2, 4, 8
+REROUTED, MERGED, SOLVED_AGAIN, MET = 16, 32, 64, 128
+"""What the latest record has changed (`GraphState.changed`), besides its kind: it closed an event
+or brought one back; work was lost or found; work began to be on its way alone, or ceased; a final
+event was generated; an activation rerouted, consumed several events, or solved one again; an event
+came to lie beside others of other lineage."""
+
+KINDS: dict[type, int] = {kind: 1 << n for n, kind in enumerate((*CHANGING, IncidentRow), 8)}
+"""The flag in `GraphState.changed` for each kind of record that a detector may be shown."""

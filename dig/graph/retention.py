@@ -24,7 +24,7 @@ from itertools import accumulate, compress
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .history import CONSUMED, EVICTED, FROM_OUTSIDE, SHARDS, History, Lineage, Names
+from .history import CONSUMED, EVICTED, FROM_OUTSIDE, History, Lineage, Names
 from .lineage import PAST
 from .records import micros
 from .state import GraphState
@@ -326,13 +326,13 @@ def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
 
 
 def _codes(h: History, stay: _Stay) -> None:
-    h.codes = [{} for _ in range(SHARDS)]
+    h.forget_ids()
     hows = filter(None, stay.events)
     for n, (name, how) in enumerate(zip(h.event_ids, hows, strict=True)):
         if how == WHOLE:
-            h.codes[hash(name) % SHARDS][name] = n << 1
+            h.add_code(name, n << 1)
     for v, name in enumerate(h.activation_ids):
-        h.codes[hash(name) % SHARDS][name] = v << 1 | 1
+        h.add_code(name, v << 1 | 1)
 
 
 def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], list[str]]:

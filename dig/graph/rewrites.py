@@ -14,7 +14,22 @@ from dig._util.ranges import NOTHING, RangeSet, union
 from . import records
 from .coverage import provenance
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE
-from .records import FATES, SYSTEM, Fate, Record
+from .records import (
+    ANSWERED,
+    CLOSED,
+    FATES,
+    IN_FLIGHT,
+    KINDS,
+    LOST_OR_FOUND,
+    MERGED,
+    MET,
+    REROUTED,
+    SOLVED_AGAIN,
+    SYSTEM,
+    Fate,
+    FateName,
+    Record,
+)
 from .state import (
     BUFFERED,
     FLYING,
@@ -26,15 +41,20 @@ from .state import (
     by_number,
 )
 
+CODES: dict[FateName, int] = {fate: code for code, fate in enumerate(FATES)}
+"""The number that stands for a fate in the history."""
+
 
 def apply(state: GraphState, record: Record) -> None:
     """Rewrite the graph by a record that `rules.check` has accepted."""
     state.touched = []
+    kind = type(record)
+    state.changed = KINDS.get(kind, 0)
     state.ended = None
     if state.t >= 0:
         state.problems.touched = {}
     state.now = record.us
-    rewrite = _REWRITES.get(type(record))
+    rewrite = _REWRITES.get(kind)
     if rewrite is not None:
         rewrite(state, record)
     state.t = record.t
@@ -61,11 +81,12 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         state.awaited.pop()
         lineage = state.lineage
         n = h.add_event(record, state.emitter_number)
-    event = EventState(h, record.event, n, lineage)
+    event = EventState(h, record.event, n, record.by, lineage)
     if record.by is None:
         state.problems.pose(event.work)
     state.live[event.id] = event
     if event.final:
+        state.changed |= ANSWERED
         state.problems.submit(event)
     else:
         _send(state, event, record.to)
@@ -81,6 +102,8 @@ def _deliver(state: GraphState, record: records.Deliver) -> None:
         del event.flight[agent.name], agent.incoming[event.id]
         event.copies[agent.name] = None
         agent.put(event)
+        if len(agent.lineages) > 1:
+            state.changed |= MET
         if event.final:
             state.history.flags[event.n] |= BOUNCED
             state.problems.decide(event)
@@ -114,36 +137,36 @@ def _end(state: GraphState, record: records.End) -> None:
     agent = state.present[activation.agent]
     agent.activation = None
     named = {fate.event: fate for fate in record.fates}
-    fates = [named.get(event.id) or implied_fate(event) for event in activation.inputs]
-    h = state.history
-    codes = [FATES.index(fate.fate) for fate in fates]
-    h.end_activation(activation.n, record.t, codes, len(record.outputs))
-    _inherit(state, activation, fates)
-    if 0 < len(record.outputs) <= len(activation.consumed):
-        h.solve(activation.n, [event.n for event in activation.consumed])
-    for event, fate in zip(activation.inputs, fates, strict=True):
+    codes: list[int] = []
+    for event in activation.inputs:
+        fate = named.get(event.id) or implied_fate(event)
+        codes.append(CODES[fate.fate])
+        if fate.fate == "consume" and event.by != SYSTEM:
+            activation.consumed.append(event)
         if fate.fate != "delay":
             _take(state, agent, event, fate)
-    state.awaited = list(reversed(record.outputs))
-    activation.is_progress = bool(record.outputs) or any(f.fate != "delay" for f in fates)
+            activation.is_progress = True
+    state.history.end_activation(activation.n, record.t, codes, len(record.outputs))
+    _solve(state, activation, len(record.outputs))
+    activation.is_progress |= bool(record.outputs)
+    state.awaited = [*reversed(record.outputs)]
     state.problems.ended(activation)
     state.ended = activation
     state.seen_last = {event.id: event for event in activation.inputs}
 
 
-def _inherit(state: GraphState, activation: ActivationState, fates: list[Fate]) -> None:
-    """Compute the lineage that the outputs of an activation inherit: its roots and sources."""
-    inputs = [
-        event
-        for event, fate in zip(activation.inputs, fates, strict=True)
-        if fate.fate == "consume" and event.by != SYSTEM
-    ]
-    activation.consumed = inputs
+def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None:
+    """Compute the lineage that the outputs of an activation inherit, and note what it solved."""
+    inputs, h = activation.consumed, state.history
     roots = union([event.roots for event in inputs])
-    if inputs and not roots:
-        roots = state.history.new_root(activation.n)
-    state.emitter_number = activation.n
+    if inputs and not roots.ranges:
+        roots = h.new_root(activation.n)
+    state.emitter, state.emitter_number = activation.id, activation.n
     state.lineage = (roots, union([event.sources for event in inputs]))
+    if len(inputs) > 1:
+        state.changed |= MERGED
+    if 0 < outputs <= len(inputs) and h.solve(activation.n, [event.n for event in inputs]):
+        state.changed |= SOLVED_AGAIN
 
 
 def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -> None:
@@ -152,10 +175,10 @@ def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -
     del event.copies[agent.name]
     if fate.fate == "consume":
         event.consumed = True
-        event.cause = None
         event.reroutes = []
         state.history.flags[event.n] |= CONSUMED
     elif fate.fate == "reroute":
+        state.changed |= REROUTED
         if not event.consumed:
             event.reroutes.append(agent.name)
         _send(state, event, fate.to)
@@ -226,21 +249,26 @@ def _land(state: GraphState, event: EventState) -> None:
 def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
     state.touched.append(event)
-    place = 0
+    place, lost = 0, event.cause
     if event.work and not event.consumed:
-        place = BUFFERED * bool(event.copies) + FLYING * bool(event.flight)
+        place = (BUFFERED if event.copies else 0) + (FLYING if event.flight else 0)
         if place:
             event.cause = None
             state.open[event.id] = event
         elif event.cause is None:
             event.cause = cause
             event.us_lost = state.now
+        if event.cause is not lost:
+            state.changed |= LOST_OR_FOUND
     if place != event.place:
+        if FLYING in (place, event.place):
+            state.changed |= IN_FLIGHT
         state.problems.move(event, place)
     if not place:
         state.open.pop(event.id, None)
         if _is_closed(state, event):
             state.live.pop(event.id, None)
+            state.changed |= CLOSED
 
 
 def _is_closed(state: GraphState, event: EventState) -> bool:
@@ -253,6 +281,7 @@ def _revive(state: GraphState, name: str) -> EventState:
     event = state.live.get(name)
     if event is None:
         event = state.live[name] = state.event(name)
+        state.changed |= CLOSED
     return event
 
 

@@ -28,13 +28,14 @@ def check(state: GraphState, record: Record) -> None:
         _refuse(f"`t` is {record.t}, but record {state.t + 1} comes next")
     if record.us < state.now:
         _refuse(f"`ts` falls from {state.now / 1e6} to {record.ts}")
-    if (state.t < 0) != isinstance(record, records.Run):
+    kind = type(record)
+    if (state.t < 0) != (kind is records.Run):
         _refuse("the first record must be of kind `run`, and no other")
     if state.finished is not None:
         _refuse("no record may follow `finish`")
-    if not isinstance(record, ASIDE):
+    if (state.awaited or state.is_over) and kind not in ASIDE:
         _check_moment(state, record)
-    rule = _RULES.get(type(record))
+    rule = _RULES.get(kind)
     if rule is not None:
         rule(state, record)
 
@@ -69,9 +70,10 @@ def _new_agents(names: Collection[str]) -> None:
 
 
 def _event(state: GraphState, name: str) -> EventState:
-    if not state.knows(name):
+    event = state.live.get(name)
+    if event is None and not state.knows(name):
         _refuse(f"there is no event {name!r}")
-    return state.event(name)
+    return event or state.event(name)
 
 
 def _run(state: GraphState, record: records.Run) -> None:
@@ -84,7 +86,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
     if state.awaited and not from_activation:
         _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
-    _new_id(state, record.event)
+    if not from_activation:  # else its end has checked it
+        _new_id(state, record.event)
     if record.final and not (from_activation and state.sole_output):
         _refuse("only an activation's sole output may be final")
 
@@ -121,7 +124,7 @@ def _end(state: GraphState, record: records.End) -> None:
     _check_fates(activation, record)
     for name in record.outputs:
         _new_id(state, name)
-    if len(set(record.outputs)) != len(record.outputs):
+    if len(record.outputs) > 1 and len(set(record.outputs)) != len(record.outputs):
         _refuse("`outputs` names an event twice")
 
 

@@ -21,9 +21,9 @@ from typing import Any
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
-from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, History, Lineage
+from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, NOTICE_TYPE, History
 from .lineage import Provenance, roots_of, sources_of
-from .records import Finish, Run
+from .records import SYSTEM, Finish, Run
 
 BUFFERED, FLYING = 1, 2
 
@@ -61,16 +61,17 @@ class EventState:
     us_lost: int
 
     def __init__(
-        self, history: History, name: str, n: int, lineage: tuple[RangeSet, RangeSet] | None = None
-    ) -> None:
+        self, history: History, name: str, n: int, by: str | None,
+        lineage: tuple[RangeSet, RangeSet] | None = None,
+    ) -> None:  # fmt: skip
         flags = history.flags[n]
         self.id = name
         self.n = n
-        self.by = history.by(n)
+        self.by = by
         self.type = history.type_names[history.type_of[n]]
-        self.final = bool(flags & FINAL)
-        self.work = history.is_work(n)
-        self.consumed = bool(flags & CONSUMED)
+        self.final = flags & FINAL > 0
+        self.work = by != SYSTEM and not flags & (FINAL | NOTICE_TYPE)
+        self.consumed = flags & CONSUMED > 0
         self.copies: dict[str, None] = {}
         self.flight: dict[str, int] = {}
         self.cause: str | None = None
@@ -128,7 +129,7 @@ class AgentState:
     Attributes:
         name: Its name.
         buffer: The events in front of it, in order of delivery.
-        lineages: Those of them that have roots, by roots and sources, each in order of generation.
+        lineages: Those of them that have roots, by ranges of these and of sources, as generated.
         incoming: The events that are on their way to it.
         activation: Its activation in progress.
     """
@@ -138,7 +139,7 @@ class AgentState:
     def __init__(self, name: str) -> None:
         self.name = name
         self.buffer: dict[str, EventState] = {}
-        self.lineages: dict[Lineage, dict[str, EventState]] = {}
+        self.lineages: dict[tuple[tuple[int, ...], ...], dict[str, EventState]] = {}
         self.incoming: dict[str, EventState] = {}
         self.activation: ActivationState | None = None
 
@@ -149,9 +150,9 @@ class AgentState:
 
     def file(self, event: EventState) -> None:
         """Note by what roots and sources an event is found in the buffer, if it has roots."""
-        if not event.roots:
+        if not event.roots.ranges:
             return
-        lineage = event.roots, event.sources
+        lineage = event.roots.ranges, event.sources.ranges
         alike = self.lineages.setdefault(lineage, {})
         is_next = not alike or alike[next(reversed(alike))].n < event.n
         alike[event.id] = event
@@ -162,8 +163,8 @@ class AgentState:
     def take(self, event: EventState) -> None:
         """Take an event out of the buffer."""
         del self.buffer[event.id]
-        if event.roots:
-            lineage = event.roots, event.sources
+        if event.roots.ranges:
+            lineage = event.roots.ranges, event.sources.ranges
             alike = self.lineages[lineage]
             del alike[event.id]
             if not alike:
@@ -173,17 +174,6 @@ class AgentState:
 def by_number(event: EventState) -> int:
     """The key that sorts events in order of generation."""
     return event.n
-
-
-class ProblemMark:
-    """A detector's state about one problem; it is copied when the problem is parted."""
-
-    __slots__ = ()
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the detector waits for time to pass: until then a session keeps the problem."""
-        return True
 
 
 class Problem:
@@ -199,7 +189,8 @@ class Problem:
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
-        marks: The state of detectors about it, a `ProblemMark` by detector.
+        marks: The state of detectors about it, by detector, copied when the problem is parted. It
+            has `is_pending`, whether the detector waits: until then a session keeps the problem.
     """
 
     __slots__ = (
@@ -284,8 +275,10 @@ class Problems:
             return self._whole
         found = self._touching(sources)
         for problem in found:
+            if problem.sources.ranges == sources.ranges:
+                continue
             others = problem.sources.minus(sources)
-            if others:
+            if others.ranges:
                 self._withdraw(problem)
                 other = problem.part(others)
                 self._enter(problem)
@@ -306,6 +299,9 @@ class Problems:
         """Those of some sources that are not answered yet; to ask parts no problem of a session."""
         if self._whole is not None:
             return RangeSet.of(s for s in sources if not self._answered[s])
+        bounds = sources.ranges
+        if len(bounds) == 2 and bounds[0] + 1 == bounds[1] <= len(self._answered):  # the usual case
+            return NOTHING if self._answered[bounds[0]] else sources
         return union([problem.sources.common(sources) for problem in self._touching(sources)])
 
     def move(self, event: EventState, now: int) -> None:
@@ -314,9 +310,11 @@ class Problems:
         event.place = now
         if not before:
             event.problems = self.concerned(event.sources)
+        buffered = (now & BUFFERED) - (before & BUFFERED)
+        flying = (now & FLYING) // FLYING - (before & FLYING) // FLYING
         for problem in event.problems:
-            problem.buffered += (now & BUFFERED) - (before & BUFFERED)
-            problem.flying += (now & FLYING) // FLYING - (before & FLYING) // FLYING
+            problem.buffered += buffered
+            problem.flying += flying
             if now and not before:
                 problem.open[event.id] = event
             elif before and not now:
@@ -446,11 +444,12 @@ class Problems:
     def _touching(self, sources: RangeSet) -> dict[Problem, None]:
         """The problems of a session, not yet answered, that have some of these sources."""
         found: dict[Problem, None] = {}
+        ranges = self._ranges
         for start, end in sources.pairs():
-            i = max(0, bisect_left(self._ranges, (start + 1,)) - 1)
-            while i < len(self._ranges) and self._ranges[i][0] < end:
-                if self._ranges[i][1] > start:
-                    found[self._ranges[i][2]] = None
+            i = max(0, bisect_left(ranges, (start + 1,)) - 1)
+            while i < len(ranges) and ranges[i][0] < end:
+                if ranges[i][1] > start:
+                    found[ranges[i][2]] = None
                 i += 1
         return found
 
@@ -475,6 +474,7 @@ class GraphState:
         history: Everything that has happened, as arrays.
         problems: The problems of the run.
         touched: The events whose place the latest record may have changed.
+        changed: The kind of the latest record and what it changed, as flags of `dig.graph.records`.
         ended: The activation that the latest record ended, if it ended one.
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
@@ -487,7 +487,8 @@ class GraphState:
         open: Those of them that are open work.
         seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
-        emitter_number: The number of the activation that ended last.
+        emitter: The activation that ended last, whose outputs are awaited.
+        emitter_number: Its number.
     """
 
     run: Run
@@ -498,12 +499,14 @@ class GraphState:
         self.now = 0
         self.history = History()
         self.touched: list[EventState] = []
+        self.changed = 0
         self.ended: ActivationState | None = None
         self.finished: Finish | None = None
         self.is_over = False
         self.awaited: list[str] = []
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None
+        self.emitter = ""
         self.emitter_number = -1
         self.seen_last: dict[str, EventState] = {}
         self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
@@ -520,7 +523,8 @@ class GraphState:
         """
         event = self.live.get(name) or self.seen_last.get(name)
         if event is None:
-            event = EventState(self.history, name, self.history.event_number(name))
+            n = self.history.event_number(name)
+            event = EventState(self.history, name, n, self.history.by(n))
         return event
 
     def sources_of(self, n: int) -> RangeSet:
@@ -588,11 +592,6 @@ class GraphState:
     def is_bounced(self, event: str) -> bool:
         """Whether an event is a final one that was delivered to an agent."""
         return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)
-
-    @property
-    def emitter(self) -> str:
-        """The activation that ended last; its outputs are the awaited ones, if there are any."""
-        return self.history.activation_ids[self.emitter_number]
 
     @property
     def sole_output(self) -> bool:

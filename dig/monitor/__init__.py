@@ -9,8 +9,8 @@ The way of an event through one call of the monitor, and the function that does 
    `DeliverySchedule.emit` (`schedule`; the policies are in `policies`). What it carries goes to
    `PayloadStore.put` (`payloads`).
 4. hold: the event is in `Holds.held` until step 8.
-5. look: `Recorder.write` applies each record to the graph, gives it to the sinks (`sinks`), has
-   the detectors look, and records what they find (`recorder`).
+5. look: `Recorder.write` applies each record to the graph, has the detectors look, and records
+   what they find (`recorder`).
 6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`).
 7. gate: `Gates.keep` asks whether a gate keeps the event for longer (`gates`); `Gates.resolve`
    holds it again when all its gates have decided. So does a person who decides about healing
@@ -19,7 +19,8 @@ The way of an event through one call of the monitor, and the function that does 
    is found and nothing is held (`Monitor._settle`).
 9. deliver or accept: `Holds.deliver` puts the event into the buffers of its recipients,
    `Holds.accept` hands an answer to the environment.
-10. effects: the call returns what the host has to do (`messages`).
+10. effects: `Recorder.take_effects` gives the records of the call to the sinks (`sinks`), and the
+    call returns what the host has to do (`messages`).
 
 Each module imports only those before it: messages, payloads, sinks, sanitize, recorder, holds,
 schedule, healing, gates, approvals, monitor.

@@ -31,7 +31,11 @@ class _Open(NamedTuple):
 
 
 class Approvals:
-    """The questions to persons in one run."""
+    """The questions to persons in one run.
+
+    Attributes:
+        open: Those that are open, by the logical time of the finding's record.
+    """
 
     def __init__(
         self, recorder: Recorder, holds: Holds, gates: Gates, healing: Healing, *, can_hold: bool
@@ -50,7 +54,7 @@ class Approvals:
         self._gates = gates
         self._healing = healing
         self._can_hold = can_hold
-        self._open: dict[int, _Open] = {}
+        self.open: dict[int, _Open] = {}
 
     def ask(self, proposed: Proposed) -> None:
         """Ask a person whether a finding is to be healed; keep its event, if it is held."""
@@ -60,12 +64,12 @@ class Approvals:
         else:
             self._gates.keep_for(proposed, event)
         due = self._recorder.now + max(1, micros(proposed.seconds))
-        self._open[proposed.row] = _Open(proposed, due, event)
+        self.open[proposed.row] = _Open(proposed, due, event)
         self._recorder.effects.append(proposed)
 
     def decide(self, row: int, heal: bool, by: str = PERSON) -> None:
         """Heal the finding at record `row`, or leave it; too late, or twice, has no effect."""
-        question = self._open.pop(row, None)
+        question = self.open.pop(row, None)
         if question is None or self._recorder.is_over:
             return
         pattern = question.proposed.finding.pattern
@@ -81,18 +85,18 @@ class Approvals:
 
     def stop_holding(self, event: str) -> None:
         """The host does not wait for an event any more: its healing goes on waiting without it."""
-        for row, question in self._open.items():
+        for row, question in self.open.items():
             if question.event == event:
                 self._gates.give_up(question.proposed, event)
-                self._open[row] = question._replace(event=None)
+                self.open[row] = question._replace(event=None)
 
     def deadline(self) -> int | None:
         """The moment, in microseconds, at which the next question is decided by itself."""
-        return min((question.due for question in self._open.values()), default=None)
+        return min((question.due for question in self.open.values()), default=None)
 
     def overrule_late(self) -> None:
         """Decide the questions whose time is up."""
-        for row, question in sorted(self._open.items(), key=lambda item: item[1].due):
+        for row, question in sorted(self.open.items(), key=lambda item: item[1].due):
             if question.due <= self._recorder.now:
                 self.decide(row, question.proposed.otherwise == "heal", DEADLINE)
 

@@ -65,7 +65,12 @@ class Holds:
             hold: Whether it is to arrive now; if not, it is on its way.
             about: Of a system event: what it is about, as data.
         """
-        if by != SYSTEM and not output.final and self._policy.is_notice(to):
+        if (
+            self._policy.notices
+            and by != SYSTEM
+            and not output.final
+            and self._policy.is_notice(to)
+        ):
             output = replace(output, type=NOTICE)
         self.payloads.put(name, sender, output, about)
         decides = output.policy is not None and not output.final
@@ -196,7 +201,7 @@ class Holds:
         """An agent is started in front of its buffer: what it is shown of it."""
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
-        return tuple(self.payloads.pending(event, agent) for event in buffer)
+        return tuple([self.payloads.pending(event, agent) for event in buffer])
 
     def ended(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
         """An agent's activation has ended: have the agent started again if it has reason to work.
@@ -210,7 +215,7 @@ class Holds:
             self.ready[agent] = None
             return
         buffer = self._graph.present[agent].buffer
-        kept = sum(event in buffer for event in inputs)
+        kept = sum([event in buffer for event in inputs]) if buffer else 0
         if buffer and (agent in self._arrived or 0 < kept < len(inputs)):
             self._wake(agent)
 

@@ -151,6 +151,7 @@ class Monitor:
         self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
         recorder.write(records.Run, run, names, task, seed, session, memory, limits, usual)
+        recorder.take_effects()
 
     def follow(self, sink: Sink) -> None:
         """Give every record to one more sink, after those before it.
@@ -223,7 +224,7 @@ class Monitor:
             raise RequestError(f"{activation!r} is no activation in progress")
         fates, inputs = tuple(fates), [event.id for event in current.inputs]
         copies, usage, error = self._sanitizer.ending(inputs, fates, tuple(outputs), usage, error)
-        names = tuple(self._new_id("e") for _ in copies)
+        names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(records.End, activation, fates, names, usage, error)
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
         if rerouted:
@@ -358,7 +359,7 @@ class Monitor:
     def tick(self) -> list[Effect]:
         """Do what time has made due; call it at `next_deadline`."""
         self._catch_up()
-        return self._take_effects()
+        return self._recorder.take_effects()
 
     def incident(self, what: str, detail: Any) -> list[Effect]:
         """Write down what changes no graph but must not be silent."""
@@ -366,7 +367,7 @@ class Monitor:
         self._catch_up()
         if self._recorder.can_write:
             self._recorder.incident(what, detail)
-        return self._take_effects()
+        return self._recorder.take_effects()
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
         """End the run with its last record, whatever state it is in; twice does no harm.
@@ -387,7 +388,7 @@ class Monitor:
             answer, usage = copy(answer, "answer"), copy(usage, "usage")
             recorder.look_at_clock()
             recorder.write(records.Finish, outcome, answer, usage)
-        return self._take_effects()
+        return self._recorder.take_effects()
 
     # --- what a host may ask ---
 
@@ -413,10 +414,11 @@ class Monitor:
         due = [self._recorder.watch.due]
         if self._gates.deciding:
             due.append(self._gates.deadline())
-        due.append(self._approvals.deadline())
-        if self._has_plans:
+        if self._approvals.open:
+            due.append(self._approvals.deadline())
+        if not self._schedule.is_empty:
             due.append(self._schedule.deadline(self.is_quiet))
-        return min((us / 1_000_000 for us in due if us is not None), default=None)
+        return min([us / 1_000_000 for us in due if us is not None], default=None)
 
     # --- inside a call, in order ---
 
@@ -432,7 +434,7 @@ class Monitor:
             return
         if self._keep is not None:
             self._collect(self._keep)
-        if self._has_plans and not self.is_quiet:
+        if not (self._schedule.is_empty or self.is_quiet):
             self._schedule.note_progress()
         self._recorder.look_at_clock()
         self._settle()
@@ -446,7 +448,7 @@ class Monitor:
 
     def _leave_call(self) -> list[Effect]:
         self._settle()
-        return self._take_effects()
+        return self._recorder.take_effects()
 
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
@@ -475,8 +477,9 @@ class Monitor:
                 self._deliver(event)
         if gates.deciding:
             gates.overrule_late()
-        self._approvals.overrule_late()
-        if self._has_plans:
+        if self._approvals.open:
+            self._approvals.overrule_late()
+        if not schedule.is_empty:
             schedule.run_recorded()
             schedule.run_timers()
             while schedule.run_counter(self.is_quiet):
@@ -495,16 +498,6 @@ class Monitor:
         if self._schedule.postponed:
             for agent in reached:
                 self._schedule.deliver_with_next(agent)
-
-    def _take_effects(self) -> list[Effect]:
-        recorder = self._recorder
-        effects, recorder.effects = recorder.effects, []
-        return effects
-
-    @property
-    def _has_plans(self) -> bool:
-        """Whether a delivery policy is to be asked at some time."""
-        return not self._schedule.is_empty
 
     def _collect(self, keep: int) -> None:
         """Evict history that can change no verdict any more, if there is enough of it.

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from dig._util.json_values import plain
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import EventState
 
 from .messages import About, Output, Pending
 
@@ -105,9 +104,10 @@ class PayloadStore:
         return Pending(event, it.type, it.sender, payload, notes, it.final, about)
 
     def drop_consumed(self) -> None:
-        """Drop what the events carry that the latest record used up."""
+        """Drop what the events carry that the latest record closed: it is used up."""
         for event in self._graph.touched:
-            if not event.copies and not event.flight and self._is_used_up(event):
+            is_kept = self.keeps_problems and event.by is None and event.work
+            if event.id not in self._graph.live and not is_kept:
                 self._carried.pop(event.id, None)
 
     def forget(self) -> None:
@@ -115,17 +115,11 @@ class PayloadStore:
         knows = self._graph.knows
         self._carried = {name: it for name, it in self._carried.items() if knows(name)}
 
-    def _is_used_up(self, event: EventState) -> bool:
-        if event.final:
-            graph = self._graph
-            return event.consumed or graph.is_accepted(event.id) or graph.is_bounced(event.id)
-        if self.keeps_problems and event.by is None and event.work:
-            return False
-        return event.consumed or not event.work
-
 
 def _shown_to(
     agent: str | None, some: Sequence[tuple[_T, tuple[str, ...] | None]]
 ) -> tuple[_T, ...]:
     """What an agent is shown of notes that are for all or for some; a gate is shown all."""
+    if not some:
+        return ()
     return tuple(one for one, to in some if to is None or agent is None or agent in to)

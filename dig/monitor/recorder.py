@@ -1,7 +1,7 @@
-"""The recorder: applies a record, writes it, has it looked at, and collects effects.
+"""The recorder: applies a record, has it looked at, writes it, and collects effects.
 
-All parts of the monitor change the graph through `Recorder.write` alone, so a record is always
-applied, written and looked at, in this order, and its effect comes after.
+All parts of the monitor change the graph through `Recorder.write` alone. The sinks are given all
+records of a request at its end, and its effects come after.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.errors import RequestError
-from dig.graph.records import FAILED, FindingRow, IncidentRow, Record, micros
+from dig.graph.records import CLOSED, FAILED, FindingRow, IncidentRow, Record, micros
 
 from .messages import ComponentFailed, Effect, Over, Raised
 from .payloads import PayloadStore
-from .sinks import Eviction, Sink, tell_evicted
+from .sinks import Eviction, FanOut, Sink
 
 _Fields = ParamSpec("_Fields")
 _Kind = TypeVar("_Kind", bound=Record)
@@ -55,10 +55,11 @@ class Recorder:
         self.is_over = False
         self.can_write = True
         self._clock = clock
-        self._sinks = [] if sink is None else [sink]
+        self._sinks = FanOut() if sink is None else FanOut(sink)
         self._fail_closed = fail_closed
         self._policy = policy
         self._is_closed = False
+        self._unwritten: list[Record] = []
         self._failures: list[tuple[str, str]] = []
 
     def look_at_clock(self) -> None:
@@ -66,18 +67,20 @@ class Recorder:
 
         A clock that goes back stands still here.
         """
-        self.now = max(self.now, micros(self._clock()))
-        found = self._due_now()
-        self._report_failures()
-        self._record_findings(found)
+        now = self.now = max(self.now, micros(self._clock()))
+        not_before = self.watch.not_before
+        if not_before is not None and not_before <= now:
+            found = self.watch.advance(now)
+            self._report_failures()
+            self._record_findings(found)
 
     def write(
         self, kind: Callable[Concatenate[int, int, _Fields], _Kind],
         *fields: _Fields.args, **named: _Fields.kwargs,
     ) -> _Kind:  # fmt: skip
-        """Apply a record of the present moment, write it, and record what detectors raise.
+        """Apply a record of the present moment, and record what detectors raise.
 
-        An exception of a sink goes to the host: without a journal no effect may happen.
+        It is written with all records of the request, before the effects of these.
 
         Args:
             kind: The kind of record.
@@ -87,25 +90,41 @@ class Recorder:
         Returns:
             The record.
         """
-        graph = self.graph
-        record = kind(graph.t + 1, self.now, *fields, **named)
-        found = self._due_now()
+        graph, watch, now = self.graph, self.watch, self.now
+        record = kind(graph.t + 1, now, *fields, **named)
+        is_due = watch.not_before is not None and watch.not_before <= now
+        found = watch.advance(now) if is_due else []
         graph.apply(record)
+        self._unwritten.append(record)
+        if graph.is_over or graph.finished:
+            self.is_over, self.can_write = True, graph.finished is None
+        found += watch.look(record)
+        if graph.changed & CLOSED:
+            self.payloads.drop_consumed()
+        if self._failures:
+            self._report_failures()
+        if found:
+            self._record_findings(found)
+        return record
+
+    def take_effects(self) -> list[Effect]:
+        """Write the records of a request that is done, and take its effects.
+
+        An exception of a sink goes to the host: without a journal no effect may happen.
+        """
+        self._write_all()
+        effects, self.effects = self.effects, []
+        return effects
+
+    def _write_all(self) -> None:
+        records, self._unwritten = self._unwritten, []
         try:
-            for sink in self._sinks:
-                sink(record)
+            if records:
+                self._sinks.write(records)
         except BaseException:
             self.can_write, self._is_closed, self.is_over = False, True, True
             self.effects.clear()
             raise
-        if graph.is_over or graph.finished:
-            self.is_over, self.can_write = True, graph.finished is None
-        found += self.watch.look(record)
-        if graph.touched:
-            self.payloads.drop_consumed()
-        self._report_failures()
-        self._record_findings(found)
-        return record
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""
@@ -129,7 +148,7 @@ class Recorder:
         """
         if self.graph.t > 0:
             raise RequestError("a run can only be followed from its first record on")
-        self._sinks.append(sink)
+        self._sinks.add(sink)
         sink(self.graph.run)
 
     def evict(self, keep: int, pinned: Iterable[str]) -> None:
@@ -139,20 +158,16 @@ class Recorder:
             keep: How many of the latest records stay as they are.
             pinned: The events about which everything stays.
         """
+        self._write_all()
         pinned = frozenset((*pinned, *self.watch.awaited()))
         eviction = Eviction(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.payloads.forget()
         self.watch.forget()
         try:
-            tell_evicted(self._sinks, eviction)
+            self._sinks.evicted(eviction)
         except Exception as error:  # a sink that cannot forget must not stop a team
             self._failures.append(("a follower", f"raised {error!r}"))
         self._report_failures()
-
-    def _due_now(self) -> list[Finding]:
-        """What detectors raise because time has passed."""
-        due = self.watch.due
-        return [] if due is None or due > self.now else self.watch.advance(self.now)
 
     def _record_findings(self, found: Iterable[Finding]) -> None:
         """Write findings down, to be healed later in the call."""

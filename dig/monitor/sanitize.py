@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dig._util.json_values import plain
-from dig._util.redaction import mask_secrets, redacted
+from dig._util.json_values import copied, plain
+from dig._util.redaction import mask_secrets
 from dig.errors import DecisionError, PayloadError
 from dig.graph.codec import dumps
 from dig.graph.records import FATES, Fate
@@ -23,8 +23,7 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_IN_ERROR = 20_000
 """Characters of an error that are kept: it may quote all that a model has said."""
 
-PER_CHARACTER = 12
-"""The most bytes that a character takes: half of what there are have two escapes of six."""
+_NOBODY = ()  # Python has one empty tuple
 
 
 class Sanitizer:
@@ -40,15 +39,9 @@ class Sanitizer:
         Raises:
             PayloadError: It is not plain JSON, or too large; the message names the place.
         """
-        copy = plain(value, where)
-        kind = type(copy)
-        if kind is str:
-            if len(copy) * PER_CHARACTER > MOST_BYTES:
-                _measure(copy, where)
-            return mask_secrets(copy) if self._redacts else copy
-        if kind is dict or kind is list:
-            _measure(copy, where)
-            return redacted(copy) if self._redacts else copy
+        copy, most_bytes = copied(value, where, masks=self._redacts)
+        if most_bytes > MOST_BYTES:
+            _measure(plain(value, where), where)
         return copy
 
     def external(self, output: Output) -> Output:
@@ -130,22 +123,30 @@ def check_decision(
         left.remove(fate.event)
         if fate.fate not in FATES:
             raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
-        _check_names(f"the reroute of {fate.event!r}", fate.to)
+        if fate.to is not _NOBODY:
+            _check_names(f"the reroute of {fate.event!r}", fate.to)
+    has_answer = False
     for output in outputs:
         if not isinstance(output, Output):
             raise DecisionError(f"{output!r:.60} is no Output; write Output(payload, to=[...])")
         if not isinstance(output.type, str) or not output.type:
             raise DecisionError(f"an event's type must be a name, not {output.type!r}")
-        if not isinstance(output.traceparent, str | None):
+        if not (output.traceparent is None or isinstance(output.traceparent, str)):
             raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
         _check_names("an event's recipients", output.to)
-    if any(output.final for output in outputs) and (outside or len(outputs) > 1):
+        has_answer = has_answer or bool(output.final)
+    if has_answer and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
 
 
 def are_names(names: object) -> bool:
     """Whether this is a list or tuple of names; a name alone is none."""
-    return isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+    if not isinstance(names, tuple | list):
+        return False
+    for name in names:  # noqa: SIM110 (a generator costs more than the loop)
+        if not isinstance(name, str):
+            return False
+    return True
 
 
 def _check_names(what: str, names: object) -> None:

@@ -14,10 +14,11 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 
 Sink = Callable[[Record], None]
-"""Is given every record before its effect happens.
+"""Is given every record before its effect happens: the records of a request when it is done.
 
-A sink with a method `evicted(eviction)` is told of every `Eviction` between the records before
-and after it; the trace has nothing about it.
+A sink with a method `write(records)` is given them by that, all at once, and before the sinks that
+have none. A sink with a method `evicted(eviction)` is told of every `Eviction` between the records
+before and after it; the trace has nothing about it.
 """
 
 
@@ -61,8 +62,20 @@ class FanOut:
 
     def __call__(self, record: Record) -> None:
         """Give a record to every sink; if one raises, those after it do not get the record."""
+        self.write([record])
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Give records to every sink, first to those that take them all at once."""
+        others = []
         for sink in self._sinks:
-            sink(record)
+            write = getattr(sink, "write", None)
+            if write is None:
+                others.append(sink)
+            else:
+                write(records)
+        for record in records:
+            for sink in others:
+                sink(record)
 
     def evicted(self, eviction: Eviction) -> None:
         """Tell every sink that history was evicted; raises as `tell_evicted` does."""

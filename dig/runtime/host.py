@@ -312,6 +312,7 @@ class Host:
         self._turns: Counter[str] = Counter()
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
+        self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
         self._tally = setup.tally()
         self._log: ReviewLog | None = None
@@ -339,13 +340,24 @@ class Host:
             team=tuple(self.monitor.graph.present),
             turn=self._turns[started.agent],
             time_s=self.monitor.now,
-            events=tuple(_shown(event) for event in started.events),
+            events=self._shown_to(started),
             tools=self._tools,
             reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
             usage=usage,
         )
         note = self.notes.get(started.agent)
         return view if note is None else with_note(view, note)
+
+    def _shown_to(self, started: Started) -> tuple[Pending, ...]:
+        """What an agent is shown of its inputs; a payload that it was shown is not copied again."""
+        present = self.monitor.graph.present
+        if len(self._views) > len(present):
+            self._views = {name: one for name, one in self._views.items() if name in present}
+        before = self._views.get(started.agent, {})
+        shown = self._views[started.agent] = {
+            event.id: _shown(event, before.get(event.id)) for event in started.events
+        }
+        return tuple(shown.values())
 
     def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
         """An agent has returned something; nonsense fails the activation and loses nothing.
@@ -471,7 +483,13 @@ def with_note(view: View, note: str) -> View:
     return replace(view, events=events)
 
 
-def _shown(event: Pending) -> Pending:
-    """An event with a payload of its own, so that no agent can change what another is shown."""
+def _shown(event: Pending, before: Pending | None = None) -> Pending:
+    """An event with a payload of its own, so that no agent can change what another is shown.
+
+    Args:
+        event: The event.
+        before: As the agent was shown it already, with a payload that is its own.
+    """
+    payload = plain(event.payload) if before is None else before.payload
     about = tuple(replace(one, work=plain(one.work)) for one in event.about)
-    return replace(event, payload=plain(event.payload), about=about)
+    return Pending(event.id, event.type, event.sender, payload, event.notes, event.final, about)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,14 @@ def test_a_run_says_what_became_of_its_alerts(call: Any, tmp_path: Path) -> None
     assert code == 0 and line.split(maxsplit=1)[1] == "command true: 2 sent"
     side = "".join(file.read_text() for file in (tmp_path / "runs").rglob("*.json*"))
     assert "hush" not in side
+
+
+def test_a_simulated_run_does_not_load_the_client_of_models(tmp_path: Path) -> None:
+    """It takes longer than the run; only a run that names a model needs it."""
+    code = (
+        "import sys; from dig.cli import main\n"
+        "sys.argv = ['digmon', 'run', 'count-frequency', '--virtual', '--size', '100']\n"
+        "try: main()\nfinally: print('openai' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.endswith("False\n"), ran.stdout + ran.stderr

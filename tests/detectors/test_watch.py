@@ -12,7 +12,7 @@ from dig.detectors import usual
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import MOST_FAULTS, Watch
 from dig.graph.codec import decode
-from dig.graph.records import End, IncidentRow
+from dig.graph.records import CLOSED, End, IncidentRow
 from tests.helpers import Sees, flag, on_emit
 from tests.histories import arrive, deliver, emit, final, row, trace, turn
 from tests.oracle import Row
@@ -226,3 +226,54 @@ def test_the_latest_problems_of_a_session_are_counted(monkeypatch: pytest.Monkey
         usual={"runs": 19, "counts": {"SEEN": [19]}},
     )
     assert severities(rows) == ["notice", "notice", "notice", "notice", "warning"]
+
+
+# -- what a detector is shown, and when it is due ---
+
+
+def test_a_detector_is_shown_the_records_that_made_a_change_that_it_names() -> None:
+    """Whatever their kind: here the end of the activation that consumed the event."""
+    shown: list[str] = []
+
+    def look(graph: InteractionGraph, record: Record) -> list[Finding]:
+        shown.append(record.kind)
+        return []
+
+    detector = Sees(look)
+    detector.kinds = (CLOSED,)
+    found(trace(arrive(0, "e", None, "a"), turn(1, "v", "a", e="consume")), detector)
+    assert shown == ["end"]
+
+
+class TooEarly(Detector):
+    """A detector that is due at 3 s, sets 1 s at first, and knows better when it is asked."""
+
+    pattern = "EARLY"
+
+    def __init__(self) -> None:
+        self.expired: list[int] = []
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        if self.due is None and not self.expired:
+            self.due = 1_000_000
+        return ()
+
+    def settle_due(self) -> None:
+        if self.due is not None:
+            self.due = 3_000_000
+
+    def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
+        self.expired.append(us)
+        self.due = None
+        return [Finding("EARLY", graph.t, us, {}, {})]
+
+
+def test_a_deadline_that_is_too_early_is_settled_before_it_is_told_or_comes() -> None:
+    """Nothing expires at the early moment, and whoever asks for the moment gets the exact one."""
+    watch = Watch([early := TooEarly()])
+    for one in ONE:
+        watch.feed(decode(one))
+    assert watch.not_before == 1_000_000
+    assert watch.advance(2_999_999) == []
+    assert watch.due == 3_000_000
+    assert [finding.us for finding in watch.advance(4_000_000)] == early.expired == [3_000_000]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from dig.detectors import standard
 from dig.errors import DecisionError, RequestError
 from dig.graph.codec import decode, encode, to_row
 from dig.graph.history import Names
-from dig.graph.records import Emit, Limits
-from dig.monitor.sinks import Eviction
+from dig.graph.records import Emit, Fate, Limits
+from dig.monitor.messages import Started
+from dig.monitor.sinks import Eviction, FanOut
 from dig.runtime.simulator import Simulation
 from tests.helpers import Keeper, Recorder, Sees, Stage, answer, rows
 from tests.retaining import KEPT, letting_go
@@ -37,6 +39,41 @@ def test_a_follower_gets_every_record_after_it_was_written() -> None:
     stage.turn("a", answer())
     assert followed == stage.sink
     assert lengths == list(range(1, len(stage.sink) + 1))
+
+
+class AtOnce:
+    """A sink that takes the records of a request at once."""
+
+    def __init__(self, followed: list[Record]) -> None:
+        self.requests: list[list[str]] = []
+        self.fails = False
+        self._followed = followed
+
+    def __call__(self, record: Record) -> None:
+        raise AssertionError("records come at once")
+
+    def write(self, records: list[Record]) -> None:
+        if self.fails:
+            raise OSError("the disk has failed")
+        assert records[0] not in self._followed
+        self.requests.append([record.kind for record in records])
+
+
+def test_a_sink_may_take_the_records_of_a_request_at_once_before_the_others() -> None:
+    """One call a request; what it could not write no other sink is given, and no effect happens."""
+    followed = Recorder()
+    sink = AtOnce(followed)
+    monitor = Monitor(["a", "b"], clock=lambda: 0.0, sink=FanOut(followed, sink))
+    monitor.inject(Output(1, ("a",)))
+    [started] = (one for one in monitor.start("a") if isinstance(one, Started))
+    monitor.end(started.activation, [Fate("e1", "consume")], [Output(2, ("b",))])
+    assert sink.requests == [["run"], ["emit", "deliver"], ["start"], ["end", "emit", "deliver"]]
+    assert [record.kind for record in followed] == [*chain(*sink.requests)]
+    sink.fails = True
+    with pytest.raises(OSError, match="the disk"):
+        monitor.start("b")
+    assert len(followed) == 7
+    assert monitor.is_over
 
 
 def test_a_run_that_has_begun_cannot_be_followed() -> None:

@@ -187,6 +187,17 @@ def test_an_agent_cannot_change_what_others_are_shown_or_what_is_journalled() ->
     assert rows(sink, "emit")[0].payload == [1]
 
 
+def test_a_payload_is_copied_once_for_an_agent_that_sees_it_again() -> None:
+    """An event that waits in front of an agent is not copied for each of its activations."""
+    waits = Scripted(lambda view: Decision.wait(), submit())
+    sends = Scripted(lambda view: Decision.respond(view, NewEvent(payload=[2], to=["a"])))
+    simulate({"a": waits, "b": sends}, Output([1], ("a", "b")))
+    first, second = (view.events for view in waits.views)
+    assert [event.payload for event in second] == [[1], [2]]
+    assert first[0].payload is second[0].payload
+    assert first[0].payload is not sends.views[0].events[0].payload
+
+
 def test_the_others_are_the_team_without_oneself() -> None:
     """In the order in which they came."""
     assert VIEW.others == ("b", "c")

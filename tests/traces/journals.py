@@ -131,16 +131,15 @@ def live_states(seed: int, folder: Path) -> tuple[Path, list[str]]:
     """A journal, and the state of the live graph at each of its records."""
     run = simple_run(seed) if seed % 2 else chaos_run(seed, heal=True)
     journal = Journal(folder / f"{seed}.dig.jsonl", header=run.setup.described())
-    states: list[str] = []
-    live: list[InteractionGraph] = []
+    simulation = Simulation(run.team, run.setup, journal)
+    graph, states = simulation.host.monitor.graph, list[str]()
+    apply = graph.apply
 
-    def sink(record: Record) -> None:
-        journal(record)
-        if live:
-            states.append(state(live[0]))
+    def applied(record: Record) -> None:
+        apply(record)
+        states.append(state(graph))
 
-    simulation = Simulation(run.team, run.setup, sink)
-    live.append(simulation.host.monitor.graph)
+    graph.apply = applied  # type: ignore[method-assign]
     for at, happening in run.script:
         simulation.plan(at, happening)
     simulation.plan(0.0, lambda monitor: monitor.inject(run.problem))

@@ -40,6 +40,19 @@ def test_a_record_is_there_in_one_write_before_the_sink_returns(tmp_path: Path) 
     journal.close()
 
 
+def test_records_that_come_at_once_are_in_one_write_or_none_is_there(tmp_path: Path) -> None:
+    """The records of a request: all of them, or none if the disk has failed."""
+    disk = Disk(full(3))
+    journal = Journal(tmp_path / TRACE, write=disk)
+    journal.write(story()[:2])
+    journal.write(story()[2:5])
+    assert disk.count == 2
+    with pytest.raises(JournalError):
+        journal.write(story()[5:9])
+    journal.close()
+    assert list(read_records(tmp_path / TRACE)) == story()[:5]
+
+
 def test_a_write_that_is_cut_short_is_carried_on(tmp_path: Path) -> None:
     path = write(tmp_path, write=Disk(lambda count: None, short=True))
     assert list(read_records(path)) == story()

@@ -14,9 +14,9 @@ from json import loads
 from math import isfinite
 from typing import Any, NoReturn
 
-from dig._util.json_values import MOST_DIGITS
+from dig._util.json_values import MOST_DIGITS, PER_CHARACTER
 from dig.graph.codec import dumps
-from dig.monitor.sanitize import MOST_BYTES, PER_CHARACTER
+from dig.monitor.sanitize import MOST_BYTES
 
 MOST_DEPTH = 24
 MOST_IN_REPR = 200

@@ -19,8 +19,8 @@ from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs,
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Deliver, End, Record
-from dig.graph.state import by_number
+from dig.graph.records import MERGED, MET, Deliver, End, Record
+from dig.graph.state import EventState, by_number
 
 
 class CrossLineageAggregation(Detector):
@@ -28,7 +28,7 @@ class CrossLineageAggregation(Detector):
 
     pattern = "CLA"
     recorded_as = "dig.detectors.cross_lineage.CrossLineageAggregation"
-    kinds = (Deliver, End)
+    kinds = (MET, MERGED)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise CLA for a delivery, or for the activation that ended."""
@@ -43,25 +43,27 @@ def _at_delivery(graph: InteractionGraph, record: Deliver, agent: str) -> Iterat
     if not event.roots:
         return
     lineages = graph.present[agent].lineages  # of few kinds, however long the buffer is
-    strange = {
-        lineage: alike
-        for lineage, alike in lineages.items()
-        if lineage[0] is not event.roots and lineage[0].isdisjoint(event.roots)
-    }
+    strange = [
+        alike
+        for (roots, _), alike in lineages.items()
+        if roots is not event.roots.ranges and _first(alike).roots.isdisjoint(event.roots)
+    ]
     if strange:
-        first = merge(*(alike.values() for alike in strange.values()), key=by_number)
+        first = merge(*(alike.values() for alike in strange), key=by_number)
         evidence = {"conflicts": [other.id for other in islice(first, MOST_EVIDENCE + 1)]}
         subject = {"event": event.id, "agent": agent}
         severity: Severity = "notice"
-        if any(graph.are_apart(sources, event.sources) for _, sources in strange):
+        if any(graph.are_apart(_first(alike).sources, event.sources) for alike in strange):
             severity = "warning"
         yield Finding("CLA", record.t, record.us, subject, evidence, "delivery", severity)
 
 
+def _first(alike: Mapping[str, EventState]) -> EventState:
+    return next(iter(alike.values()))
+
+
 def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
     assert graph.ended is not None
-    if len(graph.ended.consumed) < 2:
-        return
     alike: dict[RangeSet, list[int]] = {}  # of few kinds, however many the inputs are
     for event in graph.ended.consumed:
         if event.roots:

@@ -18,7 +18,7 @@ from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance, unconsumed
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, Record
+from dig.graph.records import ANSWERED, Emit, Record
 from dig.graph.state import by_number
 
 LONGEST_S = 30.0
@@ -31,19 +31,17 @@ class EarlyTermination(Detector):
 
     pattern = "ET"
     recorded_as = "dig.detectors.early_termination.EarlyTermination"
-    kinds = (Emit,)
+    kinds = (ANSWERED,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise ET for a final event with open or uncovered work."""
-        if isinstance(record, Emit) and record.final:
-            unresolved, lost, is_needed = _missing(graph, graph.event(record.event).n)
-            if unresolved or lost:
-                evidence = {"unresolved": unresolved, "uncovered": lost}
-                severity: Severity = "error" if is_needed else "warning"
-                subject = {"event": record.event}
-                yield Finding(
-                    self.pattern, record.t, record.us, subject, evidence, severity=severity
-                )
+        assert isinstance(record, Emit)
+        unresolved, lost, is_needed = _missing(graph, graph.event(record.event).n)
+        if unresolved or lost:
+            evidence = {"unresolved": unresolved, "uncovered": lost}
+            severity: Severity = "error" if is_needed else "warning"
+            subject = {"event": record.event}
+            yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
 
 
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], bool]:

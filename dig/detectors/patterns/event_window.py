@@ -28,6 +28,7 @@ class EventWindowDetector(Detector):
         # entry whose time is not that of `_due` is of an interval that was broken.
         self._queue: deque[tuple[int, EventState]] = deque()
         self._raised: set[str] = set()
+        self._window: int | None = None
 
     @abstractmethod
     def _window_s(self, limits: Limits) -> float | None:
@@ -43,18 +44,21 @@ class EventWindowDetector(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Begin and break intervals; nothing is raised by a record."""
-        window_s = self._window_s(graph.run.limits)
-        if window_s is None:
-            return ()
+        if self._window is None:
+            window_s = self._window_s(graph.run.limits)
+            if window_s is None:
+                return ()
+            self._window = micros(window_s)
         for event in graph.touched:
             if not self._holds(event):
-                self._due.pop(event.id, None)
-                self._raised.discard(event.id)
+                if self._due.pop(event.id, None) is None:
+                    self._raised.discard(event.id)
             elif event.id not in self._due and event.id not in self._raised:
-                due = record.us + micros(window_s)
+                due = record.us + self._window
                 self._due[event.id] = due
                 self._queue.append((due, event))
-        self.due = self._next()
+        if self._queue:
+            self.due = self._next()
         return ()
 
     def _next(self) -> int | None:

@@ -15,7 +15,7 @@ from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import End, Record
+from dig.graph.records import REROUTED, End, Record
 from dig.graph.state import by_number
 
 from .repeats import GRAVE, is_doubling, more_than
@@ -29,7 +29,7 @@ class ExcessiveRerouting(Detector):
 
     pattern = "ER"
     recorded_as = "dig.detectors.excessive_rerouting.ExcessiveRerouting"
-    kinds = (End,)
+    kinds = (REROUTED,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise ER for each event that the activation that ended has rerouted once too often."""

@@ -18,10 +18,10 @@ from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import CHANGING, End, Join, Leave, Limits, Record, micros
-from dig.graph.state import Problem, ProblemMark
+from dig.graph.state import Problem
 
 
-class _Interval(ProblemMark):
+class _Interval:
     """The interval of one problem."""
 
     __slots__ = ("alarm", "due", "is_raised", "start")
@@ -77,7 +77,7 @@ class IdleDetector(Detector):
             self._limit = micros(limits.activation_limit_s)
         ended, us = graph.ended, record.us
         if self._stalled and isinstance(record, End | Leave):
-            self._stalled = {one for one in self._stalled if one in graph.activations}
+            self._stalled = {one for one in self._stalled if one in graph.running}
         starts_over = ended.problems if ended is not None and ended.is_progress else ()
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
@@ -96,8 +96,11 @@ class IdleDetector(Detector):
                 if interval.due <= us:
                     interval.is_raised = True
                     due_now.append(problem)
-        self.due = self._next()
         return self._findings(graph, due_now, us) if due_now else ()
+
+    def settle_due(self) -> None:
+        """Set `due` to the moment of the next alarm that is not too early."""
+        self.due = self._next()
 
     def _next(self) -> int | None:
         """The moment at which it is raised next if nothing happens before."""
@@ -141,7 +144,6 @@ class IdleDetector(Detector):
             if interval is not None and interval.start is not None:
                 interval.start, interval.is_raised = finding.us, False
                 self._set(problem, interval)
-        self.due = self._next()
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the alarms of problems that are over; one that is not may stand before them."""
@@ -160,6 +162,7 @@ class IdleDetector(Detector):
         if interval.alarm is None or due < interval.alarm:
             interval.alarm = due
             heappush(self._alarms, (due, next(self._order), problem))
+            self.due = self._alarms[0][0]
 
     def _findings(self, graph: InteractionGraph, problems: list[Problem], us: int) -> list[Finding]:
         """One for each event that poses one of the problems, as generated; or for the run."""

@@ -15,7 +15,16 @@ from dig.detectors.notes import described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, DISTURBANCE, WAITS, Emit, IncidentRow, Limits, Record
+from dig.graph.records import (
+    CLOSED,
+    DISTURBANCE,
+    IN_FLIGHT,
+    WAITS,
+    Emit,
+    IncidentRow,
+    Limits,
+    Record,
+)
 from dig.graph.state import FLYING, EventState
 
 from .event_window import EventWindowDetector
@@ -26,7 +35,7 @@ class LateDelivery(EventWindowDetector):
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
-    kinds = (*CHANGING, IncidentRow)
+    kinds = (Emit, IncidentRow, IN_FLIGHT, CLOSED)
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
@@ -47,7 +56,9 @@ class LateDelivery(EventWindowDetector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Take note of what is kept on purpose; begin and break intervals."""
-        if graph.run.limits.late_window_s is not None:
+        if graph.run.limits.late_window_s is None:
+            return ()
+        if type(record) in (Emit, IncidentRow):
             self._note_purpose(graph, record)
         if self._kept:
             self._kept.difference_update(event.id for event in graph.touched if event.consumed)

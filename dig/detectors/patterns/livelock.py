@@ -6,7 +6,7 @@ Not in the paper: every turn is progress to the graph, so no idle window ever be
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names
@@ -16,10 +16,10 @@ from dig.detectors.notes import into_outputs, listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import CLOSED, SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
 
-from .repeats import CLOSING, GRAVE, EventMemory, is_doubling
+from .repeats import GRAVE, EventMemory, is_doubling
 
 MOST_RAISED = 1000
 """How many findings are remembered, so that none is raised twice; the latest ones."""
@@ -31,23 +31,26 @@ class _Chain(NamedTuple):
     Attributes:
         origin: The activation that it began with.
         length: The number of activations in it.
-        recent: The agents that took part last, one more than may go round: each with the number
-            of activations up to and with its latest one; the latest agent first.
+        agents: The agents that took part last, one more than may go round; the latest first.
+        lengths: For each of them, the number of activations up to and with its latest one.
     """
 
     origin: str
     length: int
-    recent: tuple[tuple[str, int], ...]
+    agents: tuple[str, ...]
+    lengths: tuple[int, ...]
 
     def after(self, agent: str, most: int) -> _Chain:
         """The chain with one more activation, of an agent; `most` agents may go round."""
-        others = tuple(one for one in self.recent if one[0] != agent)
-        length = self.length + 1
-        return _Chain(self.origin, length, ((agent, length), *others[:most]))
+        agents, lengths, length = self.agents, self.lengths, self.length + 1
+        if agent in agents:
+            i = agents.index(agent)
+            agents, lengths = agents[:i] + agents[i + 1 :], lengths[:i] + lengths[i + 1 :]
+        return _Chain(self.origin, length, (agent, *agents[:most]), (length, *lengths[:most]))
 
     def turns(self, most: int) -> int:
         """The number of latest activations in which at most `most` agents take part."""
-        return self.length - (self.recent[most][1] if len(self.recent) > most else 0)
+        return self.length - (self.lengths[most] if len(self.lengths) > most else 0)
 
 
 class Livelock(Detector):
@@ -55,7 +58,7 @@ class Livelock(Detector):
 
     pattern = "LIVELOCK"
     recorded_as = "dig.detectors.patterns.livelock.Livelock"
-    kinds = CLOSING
+    kinds = (Emit, End, CLOSED)
 
     def __init__(self) -> None:
         """Begin with no chain."""
@@ -63,41 +66,45 @@ class Livelock(Detector):
         self._latest: _Chain | None = None  # of the activation that ended last
         self._raised: OrderedDict[tuple[Any, ...], None] = OrderedDict()
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LIVELOCK after `livelock_turns` turns, and at each doubling of that."""
         limit = graph.run.limits.livelock_turns
         if limit is None:
-            return
+            return ()
+        found: Iterable[Finding] = ()
         if isinstance(record, Emit):
             if self._latest is not None and record.by not in (None, SYSTEM):
                 self._chains.put(record.event, self._latest)
         elif isinstance(record, End):
             assert graph.ended is not None
-            yield from self._look(graph, graph.ended, record, limit)
-        self._chains.update(graph)
+            found = self._look(graph, graph.ended, record, limit)
+        if graph.changed & CLOSED:
+            self._chains.update(graph)
+        return found
 
     def _look(
         self, graph: InteractionGraph, ended: ActivationState, record: End, limit: int
-    ) -> Iterator[Finding]:
+    ) -> Sequence[Finding]:
         most = graph.run.limits.livelock_agents
         agent = base_name(ended.agent)
         trigger = _trigger(graph, ended, agent)
         before = None if trigger is None else self._chains.get(trigger.id)
-        chain = (before or _Chain(ended.id, 0, ())).after(agent, most)
+        chain = (before or _Chain(ended.id, 0, (), ())).after(agent, most)
         self._latest = chain
-        turns, agents = chain.turns(most), sorted(name for name, _ in chain.recent[:most])
-        if len(agents) < 2 or not record.outputs or not is_doubling(turns, limit):
-            return
+        turns = chain.turns(most)
+        if not (record.outputs and is_doubling(turns, limit)):
+            return ()
+        agents = sorted(chain.agents[:most])
         key = (chain.origin, turns, *agents)
-        if key in self._raised:
-            return
+        if len(agents) < 2 or key in self._raised:
+            return ()
         self._raised[key] = None
         if len(self._raised) > MOST_RAISED:
             self._raised.popitem(last=False)
         severity: Severity = "error" if turns >= GRAVE * limit else "warning"
         evidence = {"agents": agents, "turns": turns, "origin": chain.origin}
         subject = {"activation": ended.id}
-        yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
+        return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more."""
@@ -106,7 +113,10 @@ class Livelock(Detector):
 
 def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> EventState | None:
     """The input that an activation answers: the one generated last by another agent, or at all."""
-    made = sorted((event for event in ended.consumed if event.by is not None), key=by_number)
+    made = [event for event in ended.consumed if event.by is not None]
+    if len(made) < 2:
+        return made[0] if made else None
+    made.sort(key=by_number)
     others = [e for e in made if base_name(graph.history.sender(e.n) or "") != agent]
     return others[-1] if others else made[-1] if made else None
 

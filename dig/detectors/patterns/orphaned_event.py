@@ -15,7 +15,7 @@ from dig.detectors.notes import absent, described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, End, Expire, Leave, Limits, Redirect
+from dig.graph.records import LOST_OR_FOUND, Expire, Leave, Limits, Redirect
 from dig.graph.state import EventState
 
 from .event_window import EventWindowDetector
@@ -34,7 +34,7 @@ class OrphanedEvent(EventWindowDetector):
 
     pattern = "OE"
     recorded_as = "dig.detectors.orphaned_event.OrphanedEvent"
-    kinds = (Emit, End, Leave, Redirect, Expire)
+    kinds = (LOST_OR_FOUND, Leave, Redirect, Expire)
 
     def _window_s(self, limits: Limits) -> float:
         """`oe_window_s`."""

@@ -7,20 +7,20 @@ nothing new is said.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from json import JSONEncoder
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from dig._util.json_values import encoder
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding, Severity
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import CLOSED, SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import EventState
 
-from .repeats import CLOSING, GRAVE, EventMemory, is_doubling
+from .repeats import GRAVE, EventMemory, is_doubling
 
 MOST_MESSAGES = 1000
 """How many distinct messages of an agent are remembered about a problem, the latest ones."""
@@ -31,16 +31,13 @@ MOST_SOURCES = 32
 MOST_PROBLEMS = 1000
 """About how many problems of a session messages are remembered, the latest ones."""
 
-_Message = tuple[Any, ...]
-_dumps = JSONEncoder(sort_keys=True).encode
+_dumps = encoder(sort_keys=True)
 
 
-class _Said(NamedTuple):
-    """How often a message was said, and the event of the last time, with its logical time."""
+_Said = tuple[int, str, int]
+"""How often a message was said, and the event of the last time, with its logical time."""
 
-    n: int
-    event: str
-    t: int
+_NEVER: _Said = (0, "", -1)
 
 
 class RepeatedMessage(Detector):
@@ -48,30 +45,35 @@ class RepeatedMessage(Detector):
 
     pattern = "LOOP"
     recorded_as = "dig.detectors.patterns.repeated_message.RepeatedMessage"
-    kinds = CLOSING
+    kinds = (Emit, End, CLOSED)
 
     def __init__(self) -> None:
         """Begin with nothing said."""
         self._contents: EventMemory[int] = EventMemory()
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
-        # By agent and problem (outside of a session all is one).
-        self._said: OrderedDict[str | None, dict[str, OrderedDict[_Message, _Said]]] = OrderedDict()
+        self._agent = ""  # which it is of
+        # By problem (outside of a session all is one), agent and message, the latest last.
+        self._said: OrderedDict[str | None, dict[str, dict[int, _Said]]] = OrderedDict()
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
         limit = graph.run.limits.loop_limit
         if limit is None:
-            return
+            return ()
+        found: Iterable[Finding] = ()
         if isinstance(record, End):
             assert graph.ended is not None
             self._inputs = self._contents_of(graph.ended.consumed)
+            self._agent = base_name(graph.ended.agent)
         elif isinstance(record, Emit) and record.by != SYSTEM:
             content = _content(record.payload)
             if content is not None:
                 self._contents.put(record.event, content)
                 if record.by is not None and self._inputs is not None:
-                    yield from self._look(graph, record, content, limit)
-        self._contents.update(graph)
+                    found = self._look(graph, record, content, limit)
+        if graph.changed & CLOSED:
+            self._contents.update(graph)
+        return found
 
     def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
         """What some events say, in no order; ``None`` if that of one is not known."""
@@ -81,35 +83,38 @@ class RepeatedMessage(Detector):
 
     def _look(
         self, graph: InteractionGraph, record: Emit, content: int, limit: int
-    ) -> Iterator[Finding]:
+    ) -> Sequence[Finding]:
         event = graph.event(record.event)
         if not event.work:
-            return
-        agent = base_name(graph.history.sender(event.n) or "")
-        to = tuple(base_name(name) for name in record.to)
-        message = (content, record.type, to, self._inputs)
+            return ()
+        to = tuple([base_name(name) for name in record.to])
+        message = hash((content, record.type, to, self._inputs))
         problems: list[str | None] = [None]
         if graph.run.session:
             problems = [*graph.unanswered(event.sources, MOST_SOURCES)] or problems
-        before = [self._count(problem, agent, message, record) for problem in problems]
-        n = 1 + max(said.n for said in before)
-        if is_doubling(n, limit):
-            last = max(before, key=lambda said: said.t)  # about any of the problems
-            severity: Severity = "error" if n >= GRAVE * limit else "warning"
-            subject, evidence = {"event": event.id}, {"count": n, "last": last.event}
-            yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
+        before = [self._count(problem, message, record) for problem in problems]
+        n = 1 + max([said[0] for said in before])
+        if not is_doubling(n, limit):
+            return ()
+        _, last, _ = max(before, key=lambda said: said[2])  # about any of the problems
+        severity: Severity = "error" if n >= GRAVE * limit else "warning"
+        subject, evidence = {"event": event.id}, {"count": n, "last": last}
+        return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
-    def _count(self, problem: str | None, agent: str, message: _Message, record: Emit) -> _Said:
+    def _count(self, problem: str | None, message: int, record: Emit) -> _Said:
         """Count a message about a problem; return how often it was said before."""
         about = self._said.setdefault(problem, {})
-        self._said.move_to_end(problem)
-        if len(self._said) > MOST_PROBLEMS:
-            self._said.popitem(last=False)
-        messages = about.setdefault(agent, OrderedDict())
-        before = messages.pop(message, _Said(0, "", -1))
-        messages[message] = _Said(before.n + 1, record.event, record.t)
+        if len(self._said) > 1:
+            self._said.move_to_end(problem)
+            if len(self._said) > MOST_PROBLEMS:
+                self._said.popitem(last=False)
+        messages = about.get(self._agent)
+        if messages is None:
+            messages = about[self._agent] = {}
+        before = messages.pop(message, _NEVER)
+        messages[message] = (before[0] + 1, record.event, record.t)
         if len(messages) > MOST_MESSAGES:
-            messages.popitem(last=False)
+            del messages[next(iter(messages))]
         return before
 
     def forget(self, graph: InteractionGraph) -> None:
@@ -121,11 +126,16 @@ class RepeatedMessage(Detector):
 
 def _content(payload: Any) -> int | None:
     """A number for what an event says; ``None`` if it says nothing, or is not recorded whole."""
-    if payload is None or (isinstance(payload, dict) and any(k.startswith("$") for k in payload)):
+    if payload is None:
         return None
+    if type(payload) is str:
+        return hash(payload)
     if type(payload) is list and set(map(type, payload)) == {int}:
         return hash(tuple(payload))  # raw data: long and flat
-    return hash((_dumps(payload),))
+    text = _dumps(payload)
+    if '"$' in text and isinstance(payload, dict) and any(key.startswith("$") for key in payload):
+        return None
+    return hash((text,))
 
 
 def describe(subject: Any, evidence: Any) -> str:

@@ -15,7 +15,7 @@ from dig.detectors.notes import MOST_QUOTED, into_outputs, listed, made, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import End, Record
+from dig.graph.records import SOLVED_AGAIN, Record
 
 NOBODY = -1
 
@@ -25,7 +25,7 @@ class RepeatedSolving(Detector):
 
     pattern = "RSP"
     recorded_as = "dig.detectors.repeated_solving.RepeatedSolving"
-    kinds = (End,)
+    kinds = (SOLVED_AGAIN,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise RSP for an activation that ended, if an earlier one has solved an input of it."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any, Generic, TypeVar
 
 from dig._util.text import counted
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Deliver, Emit, End, Expire, Leave, Redirect
 
 GRAVE = 4
 """A repetition is an error from so many times its limit on."""
@@ -15,16 +13,15 @@ GRAVE = 4
 MOST_CLOSED = 1000
 """How many closed events an `EventMemory` remembers."""
 
-CLOSING = (Emit, Deliver, End, Leave, Redirect, Expire)
-"""The records that an `EventMemory` has to be updated after."""
-
 _Value = TypeVar("_Value")
 
 
 def is_doubling(n: int, least: int) -> bool:
     """Whether a count is `least`, or that doubled once, twice, ...: when a repetition is raised."""
+    if n < least:
+        return False
     times, rest = divmod(n, least)
-    return times > 0 and rest == 0 and times & (times - 1) == 0
+    return rest == 0 and times & (times - 1) == 0
 
 
 def more_than(n: int, noun: str, evidence: Any) -> str:
@@ -42,7 +39,7 @@ class EventMemory(Generic[_Value]):
     def __init__(self) -> None:
         """Begin with no event."""
         self._values: dict[str, _Value] = {}
-        self._closed: OrderedDict[str, None] = OrderedDict()
+        self._closed: dict[str, None] = {}  # in the order in which they were closed
 
     def put(self, event: str, value: _Value) -> None:
         """Remember something of an event."""
@@ -54,13 +51,15 @@ class EventMemory(Generic[_Value]):
 
     def update(self, graph: InteractionGraph) -> None:
         """Take note of the events that the latest record closed or brought back."""
+        live, values, closed = graph.live, self._values, self._closed
         for event in graph.touched:
-            if event.id in graph.live:
-                self._closed.pop(event.id, None)
-            elif event.id in self._values:
-                self._closed[event.id] = None
-        while len(self._closed) > MOST_CLOSED:
-            del self._values[self._closed.popitem(last=False)[0]]
+            if event.id in live:
+                closed.pop(event.id, None)
+            elif event.id in values:
+                closed[event.id] = None
+        while len(closed) > MOST_CLOSED:
+            oldest = next(iter(closed))
+            del closed[oldest], values[oldest]
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator
-from heapq import heappop, heappush
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import Any
 
@@ -31,14 +31,19 @@ ENOUGH_OF_AGENT, ENOUGH_OF_TEAM = 5, 10
 
 
 class _Durations:
-    """The durations of the latest turns, in microseconds."""
+    """The durations of the latest turns, in microseconds.
+
+    Attributes:
+        count: How many there are.
+        percentile: Their 90th percentile, by nearest rank.
+    """
+
+    __slots__ = ("_latest", "_sorted", "count", "percentile")
 
     def __init__(self) -> None:
         self._latest: deque[int] = deque()
         self._sorted: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._latest)
+        self.count = self.percentile = 0
 
     def add(self, us: int) -> None:
         """Add a duration; the oldest of more than 99 goes."""
@@ -46,11 +51,8 @@ class _Durations:
             del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
         self._latest.append(us)
         insort(self._sorted, us)
-
-    @property
-    def percentile(self) -> int:
-        """The 90th percentile, by nearest rank."""
-        return self._sorted[-(-9 * len(self._sorted) // 10) - 1]
+        self.count = len(self._sorted)
+        self.percentile = self._sorted[-(-9 * self.count // 10) - 1]
 
 
 class StalledActivation(Detector):
@@ -64,100 +66,137 @@ class StalledActivation(Detector):
         """Begin with no turn."""
         self._team = _Durations()
         self._agents: dict[str, _Durations] = {}
-        # Those for which STALL can be raised, by agent. Agents in `_new` have the team's limit.
+        # Those for which STALL can be raised, by agent, in order of their start. Agents in `_new`
+        # have the team's limit.
         self._running: dict[str, dict[str, ActivationState]] = {}
         self._new: dict[str, None] = {}
-        self._due: dict[str, int] = {}  # of those that have a limit: when STALL is raised
-        # The entries whose moment is not that of `_due` are out of date.
-        self._queue: list[tuple[int, int, ActivationState]] = []
+        # When an activation ends its agent's alarm stays: it goes off too early, and is set anew.
+        self._alarms: list[tuple[int, int, str]] = []
+        self._alarm: dict[str, int] = {}  # the time of an agent's entry in the heap
         self._order = count()
+        self._factor: float | None = None
+        self._least = 0
 
-    def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Learn from a turn that ends; raise STALL for those that last too long by that."""
-        if graph.run.limits.stall_factor is None:
-            return
+        limits = graph.run.limits
+        if limits.stall_factor is None:
+            return ()
+        if self._factor is None:
+            self._factor, self._least = limits.stall_factor, micros(limits.stall_min_s)
         if isinstance(record, Start):
-            self._begin(graph, graph.activations[record.activation])
-        elif isinstance(record, Leave):
-            running = self._running.get(base_name(record.agent), {}).values()
-            for one in [one for one in running if one.agent == record.agent]:
-                self._drop(one)
+            self._begin(graph.running[record.activation])
         elif isinstance(record, End):
             assert graph.ended is not None
             self._drop(graph.ended)
             if graph.ended.is_progress and not record.error:
-                self._learn(graph, graph.ended, record.us)
+                self._learn(graph.ended, record.us)
+        elif isinstance(record, Leave):
+            running = self._running.get(base_name(record.agent), {}).values()
+            for one in [one for one in running if one.agent == record.agent]:
+                self._drop(one)
         elif isinstance(record, IncidentRow) and record.what == WAITS:
             waits = record.detail.get("activation") if isinstance(record.detail, dict) else None
-            if isinstance(waits, str) and waits in graph.activations:
-                self._drop(graph.activations[waits])
-        yield from self._raise(graph, record.us)
+            if isinstance(waits, str) and waits in graph.running:
+                self._drop(graph.running[waits])
+        if self.due is None or self.due > record.us:
+            return ()
+        return self._raise(graph, record.us)
 
-    def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
+    def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
         """Raise STALL for the activations whose limit is reached at `us`."""
-        yield from self._raise(graph, us)
+        return self._raise(graph, us)
 
-    def _begin(self, graph: InteractionGraph, activation: ActivationState) -> None:
+    def settle_due(self) -> None:
+        """Set `due` to the moment of the next alarm that is not too early."""
+        alarms = self._alarms
+        while alarms:
+            moment, _, agent = alarms[0]
+            due = self._due_of(agent)
+            if self._alarm.get(agent) != moment or due is None:
+                heappop(alarms)
+                if self._alarm.get(agent) == moment:
+                    del self._alarm[agent]
+            elif due != moment:
+                self._alarm[agent] = due
+                heapreplace(alarms, (due, next(self._order), agent))
+            else:
+                break
+        self.due = alarms[0][0] if alarms else None
+
+    def _begin(self, activation: ActivationState) -> None:
         agent = base_name(activation.agent)
-        self._running.setdefault(agent, {})[activation.id] = activation
+        running = self._running.get(agent)
+        if running is None:
+            running = self._running[agent] = {}
+        running[activation.id] = activation
         if not self._knows(agent):
             self._new[agent] = None
-        self._set_due(graph, agent)
+        self._set_alarm(agent)
 
     def _drop(self, activation: ActivationState) -> None:
         """STALL cannot be raised for an activation any more."""
         agent = base_name(activation.agent)
-        running = self._running.get(agent, {})
-        running.pop(activation.id, None)
-        self._due.pop(activation.id, None)
-        if not running:
-            self._running.pop(agent, None)
-            self._new.pop(agent, None)
+        running = self._running.get(agent)
+        if running is not None:
+            running.pop(activation.id, None)
+            if not running:
+                del self._running[agent]
+                self._new.pop(agent, None)
 
-    def _learn(self, graph: InteractionGraph, ended: ActivationState, us: int) -> None:
-        """Add the duration of a turn, and set the limits anew that depend on it."""
+    def _learn(self, ended: ActivationState, us: int) -> None:
+        """Add the duration of a turn, and set the alarms anew that depend on it."""
         agent = base_name(ended.agent)
-        own = self._agents.setdefault(agent, _Durations())
+        own = self._agents.get(agent)
+        if own is None:
+            own = self._agents[agent] = _Durations()
         own.add(us - ended.us_start)
         self._team.add(us - ended.us_start)
-        if len(own) == ENOUGH_OF_AGENT:
+        if own.count == ENOUGH_OF_AGENT:
             self._new.pop(agent, None)
-        for one in {agent: None, **self._new}:
-            self._set_due(graph, one)
+        if agent in self._running:
+            self._set_alarm(agent)
+        for one in self._new:
+            self._set_alarm(one)
 
     def _knows(self, agent: str) -> bool:
         own = self._agents.get(agent)
-        return own is not None and len(own) >= ENOUGH_OF_AGENT
+        return own is not None and own.count >= ENOUGH_OF_AGENT
 
-    def _limit(self, graph: InteractionGraph, agent: str) -> int | None:
+    def _limit(self, agent: str) -> int | None:
         """The longest time, in microseconds, that a turn of an agent may last."""
-        limits = graph.run.limits
         known = self._agents[agent] if self._knows(agent) else self._team
-        if limits.stall_factor is None or (known is self._team and len(known) < ENOUGH_OF_TEAM):
+        if self._factor is None or (known is self._team and known.count < ENOUGH_OF_TEAM):
             return None
-        return max(micros(limits.stall_min_s), round(limits.stall_factor * known.percentile))
+        return max(self._least, round(self._factor * known.percentile))
 
-    def _set_due(self, graph: InteractionGraph, agent: str) -> None:
-        """Set when STALL is raised for the activations in progress of an agent."""
-        limit = self._limit(graph, agent)
-        if limit is None:
-            return
-        for activation in self._running.get(agent, {}).values():
-            due = activation.us_start + limit
-            if due != self._due.get(activation.id):
-                self._due[activation.id] = due
-                heappush(self._queue, (due, next(self._order), activation))
+    def _due_of(self, agent: str) -> int | None:
+        """When STALL is raised for the activation of an agent that began first."""
+        running, limit = self._running.get(agent), self._limit(agent)
+        if not running or limit is None:
+            return None
+        return next(iter(running.values())).us_start + limit
+
+    def _set_alarm(self, agent: str) -> None:
+        """See to it that there is an alarm by the time at which STALL is raised for an agent."""
+        due = self._due_of(agent)
+        if due is not None and due < self._alarm.get(agent, due + 1):
+            self._alarm[agent] = due
+            heappush(self._alarms, (due, next(self._order), agent))
+            self.due = self._alarms[0][0]
 
     def _raise(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
         """Raise STALL for what is due at a moment or before it, in order of the starts."""
         ready: list[ActivationState] = []
-        while self._next() is not None and self._queue[0][0] <= us:
-            activation = heappop(self._queue)[2]
+        self.settle_due()
+        while self.due is not None and self.due <= us:
+            activation = next(iter(self._running[self._alarms[0][2]].values()))
             self._drop(activation)
-            ready.append(activation)
-        self.due = self._next()
+            if activation.id in graph.running:  # else its end was missed, by a failure
+                ready.append(activation)
+            self.settle_due()
         for activation in sorted(ready, key=lambda one: one.n):
-            limit = self._limit(graph, base_name(activation.agent)) or 0
+            limit = self._limit(base_name(activation.agent)) or 0
             work = sorted((event for event in activation.inputs if event.work), key=by_number)
             evidence = {
                 "agent": activation.agent,
@@ -166,15 +205,6 @@ class StalledActivation(Detector):
             }
             subject = {"activation": activation.id}
             yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
-
-    def _next(self) -> int | None:
-        """The moment at which STALL is raised next if nothing happens before."""
-        while self._queue:
-            due, _, activation = self._queue[0]
-            if self._due.get(activation.id) == due:
-                return due
-            heappop(self._queue)
-        return None
 
 
 def describe(subject: Any, evidence: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,23 +66,32 @@ class Appending:
         if not lock(self._first):
             raise JournalError(f"cannot write {path}: another process has locked it")
 
-    def append(self, line: bytes) -> None:
-        """Write a line, in a next file if there is no room for it in this one.
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write lines, each in a next file if there is no room for it in this one.
 
         Raises:
-            OSError: It cannot be written; then no part of it is left in the file, if possible.
+            OSError: They cannot be written; then no part of those that were to stand in the current
+                file is left in it, if possible.
         """
-        try:
-            if self._most_bytes and self._bytes and self._bytes + len(line) > self._most_bytes:
+        first = size = 0
+        for i, line in enumerate(lines):
+            if self._most_bytes and 0 < self._bytes + size > self._most_bytes - len(line):
+                self._write(b"".join(lines[first:i]))
                 self._go_on()
-            left = memoryview(line)
+                first, size = i, 0
+            size += len(line)
+        self._write(b"".join(lines[first:]))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            left = memoryview(data)
             while left:  # a write may be cut short, by a signal or a disk that is almost full
                 left = left[self._put(self._file, left) :]
         except OSError:
             with suppress(OSError):  # if that fails too, it is a torn tail
                 os.ftruncate(self._file, self._bytes)
             raise
-        self._bytes += len(line)
+        self._bytes += len(data)
 
     def close(self) -> None:
         """Close the files, which releases the lock; a second call does nothing."""

@@ -78,7 +78,7 @@ class _Keeping:
         if self._is_full:
             return
         try:
-            self._file.append(json.dumps(exchange).encode() + b"\n")
+            self._file.append([json.dumps(exchange).encode() + b"\n"])
         except OSError as error:
             self._give_up(error)
 

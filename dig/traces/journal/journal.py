@@ -21,7 +21,7 @@ import platform
 import secrets
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,7 +50,7 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Journal:
-    """Writes records to a trace file, one write each, before it returns.
+    """Writes records to a trace file before it returns; those of a request in one write.
 
     A written record survives a crash of this process. A journal is a `Sink`: hand it to a monitor;
     and a `Durable`: hand it to a bus, too, if a record is to be synced before its effect.
@@ -104,24 +104,30 @@ class Journal:
             raise cannot("make", path, error) from None
 
     def __call__(self, record: Record) -> None:
-        """Write one record.
+        """Write one record, as `write` does."""
+        self.write([record])
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write some records, all of them or none.
 
         Raises:
-            JournalError: It cannot be written, because the disk is full for instance.
+            JournalError: They cannot be written, because the disk is full for instance.
         """
         if self.unreplayable_from is not None:
             return
-        line = self._lines.line(record)
         try:
-            for name, data in self._lines.blobs.items():
-                self._keep(name, data)
-            self._files.append(line)
+            lines = []
+            for record in records:
+                lines.append(self._lines.line(record))
+                for name, data in self._lines.blobs.items():
+                    self._keep(name, data)
+            self._files.append(lines)
         except OSError as error:
             if self._disk_full == "stop" or not is_full(error):
                 raise cannot("write", self._files.current, error) from None
-            self._go_on_without(record.t)
+            self._go_on_without(records[0].t)
             return
-        self._records += 1
+        self._records += len(records)
 
     def sync(self) -> None:
         """Block until all written records are on the disk; may be called from any thread.

@@ -255,7 +255,8 @@ class ReplayDriver:
         """
         if self._free_from is not None and graph.t + 1 >= self._free_from:
             return wish, None
-        recorded = self._tape.ahead()
+        first = self._tape.ahead()  # those of the request are taken at its end
+        recorded = first and self._tape.ahead(graph.t + 1 - first.record.t)
         row = None if recorded is None else recorded.record
         if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
             return wish, None
