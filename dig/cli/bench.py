@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,22 @@ def make(
     out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
     seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")],
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
+    version: Annotated[
+        int,
+        typer.Option(min=1, max=2, help="Of the set; in one of version 1 traces tell their seeds."),
+    ] = 2,
+    salt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A secret without which nobody can play the held-out runs again; by default drawn "
+            "anew. The same seed and salt make the same bytes.",
+        ),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:OBJECT", help="A kind of fault of your own, instead of ours."),
+    ] = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +62,13 @@ def make(
     from dig.faults.benchmark.candidates import Recipe
     from dig.faults.benchmark.storing import make_set
 
-    recipe = Recipe(seed=seed, count=count)
+    recipe = Recipe(
+        seed=seed,
+        count=count,
+        version=1 if version == 1 else 2,
+        salt=(token_hex(16) if salt is None else salt) if version == 2 else "",
+        foreign=tuple(kind or ()),
+    )
     with progress_shown("interrupted; nothing was kept") as progress:
         count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
     print_result(
@@ -68,6 +91,10 @@ def attribute(
     name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
     known: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="Give it the held-out traces without contents."),
+    ] = False,
 ) -> None:
     """Have an attributor name, from the trace alone, the root causes of each run of a set.
 
@@ -78,7 +105,7 @@ def attribute(
     from dig.traces.journal.files import write_output
 
     with progress_shown() as progress:
-        answers = attribute_all(name, FaultSet.open(known), progress)
+        answers = attribute_all(name, FaultSet.open(known), progress, structure_only=structure_only)
     with file_errors(output, "written"):
         write_output(output, answers.text().encode())
     print(f"{counted(len(answers.answers), 'answer')} in {output}")
@@ -100,7 +127,7 @@ def score(
     from dig.faults.benchmark.scores_answers import score
 
     found = score(read_answers(answers), FaultSet.open(known), shuffle)
-    _show([found.table()], found.to_json(), as_json)
+    _show(found.tables(), found.to_json(), as_json)
 
 
 @bench.command()

@@ -126,7 +126,7 @@ class Sets(Entrance):
         answers, known = read_answers(self._path / ANSWERS), FaultSet.open(self._path)
         for shuffle in (None, 1):
             scores = score(answers, known, shuffle)
-            _shown([scores.table()], scores.to_json())
+            _shown(scores.tables(), scores.to_json())
 
     def _detectors(self) -> None:
         found = score_detectors(FaultSet.open(self._path))

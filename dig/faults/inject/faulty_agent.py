@@ -44,8 +44,13 @@ class Acting:
         self.injector: Injector = fault.row.injector(fault.parameters)
         self._run = run
 
-    def moment(self, turn: int) -> Moment:
-        """The moment of an activation of the target."""
+    def moment(self, turn: int, time_s: float) -> Moment:
+        """The moment of an activation of the target.
+
+        Args:
+            turn: The number of the activation, from 1.
+            time_s: When it starts, in seconds since the run began.
+        """
 
         def told(touch: Touch) -> None:
             self.injector.acted += 1
@@ -54,7 +59,8 @@ class Acting:
         purpose = f"fault {self.number} {self.fault.kind}"
         draws = KeyedRandom(self._run.key, self.fault.target, turn)
         act = Touch(self.number, self.fault.target, turn)
-        return Moment(purpose, draws, self._run.payloads, act, told)
+        since_s = max(0.0, time_s - self.fault.start_s)
+        return Moment(purpose, draws, self._run.payloads, act, told, since_s)
 
 
 class FaultyAgent:
@@ -113,7 +119,9 @@ class _Turn:
     def __init__(self, acting: Sequence[Acting], view: View) -> None:
         self._acting, self._given, self.view = acting, view, view
         self._moments = {
-            one.number: one.moment(view.turn) for one in acting if one.fault.is_on(view.time_s)
+            one.number: one.moment(view.turn, view.time_s)
+            for one in acting
+            if one.fault.is_on(view.time_s)
         }
         for injector, moment in self._on():
             self.view = injector.seen(self.view, moment)

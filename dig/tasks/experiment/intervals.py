@@ -91,6 +91,27 @@ def mark(parts: Sequence[float], label: str) -> Mean | None:
     return mean(parts, label)
 
 
+def clustered(clusters: Sequence[Sequence[float]], label: str) -> Mean | None:
+    """The mean of a metric from 0 to 1 over runs, of which some belong together.
+
+    Args:
+        clusters: The values of each cluster, such as the runs with one twin. If each has one, the
+            interval is that of `mark`; else a bootstrap over clusters.
+        label: What they are of; it seeds the resampling.
+    """
+    values = [value for some in clusters for value in some]
+    if len(values) == len(clusters) or len({*values}) < 2:
+        return mark(values, label)
+    chance, sums = random.Random(label), [(sum(some), len(some)) for some in clusters]
+    means = []
+    for _ in range(RESAMPLES):
+        drawn = chance.choices(sums, k=len(sums))
+        means.append(sum(total for total, _ in drawn) / sum(count for _, count in drawn))
+    means.sort()
+    cut = round(RESAMPLES * (1 - LEVEL) / 2)
+    return Mean(fmean(values), means[cut], means[-1 - cut], len(values))
+
+
 def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
     """Median, lower and upper quartile of some values; ``None`` if there are none."""
     if not values:
