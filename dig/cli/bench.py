@@ -132,7 +132,7 @@ def score(
 
 @bench.command()
 def detectors(known: Set, as_json: AsJson = False) -> None:
-    """Hold what was found in each run against its faults: precision, recall, delay, confusion."""
+    """Hold what was found in each run against its faults: recall, delay, false alarms."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_detectors import score_detectors
 
@@ -143,13 +143,13 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 
 @bench.command()
 def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
-    """Play each run again with healing: what it saves, what it does not, what it makes worse."""
+    """Play each failure again with healing and by its rivals: what is saved, and what is not."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_healing import score_healing
 
     with progress_shown() as progress:
         found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
-    _show([found.table()], found.to_json(), as_json)
+    _show(found.tables(), found.to_json(), as_json)
 
 
 def _jobs(given: int | None) -> int:

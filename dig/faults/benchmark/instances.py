@@ -28,6 +28,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    RootModel,
     StringConstraints,
     TypeAdapter,
 )
@@ -50,6 +51,7 @@ INDEX = "set.json"
 DROPPED = "dropped.json"
 CARD = "CARD.md"
 BASELINE = "baseline"
+ENDINGS = "endings.json"
 LABELS = "held-out-labels"
 STRUCTURE = "structure-only"
 SECRET = "secret.json"
@@ -82,6 +84,11 @@ class RunEnding(_Part):
     seconds: Amount
     raised: Mapping[str, Count]
 
+    @property
+    def is_bad(self) -> bool:
+        """Whether there is no valid answer, or one that is not complete."""
+        return not self.valid or self.complete is False
+
     @classmethod
     def of(cls, played: Played) -> RunEnding:
         """The end of a run that was played."""
@@ -94,6 +101,16 @@ class RunEnding(_Part):
             seconds=result.seconds,
             raised=result.raised(),
         )
+
+
+class Endings(RootModel[tuple[RunEnding, ...]]):
+    """The ends of the runs of a baseline, in their order."""
+
+
+class _Candidates(BaseModel):
+    """What `dropped.json` tells of all candidates."""
+
+    raised: Mapping[str, Mapping[Literal["good", "bad"], Count]] = Field(default_factory=dict)
 
 
 def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -352,6 +369,24 @@ class FaultSet:
                 labels = folder if entry.split == "public" else self.path / LABELS / entry.id
                 structure = self.path / STRUCTURE / entry.id if STRUCTURE in entry.sha256 else None
                 yield Instance(entry, folder, labels, structure)
+
+    def baseline_endings(self) -> Iterator[tuple[str, tuple[RunEnding, ...]]]:
+        """The ends of the runs without a fault, by configuration.
+
+        Raises:
+            SettingsError: A file of them cannot be read.
+        """
+        for path in sorted((self.path / BASELINE).glob(f"*/{ENDINGS}")):
+            yield path.parent.name, read_model(Endings, path).root
+
+    def raised(self) -> Mapping[str, Mapping[str, int]]:
+        """For each pattern, in how many candidates with which end it was raised.
+
+        Raises:
+            SettingsError: The file of them cannot be read.
+        """
+        path = self.path / DROPPED
+        return read_model(_Candidates, path).raised if path.is_file() else {}
 
     def labelled(self, *splits: Split) -> list[Instance]:
         """The instances whose labels are there.

@@ -29,6 +29,7 @@ from .instances import (
     BASELINE,
     CARD,
     DROPPED,
+    ENDINGS,
     GRAPH,
     INDEX,
     LABEL,
@@ -42,7 +43,6 @@ from .instances import (
     Split,
 )  # fmt: skip
 
-ENDINGS = "endings.json"
 ERROR = "an error"
 """What stands in a trace without contents where an error had a text."""
 
