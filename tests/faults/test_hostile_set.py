@@ -227,4 +227,4 @@ def test_a_trace_of_a_set_keeps_the_rules_of_the_graph(copy: FaultSet, file: str
     text = path.read_text()
     path.write_text(text.replace('"activation":"', '"activation":"x', 1))
     with pytest.raises(TraceError, match=rf"{file}:\d+: "):
-        score_detectors(sealed(copy))
+        READS[file](sealed(copy))

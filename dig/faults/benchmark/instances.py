@@ -110,7 +110,7 @@ class Endings(RootModel[tuple[RunEnding, ...]]):
 class _Candidates(BaseModel):
     """What `dropped.json` tells of all candidates."""
 
-    raised: Mapping[str, Mapping[Literal["good", "bad"], Count]] = Field(default_factory=dict)
+    raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
 
 
 def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:

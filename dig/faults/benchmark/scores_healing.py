@@ -62,10 +62,10 @@ class HealingScores:
                 for name, some in self._by_method()
             ],
             [
-                "Complete: the answer is valid and about all of the problem. `other draws`: nothing "
-                "is done, but agents draw other random numbers: instances are chosen because they "
-                'fail unhealed, and so much of it is chance. `watchdog` says "Continue." to all '
-                "after a silence, `retry` poses the problem again; neither knows a graph.",
+                "Complete: the answer is valid and about all of the problem. `other draws`: "
+                "nothing is done, but agents draw other random numbers, since instances are "
+                "chosen because they fail unhealed. `watchdog` tells all to continue after a "
+                "silence, `retry` poses the problem again; neither knows a graph.",
             ],
         )
 
