@@ -34,7 +34,7 @@ Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon benc
 @bench.command()
 def make(
     out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
-    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")] = 1,
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
     version: Annotated[
         int,
@@ -52,6 +52,15 @@ def make(
         list[str] | None,
         typer.Option(metavar="MODULE:OBJECT", help="A kind of fault of your own, instead of ours."),
     ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Make it of failing runs that were made elsewhere: a folder for each, with its "
+            "trace, twin and label.json (agent, kind, activation, t).",
+        ),
+    ] = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +68,7 @@ def make(
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
+    from dig.faults.benchmark.brought import bring_set
     from dig.faults.benchmark.candidates import Recipe
     from dig.faults.benchmark.storing import make_set
 
@@ -70,7 +80,10 @@ def make(
         foreign=tuple(kind or ()),
     )
     with progress_shown("interrupted; nothing was kept") as progress:
-        count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
+        if source is not None:
+            count = len(bring_set(out, source, progress).instances)
+        else:
+            count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
     print_result(
         as_json,
         lambda: {"instances": count, "directory": str(out)},

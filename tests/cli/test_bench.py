@@ -90,10 +90,10 @@ def test_detectors_and_healing_print_tables_or_json(call: Any, small: FaultSet) 
     """The same figures in both."""
     code, out, _ = call("bench", "detectors", small.path)
     assert code == 0
-    assert "| no fault | 30 |" in out
+    assert "| no fault | 40 |" in out
     code, out, _ = call("bench", "detectors", small.path, "--json")
     (found,) = json.loads(out).values()
-    assert found["confusion"]["no fault"]["OE"]["count"] == 30
+    assert found["confusion"]["no fault"]["OE"]["count"] == 40
     code, out, err = call("bench", "healing", small.path, "--jobs", 1)
     assert (code, err.splitlines()[-1]) == (0, "30 of 30 runs")
     assert "| all | 30 |" in out

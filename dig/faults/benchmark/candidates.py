@@ -192,7 +192,7 @@ HEALED = (
 """The kinds of faults in runs that are healed; only such runs have notes to ignore."""
 
 
-Sort = Literal["plain", "hybrid", "decoys", "gradual", "silent contents", "foreign"]
+Sort = Literal["plain", "hybrid", "decoys", "gradual", "silent contents", "foreign", "brought"]
 """What makes the cause hard to tell."""
 
 
@@ -279,6 +279,8 @@ class Recipe:
 
     def most_of(self, stratum: Stratum) -> int:
         """How many instances may come from a stratum: more, where there are few strata."""
+        if stratum.sort == "foreign":
+            return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
         return self.most_of_a_stratum * (3 if stratum.sort == "silent contents" else 1)
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:

@@ -61,7 +61,7 @@ class Made:
     @property
     def kind(self) -> str:
         """The kinds of its faults."""
-        return self.candidate.stratum.kind
+        return self.label.kind
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from .instances import (
     STRUCTURE,
     TWIN,
     Entry,
+    FaultSet,
     Index,
     RunEnding,
     Split,
@@ -65,26 +66,28 @@ def make_set(
         KeyboardInterrupt: It was interrupted; nothing is left.
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
-    with _filling(out) as folder, workers:
+    with filling(out) as folder, workers:
         baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
         found = harvest(recipe, baselines, workers, progress)
         entries = tuple(
-            _write_instance(folder, f"i{number:04}", split, made)
+            write_instance(folder, f"i{number:04}", split, made)
             for number, (split, made) in enumerate(splits(found.made, recipe.key), 1)
         )
         is_open = recipe.version == 1
         seed = recipe.seed if is_open else None
         index = Index(version=recipe.version, seed=seed, instances=entries)
         if not is_open:
-            _write(folder / LABELS / SECRET, _json({"seed": recipe.seed, "salt": recipe.salt}))
-        _write(folder / INDEX, _json(index.model_dump(exclude_none=True)))
-        _write(folder / DROPPED, _json(_dropped(found)))
-        _write(folder / CARD, datasheet(index, found, recipe).encode())
+            write(
+                folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt})
+            )
+        write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
+        write(folder / DROPPED, as_json_bytes(_dropped(found)))
+        write(folder / CARD, datasheet(FaultSet(folder, index), found, recipe).encode())
     return index
 
 
 @contextmanager
-def _filling(out: Path) -> Iterator[Path]:
+def filling(out: Path) -> Iterator[Path]:
     """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
 
     It is within `out`, since that may be another file system, or a shell's current directory.
@@ -106,24 +109,35 @@ def _filling(out: Path) -> Iterator[Path]:
             out.rmdir()
 
 
-def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+    """Write the files of an instance.
+
+    Args:
+        folder: Of the set.
+        name: Of the instance.
+        split: Its part.
+        made: The instance.
+
+    Returns:
+        Its line in the index.
+    """
     configuration, is_open = made.candidate.stratum.configuration, made.candidate.version == 1
     trace, twin = (run if is_open else published(run, name) for run in (made.trace, made.twin))
     label = made.label.model_copy(update={"instance": name})
     files = {
         TRACE: lines(trace),
         TWIN: lines(twin),
-        LABEL: _json(label.model_dump()),
-        GRAPH: _json(made.graph.to_json()),
+        LABEL: as_json_bytes(label.model_dump()),
+        GRAPH: as_json_bytes(made.graph.to_json()),
     }
     labels = split if split == "public" else LABELS
     for file, data in files.items():
-        _write(folder / (split if file == TRACE else labels) / name / file, data)
+        write(folder / (split if file == TRACE else labels) / name / file, data)
     sums = {file: sha256(data).hexdigest() for file, data in files.items()}
     if split == "held-out" and not is_open:
         bare = lines(without_contents(trace))
         sums[STRUCTURE] = sha256(bare).hexdigest()
-        _write(folder / STRUCTURE / name / TRACE, bare)
+        write(folder / STRUCTURE / name / TRACE, bare)
     return Entry(
         id=name,
         split=split,
@@ -149,13 +163,13 @@ def _write_baseline(
             runs.append(run)
             name = f"{configuration.name}-{number:03}"
             records = run.records if recipe.version == 1 else published(run.records, name)
-            _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(records))
+            write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(records))
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))
         endings = [RunEnding.of(run).model_dump() for run in runs]
-        _write(folder / configuration.name / ENDINGS, _json(endings))
+        write(folder / configuration.name / ENDINGS, as_json_bytes(endings))
         found[configuration] = Baseline.from_runs(runs)
-        _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))
+        write(folder / f"{configuration.name}.json", as_json_bytes(found[configuration].to_json()))
     return found
 
 
@@ -174,11 +188,13 @@ def _dropped(found: Harvest) -> Mapping[str, Any]:
     }
 
 
-def _json(value: Any) -> bytes:
+def as_json_bytes(value: Any) -> bytes:
+    """A file of JSON."""
     return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
+    """Write a file, with the folders that lead to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, data, mode=0o666)
 

@@ -204,7 +204,7 @@ def _graph(
     if not roots or not kept.issuperset(roots):
         return None
     targets = {node.name for node in nodes if node.id in roots}
-    causes = {Cause(one.target, one.kind) for one in faulted.faults if one.target in targets}
+    causes = {Cause(one.target, one.row.name) for one in faulted.faults if one.target in targets}
     return CausalGraph(
         tuple(node for node in nodes if node.id in kept),
         tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
