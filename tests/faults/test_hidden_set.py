@@ -28,6 +28,7 @@ from dig.graph.records import FindingRow, Run
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE
 from dig.traces.verify import verify
+from tests.faults.audit.__main__ import audit
 
 SECRET = "no-text-of-a-trace"
 HIDDEN = Recipe(
@@ -254,3 +255,28 @@ def test_a_salt_changes_all_draws_and_nothing_else() -> None:
     assert TeamRun.read(salted.about()) == salted
     plain, other = play(run).records, play(salted).records
     assert plain[1] == other[1] and plain != other
+
+
+def test_the_independent_audit_finds_nothing_wrong(hidden: FaultSet) -> None:
+    """Graphs, labels and traces without contents hold when they are measured from the files."""
+    instances, steps, wrong = audit(hidden.path)
+    assert wrong == []
+    assert instances == HIDDEN.count and steps > 3 * instances
+
+
+def test_the_audit_finds_a_label_that_is_wrong(hidden: FaultSet, tmp_path: Path) -> None:
+    """Another step, a harm that is none, and contents that were left in."""
+    shutil.copytree(hidden.path, tmp_path / "set")
+    harmful = [one for one in hidden.instances("held-out") if one.label().harm]
+    name = harmful[0].entry.id
+    path = tmp_path / "set" / LABELS / name / "label.json"
+    label = json.loads(path.read_text())
+    label["causes"][0]["step"] += 3
+    label["harm"] = False
+    path.write_text(json.dumps(label))
+    bare = tmp_path / "set" / "structure-only" / name / TRACE
+    shutil.copy(tmp_path / "set" / "held-out" / name / TRACE, bare)
+    _, _, wrong = audit(tmp_path / "set")
+    assert {what.partition(": ")[0] for what in wrong} == {name}
+    told = " ".join(wrong)
+    assert "is not in step" in told and "harm is not what" in told and "contents" in told
