@@ -132,6 +132,10 @@ def score(
         int | None,
         typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
     ] = None,
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="The answers are about traces without contents."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score answers: what they say about causes, and about the way from there to the outcome."""
@@ -139,7 +143,9 @@ def score(
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_answers import score
 
-    found = score(read_answers(answers), FaultSet.open(known), shuffle)
+    found = score(
+        read_answers(answers), FaultSet.open(known), shuffle, structure_only=structure_only
+    )
     _show(found.tables(), found.to_json(), as_json)
 
 

@@ -235,6 +235,10 @@ def test_the_structure_only_track_is_answered_and_scored(hidden: FaultSet) -> No
     answers = attribute_all("rules", hidden, structure_only=True)
     held_out = {one.entry.id for one in hidden.instances("held-out")}
     assert answers.answers.keys() == held_out
+    scored = score(answers, hidden, structure_only=True)
+    assert not scored.missing
+    assert {run.entry.id for run in scored.scored} == held_out
+    assert scored.to_json()["floors"]["rules"] == scored.to_json()["strata"]["all"]
 
 
 def test_floors_computed_twice_are_equal(hidden: FaultSet) -> None:
@@ -245,6 +249,19 @@ def test_floors_computed_twice_are_equal(hidden: FaultSet) -> None:
     assert [*once["floors"]] == [*FLOORS]
     assert once["floors"]["last_agent"]["agent"] == once["strata"]["all"]["agent"]
     assert once["oracle"]["any_agent"]["mean"] > once["floors"]["constant"]["any_agent"]["mean"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_sets_of_both_versions_are_scored_by_the_same_command(
+    version: int, hidden: FaultSet, small: FaultSet
+) -> None:
+    """A note says what version 1 cannot show; its steps follow from its injections."""
+    known = small if version == 1 else hidden
+    found = score(attribute_all("rules", known), known)
+    assert ("version 1" in " ".join(found.notes())) == (version == 1)
+    rules, oracle = (found.to_json()[key] for key in ("floors", "oracle"))
+    assert 0 < rules["rules"]["step"]["mean"] <= 1
+    assert oracle["step"]["mean"] > 0.5
 
 
 def test_a_salt_changes_all_draws_and_nothing_else() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.tasks.experiment.intervals import mark, share, spread
+from dig.tasks.experiment.intervals import clustered, mark, share, spread
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,24 @@ def test_a_spread_is_median_and_quartiles() -> None:
     """Of one value, three times that value."""
     assert spread([4.0, 1.0, 2.0, 3.0, 5.0]) == (3.0, 2.0, 4.0)
     assert spread([7.0]) == (7.0, 7.0, 7.0)
+
+
+def test_intervals_over_clusters_cover_the_truth() -> None:
+    """In a simulation: runs with one twin are alike, so that intervals over runs are too narrow."""
+    truth, covered, covered_by_runs, trials = 0.5, 0, 0, 200
+    chance = random.Random("clusters")
+    for trial in range(trials):
+        clusters = [[float(chance.random() < truth)] * 5 for _ in range(30)]
+        found = clustered(clusters, f"trial {trial}")
+        single = mark([value for some in clusters for value in some], f"trial {trial}")
+        assert found is not None and found.low is not None and found.high is not None
+        assert single is not None and single.low is not None and single.high is not None
+        covered += found.low <= truth <= found.high
+        covered_by_runs += single.low <= truth <= single.high
+    assert covered >= 0.88 * trials
+    assert covered_by_runs < 0.75 * trials
+
+
+def test_clusters_of_one_are_runs() -> None:
+    """Then the interval is Wilson's."""
+    assert clustered([[1.0], [0.0], [1.0]], "x") == mark([1.0, 0.0, 1.0], "x")

@@ -375,8 +375,9 @@ def _onset(some: Sequence[ScoredRun]) -> tuple[float, float, float] | None:
 
 
 def score(
-    answers: Answers, known: FaultSet, shuffle: int | None = None, *, with_floors: bool = True
-) -> Scores:
+    answers: Answers, known: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
+    structure_only: bool = False,
+) -> Scores:  # fmt: skip
     """The scores of answers about a set, beside those of the floors.
 
     Args:
@@ -385,6 +386,8 @@ def score(
         shuffle: A seed: labels are exchanged at random between runs of the same configuration, so
             that what is left is what these answers would get by chance.
         with_floors: Whether the floors are computed, too.
+        structure_only: Whether the answers are about the traces without contents, which held-out
+            instances alone have.
 
     Raises:
         SettingsError: An answer is about a run that is not in the set, or the set has no labels.
@@ -394,6 +397,10 @@ def score(
         if given not in ids:
             raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
     labelled = known.labelled()
+    if structure_only:
+        labelled = [one for one in labelled if one.structure is not None]
+        if not labelled:
+            raise SettingsError(f"{known.path} has no labelled traces without contents")
     truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
     floors = {by: attributor(by, known) for by in FLOORS} if with_floors else {}
     scored: list[ScoredRun] = []
@@ -402,7 +409,8 @@ def score(
         asked = _Asked.about(one, truth)
         scored.append(asked.score(answers.answers.get(one.entry.id, Answer())))
         for by, floor in floors.items():
-            beside.setdefault(by, []).append(asked.score(floor(one.records())))
+            seen = one.structure_only() if structure_only else one.records()
+            beside.setdefault(by, []).append(asked.score(floor(seen)))
         if with_floors:
             beside.setdefault(ORACLE, []).append(asked.score(oracle(one)))
     return Scores(

@@ -228,7 +228,7 @@ class Instance:
         for number, row in enumerate(starts):
             if row["activation"] == act["activation"]:
                 return number
-        return max(0, sum(row["t"] <= act["t"] for row in starts) - 1)
+        return max(0, sum(1 for row in starts if row["t"] <= act["t"]) - 1)
 
     def _is_good(self, end: Graph, usual: float | None) -> bool:
         """Whether a run has an answer that is valid, complete and not wrong."""
