@@ -29,7 +29,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10)
-	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 2 --speed $(SPEED)
+	@$(BIN)/digmon run count-frequency --agents 6 --size 10000 --seed 604 --speed $(SPEED)
 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto

@@ -30,17 +30,18 @@ from dig.detectors.watch import Watch
 from dig.graph.behaviour import same_behaviour, signature
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Fate, Limits, Record
-from dig.monitor.messages import Gate, Hold, Output, Pending, Step
+from dig.monitor.messages import About, Gate, Hold, Output, Pending, Step
 from dig.monitor.monitor import Monitor
 
 from ._version import __version__ as __version__
 from .errors import DigError
 
 if typing.TYPE_CHECKING:
-    from dig.adapters import notes
+    from dig.adapters import notes, notes_about
     from dig.adapters.wrapping import session_of, unwrap, wrap
 
 __all__ = [
+    "About",
     "Budget",
     "Create",
     "Detector",
@@ -62,6 +63,7 @@ __all__ = [
     "Watch",
     "explain",
     "notes",
+    "notes_about",
     "same_behaviour",
     "session_of",
     "signature",
@@ -76,7 +78,7 @@ if not typing.TYPE_CHECKING:
         """Import the wrapping of teams, which stands above the core, when it is asked for."""
         from importlib import import_module
 
-        if name == "notes":
+        if name in ("notes", "notes_about"):
             return getattr(import_module("dig.adapters"), name)
         if name in ("session_of", "unwrap", "wrap"):
             return getattr(import_module("dig.adapters.wrapping"), name)

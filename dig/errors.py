@@ -17,6 +17,7 @@
     ├── JournalError      a run directory or its trace cannot be written
     ├── RefusedError      the local server does not answer a request
     └── SettingsError     a setting, option or team makes no sense
+        └── RealTimeError     an agent awaits something real in virtual time
 
 Each message says what is wrong, where, and, if it can be told, what to do.
 """
@@ -141,6 +142,10 @@ class RefusedError(DigError):
 
 class SettingsError(DigError):
     """A setting, an option or a team makes no sense."""
+
+
+class RealTimeError(SettingsError):
+    """An agent of a run in virtual time awaits something real; the message names the line."""
 
 
 @contextmanager

@@ -622,4 +622,34 @@ MUTANTS = [
         "for event in answers:", "for event in ():",
         "an answer on its way back to an agent that leaves is lost",
     ),
+    # -- forks ---
+    Mutant(
+        "fork-phase-forgotten", "traces/replay/rewinding.py",
+        "past.append(PastActivation(view, None, by=by, repeats=phase.repeats))",
+        "past.append(PastActivation(view, None, by=by))",
+        "the faults of a fork of a repeat believe that they acted by other random numbers",
+    ),
+    Mutant(
+        "fork-latency-not-repeated", "runtime/simulator.py",
+        "self._start_later(effect.agent, self._latency(effect.agent, self._repeats))",
+        "self._start_later(effect.agent, self._latency(effect.agent, ()))",
+        "a repeat starts agents as soon as the run did",
+    ),
+    Mutant(
+        "fork-asked-again-knows", "traces/replay/rewinding.py",
+        "                    self._past[item.started.agent].pop()\n", "",
+        "an agent that is asked again remembers the activation already",
+    ),
+    Mutant(
+        "fork-fault-forgets", "runtime/checkpoint.py",
+        "            agent.restore(sorted(past, key=lambda one: one.view.time_s))",
+        "            pass",
+        "a fault that may act once acts once more after a fork",
+    ),
+    Mutant(
+        "replay-policy-too-soon", "monitor/schedule.py",
+        "if not (us < now or (us == now and self._graph.t + 1 >= t)):",
+        "if not us <= now:",
+        "a policy acts again before what else happened at its moment",
+    ),
 ]  # fmt: skip

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,13 @@ import anyio
 import pytest
 
 from dig.detectors.thresholds import Thresholds
+from dig.tasks.experiment.file import read_grid
+from dig.tasks.experiment.run import carry_out
 from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
 from dig.tasks.task import Score
 from dig.traces.verify import verify
+from tests.llm.server import Answer, calls, says, serving
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -110,11 +116,86 @@ def test_a_task_of_ones_own_is_solved_by_a_team_of_ones_own(
 
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
+def test_the_experiment_of_the_page_about_tasks_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one seed, from a copy of the example beside the file that the page shows."""
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    grid = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
+    (tmp_path / "my.toml").write_text(grid.replace("seeds = 20", "seeds = 1"))
+    (tmp_path / "own_task.py").write_text((ROOT / "examples" / "own_task.py").read_text())
+    monkeypatch.chdir(tmp_path)
+    command = "experiment my.toml --out mine --keep"
+    assert f"    digmon {command}\n" in page
+    called = [sys.executable, "-m", "dig", *command.split()]
+    done = subprocess.run(called, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "4 runs"), done.stderr
+    assert len(list(Path("mine/traces").glob("*/trace.dig.jsonl"))) == 4
+
+
+def keeps_the_books(request: dict[str, Any]) -> Answer:
+    """A scripted model that does what the roles of the notes say, by the prompt alone."""
+    system, situation, *talk = request["messages"]
+    here = json.loads(situation["content"])
+    events = here["events"]
+    payloads = [json.loads(event["payload"]) for event in events]
+    fates = [{"event": event["id"], "fate": "consume", "to": []} for event in events]
+    assert system["content"].strip().endswith(here["roles"][here["you"]])
+    if here["you"] == "reader":
+        if not talk:
+            return calls(*(("read", {"number": n}) for n in range(payloads[0]["notes"])))
+        texts = [json.loads(one["content"]) for one in talk if one["role"] == "tool"]
+        amounts = [int(text.split()[-2]) for text in texts]
+        made = {"to": ["editor"], "payload": json.dumps(amounts), "final": False}
+    elif "question" in payloads[0]:
+        made = {"to": ["reader"], "payload": json.dumps(payloads[0]), "final": False}
+    else:
+        made = {"to": [], "payload": json.dumps(sum(payloads[0])), "final": True}
+    return says({"fates": fates, "outputs": [{"type": "message", **made}]})
+
+
+def test_model_agents_with_roles_solve_a_task_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader reads all notes and the editor adds them up, each by its role in the prompt."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    with serving(keeps_the_books) as server:
+        options = {"model": "m", "base_url": server.url}
+        run = make_run(
+            "notes:Notes", Thresholds.load(), size=5, agents_are="notes:team", options=options
+        )
+        execution = execute(run, tmp_path, speed=1.0)
+    assert (execution.score, execution.result.findings) == (Score(True, 0.0), ())
+    prompts = {request["messages"][0]["content"] for request in server.requests}
+    assert len(prompts) == 2
+    assert all("The answer is a whole number of dollars" in prompt for prompt in prompts)
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
+def test_the_page_about_tasks_shows_the_notes_and_their_experiment_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code is that of the example; its grid is carried out against a scripted server."""
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    shown = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    example = (ROOT / "examples" / "notes.py").read_text()
+    assert all(part in example for part in shown.split("\n\n\n"))
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    with serving(keeps_the_books) as server:
+        text = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[1]
+        (tmp_path / "my.toml").write_text(text.replace("http://localhost:8000/v1", server.url))
+        outcome = carry_out(read_grid(tmp_path / "my.toml"), tmp_path / "out")
+    assert outcome.failed == () and len(outcome.rows) == 10
+    assert {(row.valid, row.rmse, row.agents) for row in outcome.rows} == {(True, 0.0, 2)}
+    assert all(row.usage["input_tokens"] for row in outcome.rows)
+
+
+@pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")
 def test_the_python_of_the_page_about_tasks_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "tasks.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
     exec(compile(code, "tasks.md", "exec"), {})
     assert capsys.readouterr().out.startswith("newsgroups-60-3x-dig-s7-")

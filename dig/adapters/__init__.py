@@ -20,10 +20,11 @@ from .base import (
     as_payload,
     need_version,
     notes,
+    notes_about,
 )
 from .registry import Adapter
 
 __all__ = [
     "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",
-    "as_call", "as_payload", "need_version", "notes",
+    "as_call", "as_payload", "need_version", "notes", "notes_about",
 ]  # fmt: skip

@@ -31,7 +31,8 @@ def experiment(
     ],
     out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
     runs: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds each setting is run with (10).")
+        int | None,
+        typer.Option(min=1, help="How many seeds each setting is run with (100)."),
     ] = None,
     jobs: Jobs = None,
     tasks: Annotated[
@@ -52,7 +53,7 @@ def experiment(
     """Run a grid of tasks, teams and methods, and compare the methods.
 
     What is there already is not run again, so that one that was interrupted goes on. `paper` is
-    the paper's grid; `ablation` says what each means of healing contributes; `traces` makes a set
+    the paper's grid; `ablation` says what each part of healing contributes; `traces` makes a set
     of traces. Exit status 0 if all runs were carried out, 1 if some were not.
     """
     from dig.tasks.experiment import ablation, report, run, trace_set
@@ -70,16 +71,18 @@ def experiment(
     kept = f"what is done is kept in {out}, and the same command goes on from there"
     with progress_shown(f"interrupted; {kept}") as tell:
         progress = partial(tell, "runs")
+        in_short: list[str] = []
         if what == "traces":
             outcome = trace_set.make_set(grid, out, progress)
             written = [out / trace_set.CARD, out / trace_set.INDEX]
         elif what == "ablation":
-            outcome, tables = ablation.ablate(grid, out, jobs=jobs, progress=progress)
-            written = report.write_tables(tables, out)
+            outcome, tables, words = ablation.ablate(grid, out, jobs=jobs, progress=progress)
+            written = report.write_tables(tables, out, words)
+            in_short += words.get(report.HEADLINE, ())
         else:
-            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress)
-            written = report.write_report(grid, outcome.rows, out)
-    _report(outcome, written, as_json)
+            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress, tell=warn)
+            written, in_short = report.write_report(grid, outcome.rows, out)
+    _report(outcome, written, in_short, as_json)
 
 
 def _paper(what: str, chosen: dict[str, Any]) -> Grid:
@@ -101,6 +104,8 @@ def _paper(what: str, chosen: dict[str, Any]) -> Grid:
         judging=Judging.of(chosen["judge"] or ()),
         **budget,
     )
+    if model:  # each run costs money
+        grid = replace(grid, seeds=grid.seeds[:10])
     return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
 
 
@@ -132,15 +137,27 @@ def _own(what: str, chosen: dict[str, Any]) -> Grid:
     return read_grid(path)
 
 
-def _report(outcome: Outcome, written: list[Path], as_json: bool) -> None:
-    """Say what came of an experiment, and exit accordingly."""
+def _report(outcome: Outcome, written: list[Path], headline: list[str], as_json: bool) -> None:
+    """Say what came of an experiment, and exit accordingly.
+
+    Args:
+        outcome: The runs.
+        written: The files that were written.
+        headline: What came of it in words.
+        as_json: Whether it is printed as JSON.
+    """
     for failed in outcome.failed:
         warn(f"{failed.run}: {failed.why}")
     why = {one.run: one.why for one in outcome.failed}
     files = [str(path) for path in written]
     print_result(
         as_json,
-        lambda: {"runs": len(outcome.rows), "failed": why, "files": files},
-        lambda: ["\n  ".join([f"{len(outcome.rows)} runs", *files])],
+        lambda: {
+            "runs": len(outcome.rows),
+            "failed": why,
+            "files": files,
+            "headline": headline,
+        },
+        lambda: ["\n  ".join([f"{len(outcome.rows)} runs", *files]), *headline],
     )
     raise typer.Exit(1 if outcome.failed else 0)

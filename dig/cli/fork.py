@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dig._util.text import safe_text
 from dig.errors import SettingsError
 
-from .app import app
+from .app import app, print_result
 from .options import AsJson, Further, Runs, further
 from .run import report
+
+if TYPE_CHECKING:
+    from dig.tasks.run.execute import Disturbance
+    from dig.tasks.run.methods import Arrangement
 
 
 @app.command()
 def fork(
     parent: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory; only read.")],
-    at: Annotated[int, typer.Option(min=0, help="The first record that may be different.")],
+    at: Annotated[
+        int | None, typer.Option(min=0, help="The first record that may be different.")
+    ] = None,
     edit: Annotated[
         str | None,
         typer.Option(help="What stands in that record instead: JSON, or a file of JSON."),
@@ -26,6 +34,20 @@ def fork(
     team: Annotated[
         str | None, typer.Option(help="The team: `module:team`, instead of simulated agents.")
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="The run's task, for its tools and its scorer; also its own team."),
+    ] = None,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Go on in real time, for agents that wait.")
+    ] = False,
+    repeat: Annotated[
+        int,
+        typer.Option(min=0, help="Draw the random numbers of this repeat; 0: those of the run."),
+    ] = 0,
+    listed: Annotated[
+        bool, typer.Option("--list", help="Only list the records, and what can be changed there.")
+    ] = False,
     detector: Further = None,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
@@ -35,12 +57,48 @@ def fork(
     What can be changed: `fates` and `outputs` (or `error`) of an `end`, `payload`, `to` and `type`
     of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.
     """
+    if listed:
+        _print_records(parent, as_json)
+        return
+    if at is None:
+        raise SettingsError("say where it goes on: --at N; --list shows the records")
     from dig.tasks.run.fork import fork as go_on
-    from dig.tasks.run.fork import named_crew
+    from dig.tasks.run.fork import named_crew, task_crew
+    from dig.traces.journal.journal import read_side
+    from dig.traces.journal.reader import trace_path
 
-    crew = named_crew(team) if team else None
-    execution = go_on(parent, at, runs, edit=_edit(edit), crew=crew, detectors=further(detector))
+    detectors = further(detector)
+    crew = named_crew(team) if team and not task else None
+    if task is not None:
+        crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)
+    execution = go_on(
+        parent, at, runs, edit=_edit(edit), repeat=repeat, crew=crew, detectors=detectors,
+        disturb=_disturbance(parent), real_time=real_time,
+    )  # fmt: skip
     report(execution, as_json)
+
+
+def _print_records(parent: Path, as_json: bool) -> None:
+    from dig.traces.replay.planned import ChangeableRecord, changeable_records
+
+    def line(one: ChangeableRecord) -> str:
+        record = one.record
+        edits = [f"edit {', '.join(one.keys)}"] if one.keys else []
+        row = f"{record.t:>6}  {record.ts:>10.3f}  {record.kind:<9} {safe_text(one.about):<40}"
+        return f"{row} {'; '.join([*edits, *one.changes])}".rstrip()
+
+    found = list(changeable_records(parent))
+    print_result(as_json, lambda: [one.to_json() for one in found], lambda: map(line, found))
+
+
+def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
+    """What injects the faults of a run again, if it had some."""
+    from dig.faults.inject.faulty_team import disturbance_of
+    from dig.traces.journal.journal import SIDE, read_side
+    from dig.traces.journal.reader import trace_path
+
+    folder = trace_path(parent).parent
+    return disturbance_of(read_side(folder)) if (folder / SIDE).exists() else None
 
 
 def _edit(given: str | None) -> dict[str, Any] | None:

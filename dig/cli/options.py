@@ -308,6 +308,10 @@ def _bytes(size: str) -> int | None:
         ) from None
 
 
+JsonMode = StrEnum("JsonMode", ["strict", "object", "text"])
+"""strict: a JSON schema. object: any JSON object. text: neither; both have it in the prompt."""
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """The language model that decides for the agents: its name, server and budget."""
@@ -321,6 +325,12 @@ class ModelOptions:
     ] = None
     api_key_env: Annotated[
         str | None, typer.Option(help="The environment variable that has the server's key.")
+    ] = None
+    json_mode: Annotated[
+        JsonMode | None,
+        typer.Option(
+            help="How its answers are asked for; by default strict, and the next if it is refused."
+        ),
     ] = None
     temperature: Annotated[float | None, typer.Option(help="Sent to the model, if given.")] = None
     request_timeout: Annotated[
@@ -355,7 +365,7 @@ class ModelOptions:
         from dig.runtime.llm import ModelSettings
 
         named = {_NAMES.get(name, name): value for name, value in vars(self).items()}
-        given = {name: value for name, value in named.items() if value is not None}
+        given = {name: _plain(value) for name, value in named.items() if value is not None}
         if self.model is None:
             if given:
                 option = next(iter(given)).replace("_", "-")
@@ -374,3 +384,7 @@ class ModelOptions:
 
 BASE_URL = "OPENAI_BASE_URL"
 _NAMES = {"request_timeout": "timeout_s"}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, StrEnum) else value

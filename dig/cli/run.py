@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dig.monitor.sinks import Sink
     from dig.runtime.alerts import AlertCounts
     from dig.show.summary_text import Row
+    from dig.show.terminal.live import LiveView
     from dig.tasks.run.execute import Disturbance, Execution
     from dig.tasks.run.methods import Arrangement
     from dig.tasks.run.team_run import TeamRun
@@ -85,8 +86,9 @@ def run(
     with viewing(view) as show:
         with (
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
-            _watching(spec, problem, clock.speed, is_shown) as follow,
+            _watching(spec, problem, clock.speed, is_shown) as live,
         ):
+            follow: Sink = live or (lambda record: None)
             execution = execute(
                 spec,
                 storage.runs,
@@ -97,6 +99,7 @@ def run(
                 task=problem,
                 made=show,
                 disturb=disturb,
+                tell=live.tell if live else warn,
             )
         report(execution, as_json, () if alerts is None else alerts.flush())
 
@@ -126,6 +129,7 @@ def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = 
     else:
         made = making(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
+        rows += cost_rows(execution)
         rows += fault_rows(execution)
         rows += [("alerts", str(counts)) for counts in alerts]
         rows.append(report_row(execution.directory, execution.result.records))
@@ -136,10 +140,10 @@ def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = 
 
 
 @contextmanager
-def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterator[Sink]:
-    """A sink for the records of a run: the live view, or one that does nothing."""
+def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterator[LiveView | None]:
+    """The live view of a run, unless nothing is to be shown."""
     if not is_shown:
-        yield lambda record: None
+        yield None
         return
     from rich.console import Console
 
@@ -181,6 +185,17 @@ def fault_rows(execution: Execution) -> list[Row]:
     first = injections[0]
     where = f"first at record {first['t']}, {first['agent']}: {first['what']}"
     return [("faults", f"acted {counted(len(injections), 'time')}, {where}")]
+
+
+def cost_rows(execution: Execution) -> list[Row]:
+    """The rows of the summary about tokens, money, and models without strict schemas."""
+    from dig._util.text import safe_text
+    from dig.traces.usage import cost_text
+
+    cost = cost_text(execution.counts.sums)
+    modes = [f"{safe_text(name, 80)}: {mode}" for name, mode in execution.json_modes.items()]
+    rows = [("cost", cost), ("json mode", ", ".join(modes))]
+    return [row for row in rows if row[1]]
 
 
 @contextmanager

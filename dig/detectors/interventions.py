@@ -66,7 +66,9 @@ MEANS: tuple[Means, ...] = get_args(Means)
 def only(means: Collection[Means], fit: Fit | None = None) -> Fit | None:
     """A fit that leaves healing some means; what a host can do besides is asked afterwards.
 
-    A reroute without its means is a note; what nothing is left of is refused, with the reason.
+    A reroute without its means is a note. Without notes a reroute and a system event have no words:
+    the event still goes elsewhere, the agents are still woken. What nothing is left of is refused,
+    with the reason.
     """
     if set(MEANS) <= set(means):
         return fit
@@ -85,9 +87,9 @@ def _allowed(graph: InteractionGraph, wish: Act, means: Collection[Means]) -> In
         if ("bounce" if graph.event(wish.event).final else "redirect") in means:
             return wish if "note" in means else replace(wish, note="")
         wish = Inject(wish.event, wish.note)
-    needed = {Create: "create", Inject: "note"}.get(type(wish))
-    if needed is None or needed in means:
-        return wish
+    needed = "create" if isinstance(wish, Create) else "note"
+    if needed in means:
+        return wish if "note" in means else replace(wish, note="")
     return Refuse(f"healing may not use the means {needed!r} in this run")
 
 

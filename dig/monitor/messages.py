@@ -140,11 +140,16 @@ class Step:
 
 @frozen
 class Later:
-    """A delivery policy, and when it is asked, as in `Step`."""
+    """A delivery policy, and when it is asked, as in `Step`.
+
+    In a run that repeats a recorded one, `at` has the number of the record at which it was asked
+    then, and the moment in microseconds.
+    """
 
     then: DeliveryPolicy
     in_s: float | None = None
     in_t: int | None = None
+    at: tuple[int, int] | None = None
 
 
 class DeliveryPolicy(Protocol):

@@ -35,6 +35,12 @@ from .sinks import Sink
 KEEP = 1_000
 """How many records of closed history a session keeps for inspection, if nothing else is said."""
 
+RELEASED = "released"
+"""The incident of a person's releasing an event that a delivery policy kept, before it."""
+
+TOLD = "told"
+"""The incident of a person's telling some agents something, before the system event."""
+
 GROWTH = 3
 """A history is collected when it is so many times as long as what stayed of it the last time."""
 
@@ -283,6 +289,36 @@ class Monitor:
         self._holds.redirect(event, tuple(to))
         return self._leave_call()
 
+    def tell(self, note: str, to: Sequence[str]) -> list[Effect]:
+        """A person tells some agents something: they get it as a system event.
+
+        Raises:
+            PayloadError: The note is not plain JSON.
+            RequestError: One of them is not present, or the run is over.
+        """
+        self._enter()
+        note = self._sanitizer.value(note, "note")
+        absent = [agent for agent in to if agent not in self.graph.agents]
+        if absent:
+            raise RequestError(f"agent {absent[0]!r} is not present; it cannot be told anything")
+        self._recorder.incident(TOLD, {"note": note, "to": list(to)})
+        self._holds.emit_notice(note, tuple(to))
+        return self._leave_call()
+
+    def release(self, event: str) -> list[Effect]:
+        """An event that a delivery policy keeps is delivered now.
+
+        Raises:
+            RequestError: No policy keeps it on its way, or the run is over.
+        """
+        self._enter()
+        is_known = event in self._holds.payloads and event not in self._gates.deciding
+        if not is_known or not self.graph.event(event).flight:
+            raise RequestError(f"event {event!r} is kept by no delivery policy")
+        self._recorder.incident(RELEASED, {"event": event})
+        self._schedule.release(event)
+        return self._leave_call()
+
     def resolve(
         self,
         gate: Gate,
@@ -441,6 +477,7 @@ class Monitor:
             gates.overrule_late()
         self._approvals.overrule_late()
         if self._has_plans:
+            schedule.run_recorded()
             schedule.run_timers()
             while schedule.run_counter(self.is_quiet):
                 pass
@@ -467,7 +504,7 @@ class Monitor:
     @property
     def _has_plans(self) -> bool:
         """Whether a delivery policy is to be asked at some time."""
-        return bool(self._schedule.timers or self._schedule.counters)
+        return not self._schedule.is_empty
 
     def _collect(self, keep: int) -> None:
         """Evict history that can change no verdict any more, if there is enough of it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from dig.errors import SettingsError
 from dig.graph.records import DISTURBANCE
@@ -129,8 +130,58 @@ class Disturbed:
         return self.policy.step(now)
 
 
-def policy_name(policy: object) -> str:
+Act = Literal["deliver", "redirect", "expire", "nothing"]
+"""What a policy can do."""
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """One act of a policy in a recorded run.
+
+    Attributes:
+        t: The number of its record.
+        us: When it was, in microseconds since the run began.
+        does: The act; `nothing` keeps the run from ending before that moment.
+        to: The new recipients, of a `redirect`.
+    """
+
+    t: int
+    us: int
+    does: Act
+    to: tuple[str, ...] = ()
+
+    def step(self, now: Situation) -> Step:
+        """Do it again, as far as it still makes sense."""
+        is_on_its_way = now.event is not None and bool(now.graph.event(now.event).flight)
+        if self.does == "redirect":
+            return Step(self.to)
+        return Step(arrives=self.does == "deliver", expires=self.does == "expire" and is_on_its_way)
+
+
+@dataclass(frozen=True)
+class AsRecorded:
+    """As a policy did in a recorded run, whatever its code was; the recipients are the event's.
+
+    Attributes:
+        name: The name of the policy in the trace; ``None``: the trace does not name it.
+        arrives: Whether the event arrived at once.
+        steps: The later acts, in order.
+    """
+
+    name: str | None
+    arrives: bool = True
+    steps: tuple[RecordedStep, ...] = ()
+
+    def step(self, now: Situation) -> Step:
+        """Plan all acts."""
+        also = tuple(Later(step, at=(step.t, step.us)) for step in self.steps)
+        return Step(arrives=self.arrives, also=also)
+
+
+def policy_name(policy: object) -> str | None:
     """The name of a kind of policy in a trace."""
+    if isinstance(policy, AsRecorded):
+        return policy.name
     return DISTURBANCE if isinstance(policy, Disturbed) else type(policy).__name__
 
 

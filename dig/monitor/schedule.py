@@ -21,6 +21,7 @@ MOST_IN_A_ROW = 100
 """How often policies are asked about an event while nothing else happens."""
 
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, the policy to ask
+_RecordedPlan = tuple[int, int, int, str, DeliveryPolicy]  # the record, when, and so on
 
 
 class _Arrive:
@@ -37,6 +38,7 @@ class DeliverySchedule:
     Attributes:
         timers: What is to be asked at a moment, in microseconds; a heap.
         counters: What is to be asked at a logical time; a heap.
+        recorded: What is to be asked where it was asked in a recorded run; a heap.
         postponed: By agent: the events that `schedule` lets arrive later.
     """
 
@@ -44,6 +46,7 @@ class DeliverySchedule:
         """Begin with nothing planned."""
         self.timers: list[_Plan] = []
         self.counters: list[_Plan] = []
+        self.recorded: list[_RecordedPlan] = []
         self.postponed: dict[str, list[str]] = {}
         self._recorder = recorder
         self._holds = holds
@@ -89,21 +92,50 @@ class DeliverySchedule:
         for event in self.postponed.pop(agent, ()):
             self._cancel(event)
 
+    def release(self, event: str) -> None:
+        """Hold an event that a policy keeps, and ask no policy about it any more."""
+        self._cancel(event)
+        self._holds.hold(event)
+
     def deadline(self, is_quiet: bool) -> int | None:
         """When the next policy is asked, in microseconds; now, if nothing else can happen."""
         self._drop_settled()
-        if self.timers:
-            return self.timers[0][0]
+        timed = [plan[0] for plan in self.timers[:1]]
+        for t, us, *_ in self.recorded[:1]:
+            timed.append(us if self._graph.t + 1 >= t else us + 1)
+        if timed:
+            return min(timed)
         return self._recorder.now if self.counters and is_quiet else None
 
     @property
     def events(self) -> set[str]:
         """The events about which a policy is to be asked."""
-        return {plan[2] for plan in (*self.timers, *self.counters)}
+        recorded = {plan[3] for plan in self.recorded}
+        return recorded.union(plan[2] for plan in (*self.timers, *self.counters))
 
     def note_progress(self) -> None:
         """A request came while agents work: policies may be asked as often again."""
         self._in_a_row.clear()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no policy is to be asked any more."""
+        return not (self.timers or self.counters or self.recorded)
+
+    def run_recorded(self) -> None:
+        """Ask what was asked here in a recorded run, or a moment later if the run is another one.
+
+        An act has its record's number and moment, so among what is done at that moment it has its
+        place.
+        """
+        self._drop_settled()
+        now = self._recorder.now
+        while self.recorded and not self._recorder.is_over:
+            t, us, _, event, policy = self.recorded[0]
+            if not (us < now or (us == now and self._graph.t + 1 >= t)):
+                break
+            heappop(self.recorded)
+            self._ask_again(event, policy)
 
     def run_timers(self) -> None:
         """Ask what is due by wall time."""
@@ -125,7 +157,7 @@ class DeliverySchedule:
         """
         if not self.counters or self._recorder.is_over:
             return False
-        nothing_else = is_quiet and not self.timers and not self._holds.held
+        nothing_else = is_quiet and not (self.timers or self.recorded or self._holds.held)
         if self.counters[0][0] > self._graph.t and not nothing_else:
             return False
         _, _, event, policy = heappop(self.counters)
@@ -164,7 +196,9 @@ class DeliverySchedule:
         for part in parts:
             if part.then is None:
                 continue
-            if part.in_t is not None:
+            if isinstance(part, Later) and part.at is not None:
+                heappush(self.recorded, (*part.at, next(self._order), event, part.then))
+            elif part.in_t is not None:
                 due = self._graph.t + max(1, part.in_t)
                 heappush(self.counters, (due, next(self._order), event, part.then))
             else:
@@ -189,13 +223,18 @@ class DeliverySchedule:
         """Ask no policy about an event any more."""
         self.timers = [plan for plan in self.timers if plan[2] != event]
         self.counters = [plan for plan in self.counters if plan[2] != event]
+        self.recorded = [plan for plan in self.recorded if plan[3] != event]
         heapify(self.timers)
         heapify(self.counters)
+        heapify(self.recorded)
 
     def _drop_settled(self) -> None:
         """Drop what comes next if it is about an event that is used up."""
+        payloads = self._holds.payloads
+        while self.recorded and self.recorded[0][3] not in payloads:
+            heappop(self.recorded)
         for plans in (self.timers, self.counters):
-            while plans and plans[0][2] not in self._holds.payloads:
+            while plans and plans[0][2] not in payloads:
                 heappop(plans)
 
 

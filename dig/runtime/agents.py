@@ -8,8 +8,11 @@ that a language model has to fill.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, cast
 
@@ -18,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.json_schema import SkipJsonSchema
 
 from dig._util.text import first_wrong
-from dig.errors import DecisionError, SettingsError
+from dig.errors import DecisionError, RealTimeError, SettingsError
 from dig.graph.records import Fate, FateName
 from dig.monitor.messages import DeliveryPolicy, Output, Pending
 
@@ -225,6 +228,89 @@ def as_agent(agent: Agent | AgentFunction) -> Agent:
     if not callable(agent):
         raise SettingsError(f"{agent!r:.60} is no agent: no async function, and no `act` method")
     return FunctionAgent(agent)
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """An agent without a `plan`, in virtual time: it must decide without awaiting anything real.
+
+    Attributes:
+        agent: The agent.
+        think_s: Seconds that each of its activations takes.
+    """
+
+    agent: Agent
+    think_s: float = 0.0
+
+    def plan(self, view: View) -> Plan:
+        """Have the agent decide at once.
+
+        Raises:
+            RealTimeError: It awaits something real; its coroutine is closed.
+        """
+        try:  # the agent's code may ask for an event loop, and must get one to be found out
+            anyio.get_current_task()
+        except RuntimeError:
+            value = anyio.run(self._first_step, view)
+        else:
+            value = _first_step(self._decide(view), view.agent)
+        return Plan(self.think_s, as_decision(value))
+
+    async def _first_step(self, view: View) -> object:
+        return _first_step(self._decide(view), view.agent)
+
+    async def _decide(self, view: View) -> object:
+        return await self.agent.act(view)
+
+
+def _first_step(coroutine: Coroutine[Any, Any, object], name: str) -> object:
+    """What a coroutine returns that never pauses.
+
+    Raises:
+        RealTimeError: It pauses; the message names the agent and the line.
+    """
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    line = _line(coroutine)
+    with suppress(Exception):  # it may clean up as it likes
+        coroutine.close()
+    if hasattr(awaited, "add_done_callback"):  # a future, which would complain on its own
+        awaited.add_done_callback(lambda future: future.cancelled() or future.exception())
+        awaited.cancel()
+    raise RealTimeError(
+        f"agent {name!r} awaits something real{line}, which virtual time cannot wait for: "
+        "leave --virtual out (in an experiment's file give `speed`; with fork, --real-time)"
+    )
+
+
+def _line(coroutine: Any) -> str:
+    """The line at which a coroutine of the user's waits, as ` at FILE:LINE`; empty if unknown."""
+    frame = None
+    while frame is None or frame.f_code.co_filename == __file__:
+        coroutine = getattr(coroutine, "cr_await", None)
+        frame = getattr(coroutine, "cr_frame", None)
+        if frame is None:
+            return ""
+    return f" at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def as_planned(agent: Agent | AgentFunction | PlannedAgent) -> PlannedAgent:
+    """An agent for virtual time: as it is if it has a `plan`, else one that decides at once.
+
+    An agent or function without a `plan` takes as many seconds as its attribute `think_s` says,
+    and none without it.
+
+    Raises:
+        SettingsError: It is no agent, or its `think_s` is no time.
+    """
+    if hasattr(agent, "plan"):
+        return cast("PlannedAgent", agent)
+    think_s = getattr(agent, "think_s", 0.0)
+    if type(think_s) not in (int, float) or not (isfinite(think_s) and think_s >= 0):
+        raise SettingsError(f"think_s of {agent!r:.60} must be seconds, 0 or more, got {think_s!r}")
+    return Immediate(as_agent(agent), think_s)
 
 
 def as_decision(value: object) -> Decision:

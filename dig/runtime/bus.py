@@ -42,14 +42,11 @@ from .observers import (
     attempt,
     settle,
 )
-from .result import STALLED, RunResult
+from .result import GAVE_UP, STALLED, RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
 _STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
-
-GAVE_UP = "gave up"
-"""The incident when an agent finds out that no agent of the team can go on."""
 
 
 class Bus:
@@ -501,7 +498,7 @@ class Resumed(Bus):
             SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, checkpoint)
+        team = restore(team, checkpoint)
         super().__init__(team, checkpoint.setup, durable=durable)
         self._checkpoint = checkpoint
 

@@ -7,15 +7,16 @@ told what it did before (`restore`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from dig.errors import ReplayError, SettingsError
 from dig.graph.records import End
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import Monitor
 
-from .agents import View
+from .agents import Immediate, View
 from .host import Host, Setup
 
 
@@ -32,6 +33,30 @@ class Clock:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A part of a run, from a record on, in which agents decide in the same way.
+
+    Attributes:
+        at: Its first record.
+        repeats: The repeats whose random numbers are drawn (`keyed_random.repeated`).
+        seats: By agent: the member whose behaviour decides for it instead of its own.
+        notes: By agent: what it is told in each of its activations.
+        wait_s: Seconds by which the time limit of the run is longer.
+    """
+
+    at: int = 0
+    repeats: tuple[int, ...] = ()
+    seats: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    wait_s: float = 0.0
+
+
+def phase_at(phases: Sequence[Phase], t: int) -> Phase:
+    """The phase of a run to which a record belongs."""
+    return next((phase for phase in reversed(phases) if phase.at <= t), Phase())
+
+
+@dataclass(frozen=True)
 class PastActivation:
     """One earlier activation of an agent.
 
@@ -39,11 +64,15 @@ class PastActivation:
         view: What it saw.
         end: Its end; ``None``: the run ended before it did.
         outputs: What it generated.
+        by: The member whose behaviour decided; empty: the agent itself.
+        repeats: The repeats whose random numbers were drawn.
     """
 
     view: View
     end: End | None
     outputs: tuple[Output, ...] = ()
+    by: str = ""
+    repeats: tuple[int, ...] = ()
 
 
 @runtime_checkable
@@ -57,11 +86,15 @@ class Restorable(Protocol):
 
 @dataclass(frozen=True)
 class PendingStart:
-    """An agent waits to be started: since a moment, or until one, in microseconds."""
+    """An agent waits to be started: since a moment, or until one, in microseconds.
+
+    It waits since record `t`.
+    """
 
     agent: str
     since_us: int
     until_us: int | None = None
+    t: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,9 +119,16 @@ class RunningActivation:
 
 @dataclass(frozen=True)
 class ExternalInput:
-    """A request from outside at a moment (in microseconds), as in the recorded run."""
+    """A request from outside at a moment (in microseconds), as in the recorded run.
+
+    Attributes:
+        us: The moment.
+        t: The number of its record there; ``None``: it was not made there.
+        request: Makes it.
+    """
 
     us: int
+    t: int | None
     request: Callable[[Monitor], list[Effect]]
 
 
@@ -105,6 +145,8 @@ class Checkpoint:
         outside: What is to come from outside, in order.
         past: What each agent did before.
         effects: The effects of the last call, which are not carried out yet.
+        unrecorded_us: The first moment, in microseconds, of which the recording says nothing.
+        phases: The phases of the run, in order; the last one has begun.
     """
 
     setup: Setup
@@ -115,28 +157,75 @@ class Checkpoint:
     outside: list[ExternalInput] = field(default_factory=list)
     past: dict[str, list[PastActivation]] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
+    unrecorded_us: int = 0
+    phases: tuple[Phase, ...] = (Phase(),)
 
 
-def restore(team: Mapping[str, object], checkpoint: Checkpoint) -> None:
-    """Bring the agents of a team to a checkpoint.
+T = TypeVar("T")
+
+
+def restore(team: Mapping[str, T], checkpoint: Checkpoint) -> dict[str, T]:
+    """Bring the agents of a team to a checkpoint, and seat them as its last phase says.
+
+    Args:
+        team: The agents by name.
+        checkpoint: The run as it stands.
+
+    Returns:
+        The team that goes on.
 
     Raises:
-        SettingsError: An agent that is present at that moment is not in the team.
+        SettingsError: An agent that is present at that moment, or that is to decide for another
+            one, is not in the team.
         ReplayError: An agent keeps a state of its own and cannot be brought back.
     """
+    now = checkpoint.phases[-1]
     missing = [name for name in checkpoint.host.monitor.graph.agents if name not in team]
+    missing += [name for pair in now.seats.items() for name in pair if name not in team]
     if missing:
-        raise SettingsError(f"the team has no agent called {', '.join(map(repr, missing))}")
+        names = ", ".join(map(repr, dict.fromkeys(missing)))
+        raise SettingsError(f"the team has no agent called {names}")
+    seated: dict[str, T] = {}
+    for name in team:
+        by = now.seats.get(name, name)
+        is_copied = by != name and keeps_state(team[by])
+        seated[name] = deepcopy(team[by]) if is_copied else team[by]
+    decided: dict[str, list[PastActivation]] = {}
     for name, past in checkpoint.past.items():
+        if name in seated and keeps_state(seated[name]):
+            _bring_back(name, seated[name], past)
+        for one in past:
+            decided.setdefault(one.by or name, []).append(one)
+    for name, past in decided.items():
         agent = team.get(name)
-        if isinstance(agent, Restorable):
-            agent.restore(past)
-        elif agent is not None and keeps_state(agent):
-            raise ReplayError(
-                f"agent {name!r} ({type(agent).__name__}) may keep a state of its own, and did "
-                f"{len(past)} activations before: give it `restore(past)`, or, if it keeps none, "
-                "set `stateless = True` on its class"
-            )
+        if isinstance(agent, Restorable) and not keeps_state(agent):  # in whichever seats it was
+            agent.restore(sorted(past, key=lambda one: one.view.time_s))
+    return {name: _reseeded(agent, now.repeats) for name, agent in seated.items()}
+
+
+def _bring_back(name: str, agent: object, past: Sequence[PastActivation]) -> None:
+    if isinstance(agent, Immediate):
+        agent = agent.agent
+    if not isinstance(agent, Restorable):
+        raise ReplayError(
+            f"agent {name!r} ({type(agent).__name__}) may keep a state of its own, and did "
+            f"{len(past)} activations before: give it `restore(past)`, or, if it keeps none, "
+            "set `stateless = True` on its class"
+        )
+    agent.restore(past)
+
+
+def _reseeded(agent: Any, repeats: Sequence[int]) -> Any:
+    """An agent with the random numbers of repeats, if it draws some."""
+    for number in repeats:
+        if number and hasattr(agent, "reseeded"):
+            agent = agent.reseeded(number)
+    return agent
+
+
+def is_deterministic(team: Mapping[str, object]) -> bool:
+    """Whether a repeat of a fork with this team would decide everything in the same way again."""
+    return not any(hasattr(a, "reseeded") or not hasattr(a, "plan") for a in team.values())
 
 
 def keeps_state(agent: object) -> bool:
@@ -144,6 +233,8 @@ def keeps_state(agent: object) -> bool:
 
     A function, a frozen dataclass and a class that says `stateless = True` keep none.
     """
+    if isinstance(agent, Immediate):
+        agent = agent.agent
     if callable(agent) and not hasattr(agent, "act") and not hasattr(agent, "plan"):
         return False
     params = getattr(agent, "__dataclass_params__", None)

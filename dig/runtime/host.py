@@ -300,11 +300,13 @@ class Host:
 
     Attributes:
         monitor: The run's monitor.
+        notes: By agent: a note that it sees beside its first input in each activation.
     """
 
     def __init__(self, setup: Setup, monitor: Monitor) -> None:
         """Begin, before the first activation."""
         self.monitor = monitor
+        self.notes: Mapping[str, str] = {}
         self._setup = setup
         self._tools = MappingProxyType(dict(setup.tools))
         self._turns: Counter[str] = Counter()
@@ -332,7 +334,7 @@ class Host:
         self._looking.discard(started.agent)
         reads = self._log is not None and self._log.reader == started.agent
         usage = self._usage[started.activation] = {}
-        return View(
+        view = View(
             agent=started.agent,
             team=tuple(self.monitor.graph.present),
             turn=self._turns[started.agent],
@@ -342,6 +344,8 @@ class Host:
             reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
             usage=usage,
         )
+        note = self.notes.get(started.agent)
+        return view if note is None else with_note(view, note)
 
     def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
         """An agent has returned something; nonsense fails the activation and loses nothing.
@@ -456,6 +460,15 @@ class Host:
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)
+
+
+def with_note(view: View, note: str) -> View:
+    """A view with one more note beside its first input, if it has one."""
+    events = tuple(
+        replace(event, notes=(*event.notes, note)) if event is view.events[0] else event
+        for event in view.events
+    )
+    return replace(view, events=events)
 
 
 def _shown(event: Pending) -> Pending:

@@ -7,11 +7,28 @@ comparisons build on. The generator is BLAKE2b, so numbers are the same on every
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from math import cos, exp, log, pi, sqrt
 from typing import TypeVar
 
 _T = TypeVar("_T")
+
+
+def repeated(key: int | str, repeats: Iterable[int]) -> int | str:
+    """What random numbers are drawn by in a repeat of a part of a run.
+
+    Args:
+        key: What they are drawn by in the run.
+        repeats: The numbers of the repeats, each within the one before; 0 changes nothing.
+
+    >>> repeated(7, ()), repeated(7, (2, 0, 1))
+    (7, '7 again 2 again 1')
+    """
+    for number in repeats:
+        if number:
+            key = f"{key} again {number}"
+    return key
 
 
 class KeyedRandom:
@@ -28,7 +45,7 @@ class KeyedRandom:
         """Begin for one activation.
 
         Args:
-            key: The key of the run: its seed, or a text in which the seed stands.
+            key: The key of the run: its seed, or a text in which the seed stands; see `repeated`.
             agent: The name of the agent.
             turn: The number of its activation, counted from 1; 0: all of its activations.
         """

@@ -15,6 +15,9 @@ from dig.graph.graph import InteractionGraph
 STALLED = "nothing could happen any more"
 """Why a run is stopped in which no agent is at work, and nothing is due."""
 
+GAVE_UP = "gave up"
+"""The incident when an agent finds out that no agent of the team can go on."""
+
 
 @dataclass(frozen=True)
 class Left:

@@ -1,8 +1,8 @@
 """The simulator: a run in virtual time, without an event loop; the same seed, the same bytes.
 
 The same monitor and the same host as on the bus, under a scheduler that keeps what is to happen
-in a heap. An agent's think time is what its policy says; how long a ready agent takes to start
-is drawn from the seed, so that different seeds try different schedules.
+in a heap. An agent's think time is what its policy or its `think_s` says; how long a ready agent
+takes to start is drawn from the seed, so that different seeds try different schedules.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from dig.errors import DigError, SettingsError
+from dig.errors import DigError, RealTimeError, SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
-from .agents import PlannedAgent, View
-from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
+from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
+from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
-from .keyed_random import KeyedRandom
-from .result import STALLED, RunResult
+from .keyed_random import KeyedRandom, repeated
+from .result import GAVE_UP, STALLED, RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -35,7 +35,7 @@ _Entry = tuple[int, int, Callable[[], None], Callable[[], bool]]
 
 
 def simulate(
-    team: Mapping[str, PlannedAgent],
+    team: Mapping[str, Agent | AgentFunction | PlannedAgent],
     problem: Any = None,
     *,
     setup: Setup | None = None,
@@ -55,6 +55,10 @@ def simulate(
 
     Returns:
         How the run ended.
+
+    Raises:
+        SettingsError: The team is empty, or a member of it is no agent.
+        RealTimeError: An agent without a `plan` awaits something real.
     """
     simulation = Simulation(team, setup or Setup(), sink, latency_s)
     for at, happening in script:
@@ -70,7 +74,7 @@ class Simulation:
 
     def __init__(
         self,
-        team: Mapping[str, PlannedAgent],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         setup: Setup,
         sink: Sink | None = None,
         latency_s: float = 0.05,
@@ -89,11 +93,11 @@ class Simulation:
             host: A host that has a monitor already; ``None``: a new one.
 
         Raises:
-            SettingsError: The team is empty.
+            SettingsError: The team is empty, or a member of it is no agent.
         """
         if not team:
             raise SettingsError("a team needs at least one agent")
-        self._team = dict(team)
+        self._team = {name: as_planned(agent) for name, agent in team.items()}
         self._setup = setup
         self._latency_s = latency_s
         self._durable = durable
@@ -101,6 +105,8 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
+        self._repeats: tuple[int, ...] = ()  # whose random numbers are drawn
+        self._phases: Sequence[Phase] = ()  # of the run before, if it goes on from a checkpoint
         self._waiting: list[str] = []  # agents to start when the reviewer has read
         self._outcome: tuple[Outcome, str] | None = None
         self.host = host or Host(setup, setup.monitor(tuple(team), self._clock, sink))
@@ -109,7 +115,7 @@ class Simulation:
     def resume(
         cls,
         checkpoint: Checkpoint,
-        team: Mapping[str, PlannedAgent],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         latency_s: float = 0.05,
         *,
         durable: Durable | None = None,
@@ -129,10 +135,12 @@ class Simulation:
             SettingsError: An agent that is present is missing in the team.
             ReplayError: An agent cannot be brought back to the moment.
         """
-        restore(team, checkpoint)
+        team = restore(team, checkpoint)
         setup, host = checkpoint.setup, checkpoint.host
         simulation = cls(team, setup, None, latency_s, durable=durable, host=host)
         simulation._now = checkpoint.us
+        simulation._phases = checkpoint.phases
+        simulation._repeats = checkpoint.phases[-1].repeats
         checkpoint.clock.source = simulation._clock
         for outside in checkpoint.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)
@@ -189,7 +197,8 @@ class Simulation:
     def _due_us(self, item: PendingStart) -> int:
         if item.until_us is not None:
             return item.until_us
-        return item.since_us + micros(self._latency(item.agent))
+        repeats = phase_at(self._phases, item.t).repeats
+        return item.since_us + micros(self._latency(item.agent, repeats))
 
     def _overdue(self, item: PendingStart | RunningActivation) -> int:
         """A sort key: agents that have waited for the reviewer come first, in their order."""
@@ -214,7 +223,7 @@ class Simulation:
             self._durable.sync()
         for effect in effects:
             if isinstance(effect, Wake):
-                self._start_later(effect.agent, self._latency(effect.agent))
+                self._start_later(effect.agent, self._latency(effect.agent, self._repeats))
             elif isinstance(effect, Started):
                 self._think(effect, self.host.view(effect), self._now)
             elif isinstance(effect, Asked):
@@ -253,6 +262,13 @@ class Simulation:
             plan = self._team[started.agent].plan(view)
             value: Any = plan.decision
             think = micros(plan.think_s)
+        except RealTimeError:
+            raise
+        except StopRunError as error:
+            detail = {"who": started.agent, "what": str(error)}
+            self._take(self.host.monitor.incident(GAVE_UP, detail))
+            self.stop(str(error))
+            return
         except Exception as error:  # as on the bus: a failing agent loses nothing
             think, value = 0, str(error) if isinstance(error, DigError) else repr(error)
         limit_s = self._setup.activation_timeout_s
@@ -335,6 +351,7 @@ class Simulation:
     def _clock(self) -> float:
         return self._now / 1_000_000
 
-    def _latency(self, agent: str) -> float:
-        draws = KeyedRandom(self._setup.draws_by, agent, self.host.next_turn(agent))
+    def _latency(self, agent: str, repeats: Sequence[int]) -> float:
+        key = repeated(self._setup.draws_by, repeats)
+        draws = KeyedRandom(key, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

@@ -1,16 +1,18 @@
 """The prompt of a language model that decides for a general agent: one text for all agents.
 
-No agent has a role. The prompt has the team's goal and members, the agent's pending events with
-the system's notes, and the possible decisions. Everything from outside stands in one JSON document,
-apart from the instructions: payloads are strings within it, so that no payload can pass for a
-note, an event, or an instruction.
+By default no agent has a role. The prompt has the team's goal and members, the agent's pending
+events with the system's notes, and the possible decisions; a user's own task and the agents' roles
+are part of the instructions. Everything from outside stands in one JSON document, apart from the
+instructions: payloads are strings within it, so that no payload can pass for a note, an event, or
+an instruction.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from dig.monitor.messages import Pending
@@ -18,11 +20,19 @@ from dig.runtime.agents import View
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Messages
 
-INSTRUCTIONS = """\
+_ALIKE = """\
 You are one agent of a team that works on a problem together. All of you are alike: nobody has a
 role, nobody is in charge, and nobody remembers anything between turns. What you know is what is in
 front of you now, so whatever will be needed later has to stand in a payload.
+"""
 
+_WITH_ROLES = """\
+You are one agent of a team that works on a problem together. Members of the team have roles; do
+what your role says, and leave the rest to the others. Nobody remembers anything between turns. What
+you know is what is in front of you now, so whatever will be needed later has to stand in a payload.
+"""
+
+_ACTIONS = """
 You are activated when events arrive. The next message is a JSON document with your situation:
 - "you": your name. "team": the names of all agents, you included.
 - "goal": what the team is to achieve. The answer is accepted once, for the whole team.
@@ -56,6 +66,9 @@ text. Usually one of these five is right:
   the team's answer. Submit as soon as all parts are there, and not before: it ends the work.
 """
 
+INSTRUCTIONS = _ALIKE + _ACTIONS
+"""The instructions for an agent without a role, on a task that needs no further words."""
+
 
 @dataclass(frozen=True)
 class GeneralBrief:
@@ -63,9 +76,14 @@ class GeneralBrief:
 
     Attributes:
         goal: The team's goal; ``None``: the problem names it.
+        instructions: What the team works on and how, in the user's words; added to ours.
+        roles: What agents are there for, by their names, in the user's words. An agent finds its
+            own role in its instructions, and those of the others in its situation.
     """
 
     goal: str | None = None
+    instructions: str = ""
+    roles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __call__(self, view: View) -> Messages:
         """The instructions, then the situation of the agent."""
@@ -76,11 +94,21 @@ class GeneralBrief:
             "goal": self.goal,
             "events": [_event(event) for event in view.events],
             "notes": notes,
+            **({"roles": dict(self.roles)} if self.roles else {}),
         }
         return [
-            {"role": "system", "content": INSTRUCTIONS},
+            {"role": "system", "content": self._system(view.agent)},
             {"role": "user", "content": encoded(situation, indent=1)},
         ]
+
+    def _system(self, agent: str) -> str:
+        parts = [(_WITH_ROLES if self.roles else _ALIKE) + _ACTIONS]
+        if self.instructions:
+            parts.append(f"The task of the team:\n{self.instructions.strip()}\n")
+        if self.roles:
+            role = self.roles.get(agent, "none of your own; help where it is needed").strip()
+            parts.append(f'Your role ("roles" has those of the others, by name):\n{role}\n')
+        return "\n".join(parts)
 
 
 def _event(event: Pending) -> Mapping[str, Any]:

@@ -41,6 +41,26 @@ def tokens(sums: Mapping[str, float]) -> float | None:
     return None
 
 
+def cost_text(sums: Mapping[str, float]) -> str:
+    """The tokens and the money in some costs, in words; empty if there are none.
+
+    >>> cost_text({"input_tokens": 1000, "output_tokens": 100, "cost_usd": 0.02})
+    '1,100 tokens (1,000 sent, 100 received), $0.0200'
+    """
+    all_tokens, parts = tokens(sums), list[str]()
+    if all_tokens is not None:
+        sent = sums.get("input_tokens", sums.get("prompt_tokens"))
+        got = sums.get("output_tokens", sums.get("completion_tokens"))
+        how = f" ({sent:,.0f} sent, {got:,.0f} received)" if sent and got else ""
+        parts.append(f"{all_tokens:,.0f} tokens{how}")
+    if "cost_usd" in sums:
+        parts.append(f"${sums['cost_usd']:,.4f}")
+    if "model_calls" in sums:
+        failed = f", {sums['failed_calls']:,.0f} failed" if "failed_calls" in sums else ""
+        parts.append(f"{sums['model_calls']:,.0f} requests to a model{failed}")
+    return ", ".join(parts)
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending, Reroute
-from dig.adapters import Mode, notes
+from dig.adapters import Mode, notes, notes_about
 from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.errors import SettingsError
 
@@ -367,7 +367,7 @@ async def worked_with(mode: Mode, **options: Any) -> dict[str, Any]:
         await team["ann"](f"> {question}", urgent=True)
 
     async def ann(message: str, *, urgent: bool, notes: tuple[str, ...] = ()) -> None:
-        seen.update(message=message, urgent=urgent, notes=notes, asked=told())
+        seen.update(message=message, urgent=urgent, notes=notes, asked=told(), data=notes_about())
         if len(seen["asked"]) == 0:
             await team["bob"](message, urgent=urgent)
 
@@ -389,6 +389,15 @@ async def test_a_note_comes_by_a_parameter_and_by_a_function() -> None:
     assert seen["message"] == "> ?"
     assert len(seen["notes"]) == 1
     assert seen["notes"] == seen["asked"]
+
+
+async def test_what_a_note_is_about_can_be_read_as_data() -> None:
+    """The pattern, the events, the agents and the work; outside of a turn there is nothing."""
+    seen = await worked_with("heal")
+    (about,) = seen["data"]
+    assert (about.pattern, about.agents) == ("ER", ("desk", "ann", "bob"))
+    assert {*about.events} == {*about.work}
+    assert notes_about() == ()
 
 
 async def test_annotate_puts_notes_where_a_team_wants_them() -> None:

@@ -499,6 +499,55 @@ def test_a_fork_is_the_same_up_to_its_record_and_says_where_it_comes_from(
     assert (run_directory / "trace.dig.jsonl").read_bytes() == parent
 
 
+def test_the_records_of_a_run_are_listed_with_what_can_be_changed_there(
+    call: Any, run_directory: Path
+) -> None:
+    """Every record, by its number; an edit of each that is listed is accepted."""
+    code, out, err = call("fork", run_directory, "--list")
+    kinds = [row["kind"] for row in rows_of(run_directory / "trace.dig.jsonl")]
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == [str(t) for t in range(len(kinds))]
+    assert [line.split()[2] for line in out.splitlines()] == kinds
+    rows = json.loads(call("fork", run_directory, "--list", "--json")[1])
+    by_kind = {row["kind"]: row for row in rows}
+    assert by_kind["end"]["edit"] == ["error", "fates", "outputs"]
+    assert (by_kind["start"]["changes"], by_kind["deliver"]["edit"]) == (["again"], [])
+    assert rows[1]["changes"] == ["resend", "omit"]
+    code, _, err = call("fork", run_directory)
+    assert (code, "say where it goes on: --at N; --list shows" in err) == (2, True)
+
+
+def test_an_edit_at_a_record_that_has_no_such_key_names_near_ones(
+    call: Any, tmp_path: Path, run_directory: Path
+) -> None:
+    kinds = [row["kind"] for row in rows_of(run_directory / "trace.dig.jsonl")]
+    at = kinds.index("start")
+    _, _, err = call("fork", run_directory, "--at", at, "--edit", '{"fates": []}')
+    ends = [f"{t} (`end`)" for t, kind in enumerate(kinds) if kind == "end"]
+    assert f"near it that can be changed in {', '.join(ends[:2])}" in err
+
+
+def test_a_repeat_is_another_run_with_the_same_beginning(
+    call: Any, tmp_path: Path, run_directory: Path
+) -> None:
+    traces = set()
+    for number in (0, 1, 1, 2):
+        more = ("--repeat", number, "--runs", tmp_path / "forks", "--json")
+        _, out, err = call("fork", run_directory, "--at", 20, *more)
+        assert err == ""
+        traces.add((Path(json.loads(out)["directory"]) / "trace.dig.jsonl").read_bytes())
+    assert (run_directory / "trace.dig.jsonl").read_bytes() in traces
+    assert len(traces) == 3
+
+
+@pytest.mark.parametrize("command", ["fork", "replay"])
+def test_a_damaged_journal_ends_in_one_line(call: Any, run_directory: Path, command: str) -> None:
+    path = run_directory / "trace.dig.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"agent-2", b"agent-3", 1))
+    code, out, err = call(command, run_directory, "--at", 30)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
 TEAM = """
 class Quick:
     stateless = True

@@ -50,6 +50,18 @@ def test_a_fault_is_injected_and_told_beside_the_trace(call: Any, clock: list[An
     assert call("verify", run)[0] == 0
 
 
+def test_a_fork_has_the_faults_of_its_run(call: Any) -> None:
+    """Unchanged, it is the same run, with the same acts."""
+    _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2 start=1", "--json")
+    parent = json.loads(out)
+    _, out, err = call("fork", parent["directory"], "--at", 12, "--json")
+    again = json.loads(out)
+    assert err == ""
+    assert again["injections"] == parent["injections"] != []
+    traces = [Path(one["directory"], "trace.dig.jsonl").read_bytes() for one in (parent, again)]
+    assert traces[0] == traces[1]
+
+
 def test_the_summary_says_what_was_done(call: Any) -> None:
     _, out, _ = call(*RUN, "--virtual", "--fault", "silent target=agent-2")
     assert "faults        acted " in out and "agent-2: consumed everything" in out

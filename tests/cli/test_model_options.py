@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dig.cli import app
-from tests.llm.server import fails, serving
+from tests.llm.server import Answer, Server, fails, serving
 from tests.llm.solver import solve
 
 SECRET = "sk-hush-0123456789"
@@ -92,3 +92,62 @@ def test_the_address_may_come_from_the_environment(
     with serving(solve) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert run(tmp_path, "--model", "m").exit_code == 0
+
+
+def in_words(folder: Path, server: Server, *more: str) -> Result:
+    """A run whose result is printed for a person."""
+    fixed = ["run", "count-frequency", "--size", "60", "--agents", "2", "--runs", str(folder)]
+    model = ["--model", "m", "--base-url", server.url]
+    return CliRunner().invoke(app, [*fixed, *model, *more], env={"OPENAI_API_KEY": SECRET})
+
+
+@pytest.mark.parametrize("view", [[], ["--quiet"], ["--json"]])
+def test_a_request_that_fails_is_told_at_once_with_the_servers_words(
+    tmp_path: Path, view: list[str]
+) -> None:
+    """Its agent, status and message, on one line of at most 500 characters; no key; once."""
+    long = f"context too long for {SECRET},\n{'x' * 600}"
+    with serving([fails(400, long)]) as server:
+        done = in_words(tmp_path, server, "--limit", "2", "--speed", "1", *view)
+    told = [line for line in done.stderr.splitlines() if "a request of" in line]
+    assert len(told) == 1
+    said = told[0].partition("a request of ")[2]
+    where = f"{server.url} says 400: context too long for ***, xxx"
+    assert said.startswith(f"agent-1 failed, the activation fails: {where}")
+    assert len(said.partition("says 400: ")[2]) == 500
+    assert SECRET not in done.output
+
+
+def test_the_summary_and_the_live_view_say_what_a_run_has_cost(tmp_path: Path) -> None:
+    """Tokens sent and received, requests, and money if the prices are known."""
+    with serving(solve) as server:
+        done = in_words(tmp_path, server, "--price-in", "1", "--price-out", "10")
+        calls = len(server.requests)
+    (cost,) = [line for line in done.stdout.splitlines() if line.startswith("cost ")]
+    tokens = f"{110 * calls:,} tokens ({100 * calls:,} sent, {10 * calls:,} received)"
+    assert cost.split(None, 1)[1] == f"{tokens}, ${calls * 2e-4:.4f}, {calls} requests to a model"
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_json_mode_is_chosen_or_found_out_and_stands_in_the_summary(
+    tmp_path: Path, chosen: bool
+) -> None:
+    """A server that refuses it is told of in a line, at once."""
+
+    def script(request: dict[str, Any]) -> Answer:
+        kind = request["response_format"]["type"]
+        return (
+            solve(request)
+            if kind == "json_object"
+            else fails(400, "no response_format json_schema")
+        )
+
+    with serving(script) as server:
+        done = in_words(tmp_path, server, *(["--json-mode", "object"] if chosen else []))
+        modes = [request["response_format"]["type"] for request in server.requests]
+    (row,) = [line for line in done.stdout.splitlines() if line.startswith("json mode ")]
+    assert row.split(None, 2)[2] == "m: object"
+    assert ("json_schema" not in modes) is chosen
+    assert ("is asked for JSON objects" in done.stderr) is not chosen
+    (result,) = tmp_path.glob("*/result.json")
+    assert json.loads(result.read_text())["json_modes"] == {"m": "object"}

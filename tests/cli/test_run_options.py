@@ -14,8 +14,20 @@ from dig.runtime import Decision
 async def echo(view):
     return Decision.submit(view, view.events[0].payload)
 
+async def sleeps(view):
+    import asyncio
+    await asyncio.sleep(1)
+
 TASK = ({"ada": echo}, "hello")
+SLOW = ({"ada": sleeps}, "hello")
 TEAM = {"ada": echo, "bob": echo}
+
+async def starts(view):
+    import asyncio
+    await asyncio.sleep(0)
+    return Decision.submit(view, view.events[0].payload)
+
+SLEEPERS = {"ada": starts}
 """
 
 
@@ -34,9 +46,47 @@ def test_newsgroups_are_counted_without_any_data_at_hand(call: Any) -> None:
     assert told["measures"]["valid"] and "our own" in told["data_are"]
 
 
-def test_a_users_own_team_and_problem_run_in_real_time(call: Any) -> None:
-    code, out, err = call("run", "my_own:TASK", "--json")
+@pytest.mark.parametrize("clock", [[], ["--virtual"]])
+def test_a_users_own_team_and_problem_run_on_both_clocks(call: Any, clock: list[str]) -> None:
+    code, out, err = call("run", "my_own:TASK", "--json", *clock)
     assert (code, err, json.loads(out)["answer"]) == (0, "", "hello")
+
+
+def test_a_run_of_async_functions_in_virtual_time_forks_in_virtual_time(call: Any) -> None:
+    """With the run's task named again the fork has its tools and its team, and comes out alike."""
+    _, out, _ = call("run", "my_own:TASK", "--json", "--virtual")
+    parent = Path(json.loads(out)["directory"])
+    code, out, err = call("fork", parent, "--at", 3, "--task", "my_own:TASK", "--json")
+    told = json.loads(out)
+    assert (code, err, told["clock"]) == (0, "", "virtual")
+    trace = "trace.dig.jsonl"
+    assert Path(told["directory"], trace).read_bytes() == (parent / trace).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--task", "my_own:SLOW"], "the run's task was 'my_own:TASK', not 'my_own:SLOW'"),
+        ([], "name its task (--task)"),
+        (["--team", "my_own:SLEEPERS"], "with fork, --real-time"),
+    ],
+)
+def test_what_a_fork_of_a_users_team_lacks_is_said(
+    call: Any, arguments: list[str], said: str
+) -> None:
+    """In one line, and nothing is left of the fork."""
+    _, out, _ = call("run", "my_own:TASK", "--json", "--virtual")
+    code, _, err = call("fork", json.loads(out)["directory"], "--at", 3, *arguments)
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err and len(list(Path("runs").iterdir())) == 1
+
+
+def test_a_fork_of_a_run_in_virtual_time_may_go_on_in_real_time(call: Any) -> None:
+    """`--real-time` is for a team that awaits something."""
+    _, out, _ = call("run", "my_own:TASK", "--json", "--virtual")
+    more = ("--at", 3, "--team", "my_own:SLEEPERS", "--real-time", "--json")
+    _, out, _ = call("fork", json.loads(out)["directory"], *more)
+    assert json.loads(out)["clock"] == "real time x 1"
 
 
 def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
@@ -52,7 +102,7 @@ def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
         (["newsgroups", "--data", "nowhere"], "nowhere: No such file or directory"),
         (["newsgroups", "--size", "201"], "try 2 to 200"),
         (["count-frequency", "--data", "."], "leave --data out"),
-        (["my_own:TASK", "--virtual"], "real time is needed by ada"),
+        (["my_own:SLOW", "--virtual"], "agent 'ada' awaits something real at my_own.py:9"),
         (["my_own:NOTHING"], "there is no task 'my_own:NOTHING'"),
         (["count-frequency", "--team", "my_own:TASK"], "has no team"),
         (["count-frequency", "--team", "my_own:TEAM", "--model", "m"], "leave one out"),
@@ -66,7 +116,7 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
     code, out, err = call("run", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
-    assert not Path("runs").exists()
+    assert not list(Path().glob("runs/*"))
 
 
 def test_a_policy_is_read_from_the_file_and_from_the_project(call: Any) -> None:
@@ -106,9 +156,9 @@ def test_a_run_heals_by_severity_and_an_experiment_heals_all(call: Any) -> None:
 def test_a_run_says_what_became_of_its_alerts(call: Any, tmp_path: Path) -> None:
     """At its end, for each destination, without its address or its arguments."""
     (tmp_path / "dig.toml").write_text("[alerts]\nto = ['command:true hush']\n")
-    settings = ["--virtual", "--agents", 6, "--size", 10_000, "--seed", 2, "--config", "dig.toml"]
+    settings = ["--virtual", "--agents", 6, "--size", 10_000, "--seed", 604, "--config", "dig.toml"]
     code, out, _ = call("run", "count-frequency", *settings)
     (line,) = [line for line in out.splitlines() if line.startswith("alerts")]
-    assert code == 0 and line.split(maxsplit=1)[1] == "command true: 3 sent"
+    assert code == 0 and line.split(maxsplit=1)[1] == "command true: 2 sent"
     side = "".join(file.read_text() for file in (tmp_path / "runs").rglob("*.json*"))
     assert "hush" not in side

@@ -9,7 +9,7 @@ import pytest
 
 from dig.detectors.interventions import MEANS, Means
 from dig.errors import ReplayError
-from dig.graph.records import Emit, HealRow, Record, Redirect
+from dig.graph.records import Emit, HealRow, IncidentRow, Record, Redirect
 from dig.runtime import Setup
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import execute
@@ -67,6 +67,21 @@ def test_what_is_not_done_is_written_down_with_the_reason() -> None:
     }
     assert "healing may not use the means 'create' in this run" in reasons
     assert "healing may not use the means 'note' in this run" in reasons
+
+
+def test_without_notes_agents_are_woken_and_events_sent_elsewhere_without_a_word() -> None:
+    """A blank system event has no text, and no `heal` row says anything as data."""
+    run = replace(CLUMSY, means=("bounce", "redirect", "create"))
+    actions = set()
+    for seed in range(8):
+        seen = happened(replace(run, seed=seed))
+        for record in seen:
+            if isinstance(record, HealRow) and record.action != "refused":
+                actions.add(record.action)
+                assert (record.note, record.about) == ("", None)
+            assert not (isinstance(record, IncidentRow) and record.what == "prevented")
+            assert not (isinstance(record, Emit) and record.by == "system" and record.payload)
+    assert actions == {"create", "reroute"}
 
 
 def test_a_run_with_some_means_comes_out_again_and_can_be_forked(tmp_path: Path) -> None:

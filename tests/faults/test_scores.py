@@ -95,7 +95,7 @@ def test_a_table_has_every_metric_and_every_stratum(small: FaultSet) -> None:
     table = "\n".join(one.markdown() for one in found.tables())
     assert all(name in table for name in METRICS)
     assert all(f"| {stratum} |" in table for stratum, _ in found.strata())
-    assert "1.00 [0.89, 1.00]" in table  # 30 of 30, by Wilson
+    assert "1.00 [0.88, 1.00]" in table  # 30 of 30, by Clopper and Pearson
 
 
 # --- detectors ---

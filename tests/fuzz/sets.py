@@ -26,10 +26,10 @@ from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.fault import Fault
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.grid import NEWSGROUPS, Grid, TaskGrid
-from dig.tasks.experiment.paper import all_tables
-from dig.tasks.experiment.report import directions
+from dig.tasks.experiment.report import all_tables
 from dig.tasks.experiment.results import read_rows
 from dig.tasks.experiment.run import RESULTS, carry_out
+from dig.tasks.experiment.samples import Samples
 from dig.tasks.experiment.table import Table
 
 from .entrance import Entrance, assert_short
@@ -154,7 +154,7 @@ class Sets(Entrance):
     def _rows(self) -> None:
         rows = read_rows(self._path / RESULTS)
         if rows:
-            _shown([*all_tables(_GRID, rows), directions(_GRID, rows)], {})
+            _shown(all_tables(_GRID, Samples(rows))[0], {})
 
     def _plan(self) -> None:
         for line in (self._path / PLAN).read_text("utf-8", "replace").splitlines():

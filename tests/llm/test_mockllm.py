@@ -17,6 +17,7 @@ import pytest
 from dig.monitor.messages import Pending
 from dig.runtime import Bus, RunResult, Setup, View
 from dig.runtime.llm import Model, ModelAgent, ModelSettings
+from dig.runtime.llm.settings import JsonMode
 from dig.tasks.general_agent import GeneralBrief
 from tests.backends import server
 
@@ -55,11 +56,11 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield f"{address}/v1"
 
 
-def run(url: str, problem: object) -> tuple[RunResult, Model]:
+def run(url: str, problem: object, mode: JsonMode = "strict") -> tuple[RunResult, Model]:
     asked: list[Model] = []
 
     async def main() -> RunResult:
-        async with Model(ModelSettings("gpt-4o", url)) as one:
+        async with Model(ModelSettings("gpt-4o", url, json_mode=mode)) as one:
             asked.append(one)
             team = dict.fromkeys(TEAM, ModelAgent(one, BRIEF))
             return await Bus(team, Setup(limit_s=5.0, retries=0)).run(problem)
@@ -67,9 +68,10 @@ def run(url: str, problem: object) -> tuple[RunResult, Model]:
     return anyio.run(main), asked[0]
 
 
-def test_a_team_works_through_it(url: str) -> None:
+@pytest.mark.parametrize("mode", ["strict", "object", "text"])
+def test_a_team_works_through_it(url: str, mode: JsonMode) -> None:
     """Two agents, three activations, one answer; the server counts its tokens."""
-    result, model = run(url, [1, 2])
+    result, model = run(url, [1, 2], mode)
     assert (result.outcome, result.answer, result.activations) == ("submitted", 3, 3)
     assert model.spending.calls == 3 and model.spending.tokens > 0
 

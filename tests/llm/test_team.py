@@ -186,7 +186,7 @@ async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used
     tokens = {"input_tokens": 100, "output_tokens": 10}
     assert used == {
         "ada": {"model": "m", "model_calls": 2, **tokens, "tool_calls": 1},
-        "bob": {"model": "m", "model_calls": 1},
+        "bob": {"model": "m", "model_calls": 1, "failed_calls": 1},
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dig import Create, Fate, Hold, Inject, Reroute, Step
-from dig.errors import SettingsError
+from dig.errors import RequestError, SettingsError
 from dig.monitor.holds import LEFT
 from dig.monitor.messages import (
     Answered,
@@ -398,6 +398,39 @@ def test_delayed_in_seconds() -> None:
     assert [e.id for e in stage.graph.flying()] == ["e2"]
     assert delivered(stage.wait(4.0)) == []
     assert delivered(stage.wait(1.0)) == ["e2 to b"]
+    account(stage)
+
+
+def test_what_a_policy_keeps_can_be_released() -> None:
+    """It is delivered once, at once, and its policy is not asked any more."""
+    stage, _ = sent(Expiring(Delayed(ToAgents(("b",)), after_s=5.0), after_s=3.0))
+    assert delivered(stage.monitor.release("e2")) == ["e2 to b"]
+    assert [row.detail for row in rows(stage.sink, "incident")] == [{"event": "e2"}]
+    assert stage.monitor.next_deadline() is None
+    assert delivered(stage.wait(9.0)) == [] and not rows(stage.sink, "expire")
+    account(stage)
+
+
+def test_only_what_a_policy_keeps_can_be_released() -> None:
+    gate = Keeper(["e2"])
+    stage = gated(gate)
+    stage.turn("a", out("b"))
+    for event in ("e1", "e2", "e9"):
+        with pytest.raises(RequestError, match=f"event '{event}' is kept by no delivery policy"):
+            stage.monitor.release(event)
+
+
+def test_a_person_can_tell_agents_something() -> None:
+    """An incident, and a system event that they are started for; to those who are present."""
+    stage = Stage("abc")
+    effects = stage.monitor.tell("Hurry.", ("b", "c"))
+    assert delivered(effects) == ["e1 to b", "e1 to c"]
+    assert [e.agent for e in effects if isinstance(e, Wake)] == ["b", "c"]
+    [told], [event] = rows(stage.sink, "incident"), rows(stage.sink, "emit")
+    assert (told.what, told.detail) == ("told", {"note": "Hurry.", "to": ["b", "c"]})
+    assert (event.by, event.type, event.payload) == ("system", "system", "Hurry.")
+    with pytest.raises(RequestError, match="agent 'x' is not present; it cannot be told"):
+        stage.monitor.tell("Hurry.", ("b", "x"))
     account(stage)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 
 from dig import Limits, Monitor, Output, Watch
 from dig.detectors import standard
-from dig.errors import RequestError, SettingsError
+from dig.errors import RealTimeError, RequestError, SettingsError, StopRunError
+from dig.graph.records import IncidentRow
 from dig.monitor.messages import Effect
 from dig.runtime import Bus, Decision, Plan, RunResult, Setup, View, simulate
 from dig.runtime.simulator import Simulation
@@ -317,3 +321,140 @@ def test_chaos_agents_draw_everything() -> None:
     """A chaos agent is a function of its view: the same view, the same plan."""
     view = View("a", ("a", "b"), 3, 1.5, ())
     assert Chaos(1, True).plan(view) == Chaos(1, True).plan(view)
+
+
+# --- agents without a plan ---
+
+
+async def parrot(view: View) -> Decision:
+    return Decision.submit(view, view.events[0].payload)
+
+
+class Slow:
+    """An agent that says how long it thinks."""
+
+    def __init__(self, think_s: Any) -> None:
+        self.think_s = think_s
+
+    async def act(self, view: View) -> Decision:
+        return await parrot(view)
+
+
+@pytest.mark.parametrize(("agent", "seconds"), [(parrot, 0.0), (Slow(2.5), 2.5), (Slow(3), 3.0)])
+def test_an_agent_that_awaits_nothing_thinks_for_as_long_as_it_says(
+    agent: Any, seconds: float
+) -> None:
+    """`think_s` seconds, and none without it; its decision counts as that of a policy does."""
+    sink = Recorder()
+    result = simulate({"ada": agent}, "?", sink=sink)
+    start, end = (next(r for r in sink if r.kind == kind) for kind in ("start", "end"))
+    assert (result.answer, (end.us - start.us) / 1_000_000) == ("?", seconds)
+
+
+@pytest.mark.parametrize("think_s", [-1, math.nan, math.inf, "2", True])
+def test_a_think_time_that_is_none_is_refused(think_s: Any) -> None:
+    """Before anything happens."""
+    with pytest.raises(SettingsError, match=r"think_s of .* must be seconds, 0 or more"):
+        simulate({"ada": Slow(think_s)}, "?")
+
+
+async def nothing() -> None:
+    pass
+
+
+async def sleeps() -> None:
+    await asyncio.sleep(1)
+
+
+async def yields() -> None:
+    await asyncio.sleep(0)
+
+
+async def gathers() -> None:
+    await asyncio.gather(nothing(), sleeps())
+
+
+async def starts_tasks() -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(nothing)
+
+
+async def asks_a_thread() -> None:
+    await anyio.to_thread.run_sync(int)
+
+
+async def is_bounded() -> None:
+    with anyio.fail_after(1):
+        await anyio.sleep(1)
+
+
+async def cleans_up() -> None:
+    try:
+        await asyncio.sleep(1)
+    finally:
+        raise ValueError("too late")
+
+
+WAITS = [sleeps, yields, gathers, starts_tasks, asks_a_thread, is_bounded, cleans_up]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("has_loop", [False, True])
+def test_an_agent_that_awaits_something_real_is_refused_with_its_line(
+    wait: Any, has_loop: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Even if it would catch every error; no coroutine is left over, and nothing is logged."""
+
+    async def ada(view: View) -> Decision:
+        with suppress(Exception):
+            await wait()
+        return Decision.submit(view, "waited")
+
+    async def in_a_loop() -> None:
+        simulate({"ada": ada}, "?")
+
+    line = ada.__code__.co_firstlineno + 2
+    said = rf"agent 'ada' awaits something real at test_simulation.py:{line}, .*leave --virtual out"
+    with pytest.raises(RealTimeError, match=said):
+        asyncio.run(in_a_loop()) if has_loop else simulate({"ada": ada}, "?")
+    gc.collect()
+    assert caplog.records == []
+
+
+def test_an_agent_may_use_what_only_looks_as_if_it_waited() -> None:
+    """A lock that is free, and a coroutine of its own."""
+
+    async def ada(view: View) -> Decision:
+        async with asyncio.Lock():
+            return await parrot(view)
+
+    assert simulate({"ada": ada}, "?").answer == "?"
+
+
+def test_what_an_agent_without_a_plan_raises_or_returns_wrongly_fails_its_activation() -> None:
+    """As on the bus: the events stay where they are, and the agent is started again."""
+
+    async def bob(view: View) -> Any:
+        return "no decision"
+
+    async def ada(view: View) -> Decision:
+        raise ValueError("no luck")
+
+    told = simulate({"ada": ada, "bob": bob}, Output("?", ("ada", "bob"), "problem"))
+    assert told.errors == {
+        "ada": "ValueError('no luck')",
+        "bob": "the agent returned str, which is no Decision",
+    }
+
+
+def test_an_agent_may_stop_a_run_in_virtual_time() -> None:
+    """As on the bus, with its message as the reason, and an incident in the trace."""
+
+    async def ada(view: View) -> Decision:
+        raise StopRunError("the key is wrong")
+
+    sink = Recorder()
+    result = simulate({"ada": ada}, "?", sink=sink)
+    assert (result.outcome, result.reason) == ("stopped", "the key is wrong")
+    (incident,) = [record for record in sink if isinstance(record, IncidentRow)]
+    assert incident.detail == {"who": "ada", "what": "the key is wrong"}

@@ -7,6 +7,7 @@ import random
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -129,6 +130,34 @@ def test_a_picture_tells_the_story() -> None:
         "    4.0 s  answer    e2 is accepted",
         "    4.0 s  end       the run is over: submitted",
     ]
+
+
+def test_a_picture_says_what_the_agents_have_used() -> None:
+    """Tokens sent and received, requests and money so far, as the activations tell of them."""
+    usage = {"model": "m", "model_calls": 2, "failed_calls": 1, "input_tokens": 1000}
+    usage |= {"output_tokens": 100, "cost_usd": 0.02}
+    told = [replace(r, usage=usage) if isinstance(r, End) else r for r in story("ann")]
+    said = "cost: 2,200 tokens (2,000 sent, 200 received), $0.0400, 4 requests to a model, 2 failed"
+    assert picture(told, width=100)[2] == said
+
+
+def test_a_line_that_no_record_tells_is_shown_in_the_picture_and_in_plain_lines() -> None:
+    """At the time of the latest record or later, made safe, and with its last words."""
+    line = "a request of ann failed: says 400: \x1b[31m" + "x" * 450 + " the end"
+    console, file = pipe()
+    with LiveView(console, title="demo") as view:
+        for record in story("ann")[:4]:
+            view(record)
+        view.tell(line)
+    (plain,) = file.getvalue().splitlines()
+    assert re.match(r" *\d+\.\d s  model     a request of ann failed: says 400: ", plain)
+    assert plain.endswith("x the end") and "\x1b" not in plain
+    console, screen = terminal()
+    with LiveView(console, title="demo") as view:
+        view(story("ann")[0])
+        view.tell(line)
+    assert "a request of ann failed" in screen.getvalue()
+    assert "the live view failed" not in screen.getvalue()
 
 
 def test_clocks_tick_between_records() -> None:

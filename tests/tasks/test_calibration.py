@@ -43,7 +43,7 @@ def test_the_habits_of_teams_are_left_alone() -> None:
     """They were chosen by runs without healing, before any healing was compared."""
     profile = Profile()
     habits = (profile.submit_early, profile.enough, profile.chat, profile.wait)
-    assert habits == (0.95, 0.3, 0.5, 0.012)
+    assert habits == (0.95, 0.3, 0.8, 0.012)
     assert (profile.compliance, profile.look_again_s) == (0.9, 0.0)
 
 

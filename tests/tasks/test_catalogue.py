@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.monitor.messages import Output
 from dig.runtime.agents import Decision, Plan, View
+from dig.runtime.llm import Model, ModelAgent, ModelSettings
 from dig.tasks import catalogue
 from dig.tasks.catalogue import TASKS, kind
-from dig.tasks.run.arrange import arrange, make_run, make_simulation, make_task, members
+from dig.tasks.general_agent import GeneralBrief
+from dig.tasks.run.arrange import arrange, make_run, make_task, members
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score, Task
@@ -30,8 +34,10 @@ class Echo:
         return Plan(0.5, Decision.submit(view, view.events[0].payload))
 
 
-async def waits(view: View) -> Decision:
-    return Decision.wait()
+async def sleeps(view: View) -> Decision:
+    with suppress(Exception):
+        await anyio.sleep(1)
+    return Decision.submit(view, "slept")
 
 
 @dataclass
@@ -119,17 +125,30 @@ def test_a_task_without_a_team_says_that_nobody_works_on_it() -> None:
         arrange(simulated, make_task(simulated))
 
 
-SLOW = ({"ada": waits}, "hello")
+SLOW = ({"ada": sleeps}, "hello")
+MODEL = Model(ModelSettings("m", "http://localhost"))
+ASKING = ({"ada": ModelAgent(MODEL, GeneralBrief())}, "hello")
+NO_AGENT = ({"ada": 3}, "hello")
 
 
-def test_agents_without_a_plan_do_not_run_in_virtual_time(tmp_path: Path) -> None:
-    """And nothing is left of the attempt."""
-    run = make_run("test_catalogue:SLOW", PLAIN)
-    with pytest.raises(SettingsError, match="real time is needed by ada"):
-        execute(run, tmp_path)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "SLOW",
+            r"agent 'ada' awaits something real at test_catalogue.py:\d+.*leave --virtual out",
+        ),
+        ("ASKING", "real time is needed by ada, since a language model decides"),
+        ("NO_AGENT", "'ada' is 3, which is no agent"),
+    ],
+)
+def test_a_team_that_cannot_work_in_virtual_time_is_refused(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    """The error names the agent and what to do, and nothing is left of the attempt."""
+    with pytest.raises(SettingsError, match=said):
+        execute(make_run(f"test_catalogue:{name}", PLAIN), tmp_path)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(SettingsError, match="leave --virtual out"):
-        make_simulation(run, make_task(run), lambda record: None)
 
 
 def test_a_task_that_makes_its_own_data_takes_none() -> None:

@@ -18,7 +18,7 @@ from dig.graph.codec import to_row
 from dig.graph.records import FindingRow, HealRow, Record
 from dig.runtime.reviewer import ReviewLog
 from dig.tasks.experiment.grid import NEWSGROUPS, PAPER_SIZES
-from dig.tasks.experiment.intervals import mean
+from dig.tasks.experiment.statistics import mean
 from dig.tasks.judge.judge import Judging
 from dig.tasks.newsgroups_posts import sections
 from dig.tasks.run.arrange import make_simulation, make_task
@@ -191,7 +191,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     hits = 0
     for i in range(100):
         rolls = [float(random.Random(f"{i} {j}").randint(1, 6)) for j in range(20)]
-        found = mean(rolls, f"dice {i}")
+        found = mean(rolls, 1, 6)
         assert found is not None and found.low is not None and found.high is not None
         hits += found.low <= 3.5 <= found.high
     assert 85 <= hits <= 100

@@ -6,11 +6,12 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +20,25 @@ import pytest
 
 from dig.cli import main
 from dig.detectors import patterns
+from dig.detectors.interventions import MEANS
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.tasks.experiment import paper as paper_tables
+from dig.tasks.experiment import measures
 from dig.tasks.experiment import run as experiment_runs
-from dig.tasks.experiment.ablation import ablate
+from dig.tasks.experiment.ablation import ARMS, ablate
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.grid import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
-from dig.tasks.experiment.intervals import mean
-from dig.tasks.experiment.paper import all_tables
 from dig.tasks.experiment.paper_figures import FIGURES, PAPER_PATTERNS
-from dig.tasks.experiment.report import directions, write_report
+from dig.tasks.experiment.report import HEADLINE, all_tables, write_report
 from dig.tasks.experiment.results import Row, append_rows, read_rows
 from dig.tasks.experiment.run import RESULTS, ExecutionOptions, carry_out, carry_out_cells
+from dig.tasks.experiment.samples import Samples
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table, harmless
 from dig.tasks.experiment.trace_set import make_set
 from dig.tasks.frequency import FrequencyTask
 from dig.tasks.judge.judge import Judging, Verdict
 from dig.tasks.judge.model import INSTRUCTIONS
+from dig.tasks.run.methods import METHODS
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.tasks.task import Score
@@ -51,6 +53,11 @@ SMALL = Grid(
     seeds=(1, 2),
 )
 NAMES = [cell.run.name for cell in SMALL.cells()]
+
+
+def tables_of(grid: Grid, rows: Sequence[Row]) -> dict[str, Table]:
+    """All tables, by name."""
+    return {table.name: table for table in all_tables(grid, Samples(rows))[0]}
 
 
 def digmon(
@@ -87,12 +94,12 @@ def test_tables_are_the_same_in_any_process_and_with_any_number_of_them(tmp_path
         assert done.returncode == 0, done.stderr
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in "12")
     assert one == two
-    assert {RESULTS, "tables.md", "table-2.csv", "directions.csv"} <= one.keys()
+    assert {RESULTS, "tables.md", "table-2.csv", "effects.csv"} <= one.keys()
 
 
 def test_every_table_says_what_was_fixed_and_that_agents_were_simulated(tmp_path: Path) -> None:
     outcome = carry_out(SMALL, tmp_path)
-    for table in [*all_tables(SMALL, outcome.rows), directions(SMALL, outcome.rows)]:
+    for table in tables_of(SMALL, outcome.rows).values():
         text = table.markdown()
         assert SIMULATED_AGENTS in table.title
         assert "mc_window_s: 10.0" in text and "limit_s: 120" in text and "one agent" in text
@@ -308,6 +315,111 @@ def test_a_task_and_agents_of_ones_own(tmp_path: Path) -> None:
     assert SIMULATED_AGENTS not in (tmp_path / "out" / "tables.md").read_text()
 
 
+SUMMING = """
+seeds = 2
+methods = ["mas", "dig"]
+
+[[tasks]]
+task = "own_task:Summing"
+sizes = [40, 100]
+"""
+
+
+@pytest.fixture
+def own_task(tmp_path: Path) -> Path:
+    """A directory with the example of a task, and a grid of it."""
+    examples = Path(__file__).parents[2] / "examples"
+    (tmp_path / "own_task.py").write_text((examples / "own_task.py").read_text())
+    (tmp_path / "own.toml").write_text(SUMMING)
+    return tmp_path
+
+
+@pytest.mark.parametrize("speed", ["", "speed = 100\n"])
+def test_the_example_of_a_task_runs_in_an_experiment(own_task: Path, speed: str) -> None:
+    """In virtual and in real time; its team has two members, however large teams are to be."""
+    (own_task / "own.toml").write_text(speed + SUMMING)
+    done = digmon("own.toml", "--out", "out", "--jobs", "1", "--json", cwd=own_task)
+    assert (done.returncode, json.loads(done.stdout)["runs"]) == (0, 8), done.stderr
+    rows = read_rows(own_task / "out" / RESULTS)
+    assert {(row.agents, row.valid, row.rmse) for row in rows} == {(2, True, 0.0)}
+    assert {path.name for path in (own_task / "out").glob("patterns-*")} == {"patterns-2.svg"}
+
+
+def test_async_functions_give_the_same_bytes_again(own_task: Path) -> None:
+    """The traces of two experiments, with one process and with two."""
+    for jobs in ("1", "2"):
+        done = digmon("own.toml", "--out", jobs, "--jobs", jobs, "--keep", cwd=own_task)
+        assert done.returncode == 0, done.stderr
+    traces = [
+        sorted(path.read_bytes() for path in (own_task / jobs).glob("traces/*/trace.dig.jsonl"))
+        for jobs in ("1", "2")
+    ]
+    assert len(traces[0]) == 8 and traces[0] == traces[1]
+
+
+COUNTING = """
+from dig.runtime import Decision
+
+class Counts:
+    def __init__(self):
+        self.runs = 0
+
+    async def act(self, view):
+        self.runs += 1
+        return Decision.submit(view, self.runs)
+
+class Task:
+    name, size, data = "counting", 1, "nothing"
+
+    def __init__(self):
+        self.team = {"ada": Counts()}
+
+    def problem(self, *to):
+        from dig.monitor.messages import Output
+        return Output("?", to, "problem")
+
+    def tools(self):
+        return {}
+
+    def score(self, answer):
+        from dig.tasks.task import Score
+        return Score(True, answer)
+"""
+
+
+def test_a_task_brings_new_agents_to_each_run(tmp_path: Path) -> None:
+    """So that an agent with a state of its own begins each run of an experiment alike."""
+    (tmp_path / "counting.py").write_text(COUNTING)
+    (tmp_path / "own.toml").write_text("[[tasks]]\ntask = 'counting:Task'\nsizes = [1]")
+    done = digmon("own.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {row.rmse for row in read_rows(tmp_path / "out" / RESULTS)} == {1.0}
+
+
+WAITING = """
+import asyncio
+
+async def ada(view):
+    await asyncio.sleep(1)
+
+team = {"ada": ada}
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_agents_that_wait_end_an_experiment_in_virtual_time_at_once(
+    tmp_path: Path, jobs: str
+) -> None:
+    """With one error, which names the agent, the line and the cure."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    task = "task = 'count-frequency'\nsizes = [100]\nagents_are = 'waiting:team'"
+    (tmp_path / "own.toml").write_text(f"seeds = 9\n[[tasks]]\n{task}")
+    done = digmon("own.toml", "--out", "out", "--jobs", jobs, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("digmon:")) == (2, 1)
+    assert "agent 'ada' awaits something real at waiting.py:5" in done.stderr
+    assert "in an experiment's file give `speed`" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [
@@ -350,7 +462,10 @@ def asking(url: str, **options: Any) -> Grid:
     """A small grid in real time."""
     options = {"base_url": url, "retries": 0, **options}
     task = TaskGrid(task="count-frequency", sizes=(600,), agents_are="model m", options=options)
-    return Grid(tasks=(task,), agents=(2,), seeds=(1,), speed=1.0, judging=Judging(every=2))
+    return Grid(
+        tasks=(task,), agents=(2,), seeds=(1,), speed=1.0, judging=Judging(every=2),
+        methods=("mas", "judge", "dig"),
+    )  # fmt: skip
 
 
 def answers(request: dict[str, Any]) -> Answer:
@@ -370,8 +485,8 @@ def test_a_model_may_decide_and_judge(tmp_path: Path) -> None:
         assert (row.valid, row.rmse, row.clock) == (True, 0.0, "real time x 1")
         assert row.usage["input_tokens"] == 100 * row.usage["model_calls"] > 0
         assert (row.judge_calls > 0) == (row.method == "judge")
-    assert SIMULATED_AGENTS not in all_tables(grid, outcome.rows)[0].markdown()
-    assert "judge: the agents' model" in all_tables(grid, outcome.rows)[0].markdown()
+    assert SIMULATED_AGENTS not in tables_of(grid, outcome.rows)["table-2"].markdown()
+    assert "judge: the agents' model" in tables_of(grid, outcome.rows)["table-2"].markdown()
 
 
 @pytest.mark.parametrize(
@@ -448,7 +563,7 @@ def test_findings_are_totalled_by_severity_and_those_of_the_paper_together() -> 
     names = ("errors", "warnings", "notices", "findings")
 
     def totals(one: Row) -> list[str]:
-        table = all_tables(SMALL, [one])[1]
+        table = tables_of(SMALL, [one])["table-3"]
         return [str(table.rows[0][table.columns.index(name)]) for name in names]
 
     assert totals(row(findings=found)) == ["4.00", "11.00", "1.00", "7.00"]
@@ -461,11 +576,11 @@ def test_a_pattern_that_the_paper_does_not_have_is_a_column_if_it_was_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that was never raised changes no table; the paper's sum stays the paper's."""
-    monkeypatch.setattr(paper_tables, "NAMES", ("ET", "TOY", *PAPER_PATTERNS[1:]))
-    quiet = all_tables(SMALL, [row(findings={"ET": 1, "TOY": 0})])[1]
+    monkeypatch.setattr(measures, "NAMES", ("ET", "TOY", *PAPER_PATTERNS[1:]))
+    quiet = tables_of(SMALL, [row(findings={"ET": 1, "TOY": 0})])["table-3"]
     assert [name for name in quiet.columns if name in {"TOY", *PAPER_PATTERNS}] == [*PAPER_PATTERNS]
     assert "TOY" not in quiet.markdown()
-    raised = all_tables(SMALL, [row(), row(seed=2, findings={"TOY": 3})])[1]
+    raised = tables_of(SMALL, [row(), row(seed=2, findings={"TOY": 3})])["table-3"]
     assert raised.columns[3:6] == ["ET", "TOY", "MC"]
     assert "findings: ET+MC+OE+DL+ER+CLA+RSP, as in the paper;" in raised.markdown()
     line = next(line for line in raised.rows if line[2] == "MAS only")
@@ -474,20 +589,11 @@ def test_a_pattern_that_the_paper_does_not_have_is_a_column_if_it_was_raised(
 
 def test_rmse_and_time_are_of_valid_answers_only() -> None:
     rows = [row(seed=1), row(seed=2, valid=False, rmse=None, seconds=99.0)]
-    line = next(line for line in all_tables(SMALL, rows)[1].rows if line[2] == "MAS only")
-    cells = dict(zip(all_tables(SMALL, rows)[1].columns, map(str, line), strict=True))
+    line = next(line for line in tables_of(SMALL, rows)["table-3"].rows if line[2] == "MAS only")
+    cells = dict(zip(tables_of(SMALL, rows)["table-3"].columns, map(str, line), strict=True))
     assert cells["RMSE"] == "3.00"
     assert cells["seconds"] == "10.00"
     assert cells["valid"].startswith("0.50")
-
-
-def test_an_interval_depends_on_nothing_but_values_and_label() -> None:
-    values = [1.03, 2.71, 4.5, 8.2, 3.3, 9.9, 0.4]
-    first = mean(values, "a")
-    assert first == mean(values, "a") != mean(values, "b")
-    assert mean([], "a") is None
-    one = mean([3.0], "a")
-    assert one is not None and (one.low, one.sign) == (None, 0)
 
 
 @pytest.mark.parametrize(
@@ -507,51 +613,60 @@ def test_names_do_not_break_a_table() -> None:
     assert "<b>" not in lines[-1] and "\x1b" not in lines[-1]
 
 
-def test_a_direction_is_told_only_where_the_interval_leaves_zero_out() -> None:
-    """Ten seeds in which dig is better each time, ten in which it is now one, now the other."""
-    sizes, rows = {"easy": 1000, "medium": 5000, "hard": 10_000}, list[Row]()
-    for level, differences in (("easy", [-2.0 - i for i in range(10)]), ("hard", [-5.0, 5.0] * 5)):
-        for seed, by in enumerate(differences):
-            for method, rmse in (("mas", 50.0), ("dig", 50.0 + by)):
-                rows.append(
-                    row(
-                        size=sizes[level],
-                        level=level,
-                        agents=1,
-                        method=method,
-                        seed=seed,
-                        rmse=rmse,
-                    )
-                )
-    grid = Grid(tasks=paper_tasks(["count-frequency"]), methods=("mas", "dig"), agents=(1,))
-    table = directions(grid, rows)
-    told = {str(line[2]): str(line[table.columns.index("RMSE")]) for line in table.rows}
-    assert told["easy"].startswith("agrees")  # the paper: 41.03 and 32.66
-    assert told["hard"].startswith("n.s.")
-
-
 def test_charts_are_drawn_and_say_that_agents_were_simulated(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     small = replace(SMALL, seeds=(1, 2), agents=(1,))
     rows = carry_out(small, tmp_path).rows
-    drawn = [path for path in write_report(small, rows, tmp_path) if path.suffix == ".svg"]
-    assert {path.stem for path in drawn} == {"rmse", "seconds", "valid", "findings", "patterns-1"}
+    written, _ = write_report(small, rows, tmp_path)
+    drawn = [path for path in written if path.suffix == ".svg"]
+    assert {path.stem for path in drawn} == {
+        "valid", "complete", "rmse", "seconds", "calls", "findings", "patterns-1",
+    }  # fmt: skip
     assert all(SIMULATED_AGENTS in path.read_text() for path in drawn)
 
 
 # --- ablations, and sets of traces ---
 
 
-def test_an_ablation_compares_all_means_with_all_but_one(tmp_path: Path) -> None:
+def test_an_ablation_compares_each_arm_on_the_same_seeds(tmp_path: Path) -> None:
+    """The hardest size, the largest team; words are what blank notes lack, also of each pattern."""
     grid = replace(SMALL, seeds=(1, 2))
-    outcome, (contributions, ranges) = ablate(grid, tmp_path, jobs=1)
-    assert {str(line[1]) for line in contributions.rows} == {
-        "returning early answers", "sending lost work elsewhere", "new events", "notes",
-        "healing as a whole",
-    }  # fmt: skip
+    outcome, tables, words = ablate(grid, tmp_path, jobs=1)
     assert not outcome.failed
     assert {row.size for row in outcome.rows} == {5000} and {r.agents for r in outcome.rows} == {3}
-    assert SIMULATED_AGENTS in contributions.title and SIMULATED_AGENTS in ranges.title
+    pairs = {name: {(one[3], one[4]) for one in table.rows} for name, table in by_name(tables)}
+    assert {
+        ("dig", "mas"), ("dig", "dig, blank notes"), ("dig, blank notes", "mas"),
+        ("dig, notes alone", "mas"), ("dig", "dig without new events"),
+        ("dig", "dig without returning early answers"),
+        ("dig", "dig without sending lost work elsewhere"),
+    } <= pairs["contributions"]  # fmt: skip
+    assert pairs["patterns"] == {
+        pair
+        for one in PAPER_PATTERNS
+        for blank in [f"{one} alone, blank notes"]
+        for pair in [(f"{one} alone", "mas"), (blank, "mas"), (f"{one} alone", blank)]
+    }
+    habits = {str(line[2]) for line in dict(by_name(tables))["habits"].rows}
+    assert {"compliance 0", "compliance 1", "bad habits x 4"} <= habits
+    assert all(SIMULATED_AGENTS in table.title for table in tables)
+    assert "a quick look: 2 seeds tell little" in words[HEADLINE][0]
+
+
+def test_arms_differ_in_nothing_but_what_is_taken_away() -> None:
+    """A pattern's arm heals that pattern alone; a blank one has all means but notes."""
+    arms = {arm.name: arm for arm in ARMS}
+    assert set(arms["dig, blank notes"].means) == {"bounce", "redirect", "create"}
+    blank, whole = arms["ET alone, blank notes"], arms["ET alone"]
+    assert (blank.means, whole.means) == (arms["dig, blank notes"].means, MEANS)
+    for arm in (blank, whole):
+        rules = {rule.pattern: rule.action for rule in arm.policy.rules}
+        assert rules == {"ET": "heal", None: "observe"}
+    assert {"watchdog", "retry"} & METHODS.keys() <= arms.keys()
+
+
+def by_name(tables: Sequence[Table]) -> list[tuple[str, Table]]:
+    return [(table.name, table) for table in tables]
 
 
 def test_a_set_of_traces_is_the_same_each_time(tmp_path: Path) -> None:
@@ -581,13 +696,28 @@ PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "tables.md"
 
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
 def test_the_docs_show_what_comes_out(tmp_path: Path) -> None:
-    """The cells of the easy CountFrequency with three agents, for all methods and ten seeds."""
+    """The means of the easy CountFrequency with three agents, for all methods and seeds.
+
+    Intervals take the range of values from all teams, so they are not compared.
+    """
     grid = Grid(tasks=paper_tasks(["count-frequency"]), agents=(3,))
     cells = [cell for cell in grid.cells() if cell.level == "easy"]
     rows = carry_out_cells(cells, tmp_path, ExecutionOptions()).rows
-    (table,) = [table for table in all_tables(grid, rows) if table.name == "table-3"]
-    shown = table.markdown().splitlines()[-3:]
-    assert all(line in PAGE.read_text() for line in shown), "make the tables anew"
+    page = PAGE.read_text().partition("## Table 3")[2].partition("## ")[0]
+    shown = lines_of(page)
+    assert len(shown) == 2 * 3 * len(grid.methods), "two tasks, three team sizes"
+    for line in lines_of(tables_of(grid, rows)["table-3"].markdown()):
+        assert any(line.items() <= one.items() for one in shown), "make the tables anew"
+
+
+def lines_of(markdown: str) -> list[dict[str, str]]:
+    """The lines of a table by column, means without their intervals."""
+    cells = [
+        [re.sub(r" \[[^]]*\]", "", cell).strip() for cell in line.split("|")]
+        for line in markdown.splitlines()
+        if line.startswith("|")
+    ]
+    return [dict(zip(cells[0], line, strict=True)) for line in cells[2:]]
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -599,7 +729,9 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_an_experiment_of_which_nothing_came_is_reported(tmp_path: Path) -> None:
     """Tables without rows, and no charts."""
     grid = Grid(name="g", tasks=(TaskGrid(task="count-frequency", sizes=(100,)),), seeds=(1,))
-    names = {path.name for path in write_report(grid, [], tmp_path)}
+    written, words = write_report(grid, [], tmp_path)
+    names = {path.name for path in written}
+    assert not words
     assert "tables.md" in names
     assert not [name for name in names if name.endswith(".svg")]
 

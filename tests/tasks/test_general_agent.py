@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig._util.text import safe_text
+from dig.errors import SettingsError
 from dig.monitor.messages import Pending
 from dig.runtime import View
 from dig.runtime.llm.encoding import decoded, encoded
+from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.general_agent import INSTRUCTIONS, GeneralBrief
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.run.teams import team
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -108,3 +112,64 @@ def test_text_that_is_no_json_stands_for_itself_unless_it_was_meant_to_be_json()
     for torn in ('{"a": ', "[1, 2", "[" * 10**5):
         with pytest.raises(ValueError, match="no JSON text"):
             decoded(torn)
+
+
+ROLES = {"ada": "You read.", "bob": "You add up."}
+
+
+def prompt(brief: GeneralBrief, agent: str) -> tuple[str, Any]:
+    """The system message for an agent, and its situation."""
+    system, situation = brief(View(agent, ("ada", "bob", "cyd"), 1, 0.0, ()))
+    return system["content"], json.loads(situation["content"])
+
+
+def test_an_agent_is_told_its_role_and_the_task_and_the_roles_of_all() -> None:
+    """Its own role and the task in the instructions, below ours; those of all in the situation."""
+    brief = GeneralBrief(instructions="Add up the notes.", roles=ROLES)
+    system, situation = prompt(brief, "ada")
+    assert system.endswith("You read.\n") and "You add up." not in system
+    assert "The task of the team:\nAdd up the notes.\n" in system
+    assert "All of you are alike" not in system and "- submit: consume everything" in system
+    assert situation["roles"] == ROLES
+
+
+def test_an_agent_without_a_role_in_a_team_with_roles_helps() -> None:
+    assert (
+        "none of your own; help where it is needed" in prompt(GeneralBrief(roles=ROLES), "cyd")[0]
+    )
+
+
+def test_a_task_in_words_alone_leaves_all_agents_alike() -> None:
+    """The instructions are ours, word for word, and then the user's."""
+    system, situation = prompt(GeneralBrief(instructions="Add up."), "ada")
+    assert system == f"{INSTRUCTIONS}\nThe task of the team:\nAdd up.\n"
+    assert "roles" not in situation
+
+
+def model_team(**options: Any) -> Any:
+    """The team of a run of a model with some options."""
+    run = TeamRun(
+        agents_are="model m", agents=2, options={"base_url": "http://localhost", **options}
+    )
+    return team(run, CountFrequency(100, 1))
+
+
+def test_roles_and_instructions_of_a_model_stand_among_its_options() -> None:
+    """So that an experiment file can give them."""
+    made = model_team(roles={"agent-1": "You read."}, instructions="Add up.")
+    assert made["agent-1"].brief.roles == {"agent-1": "You read."}
+    assert made["agent-1"].brief.instructions == "Add up."
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"roles": "reader"}, "`roles` a table of texts by agent"),
+        ({"roles": {"agent-1": 3}}, "`roles` a table of texts by agent"),
+        ({"instructions": 3}, "`instructions` is a text"),
+        ({"roles": {"ada": "You read."}}, "`roles` names ada; the agents are agent-1, agent-2"),
+    ],
+)
+def test_roles_that_no_prompt_can_have_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        model_team(**options)

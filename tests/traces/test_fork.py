@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.graph import records
 from dig.monitor.messages import Output
+from dig.monitor.monitor import Monitor
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
 from dig.runtime.bus import Resumed
-from dig.runtime.checkpoint import PastActivation
+from dig.runtime.checkpoint import PastActivation, restore
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
+from dig.traces.replay.changes import AskAgain, Reseat, RunChange, TellAgent
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
@@ -275,16 +278,14 @@ def test_there_must_be_such_a_record(tmp_path: Path) -> None:
         rewind(path, count)
 
 
-def test_a_run_with_gates_or_policies_is_refused(tmp_path: Path) -> None:
-    reasons = set()
-    for seed in range(25):
-        path = journalled(chaos_run(seed, heal=True), tmp_path)
-        try:
-            rewind(path, len(lines(path)) - 1)
-        except ReplayError as error:
-            reasons.add(next(w for w in ("gates cannot", "delivery policy") if w in str(error)))
-        path.unlink()
-    assert reasons == {"gates cannot", "delivery policy"}
+def test_a_run_with_gates_is_refused(tmp_path: Path) -> None:
+    """In a line that says why."""
+    run = next(run for run in (chaos_run(seed, heal=True) for seed in range(25)) if run.setup.gates)
+    path = journalled(run, tmp_path)
+    with pytest.raises(ReplayError, match=r"the run had gates: .*; what they decided is not"):
+        rewind(path, len(lines(path)) - 1)
+    with pytest.raises(ReplayError, match="the run has gates; what they decided is not"):
+        rewind(path, len(lines(path)) - 1, setup=run.setup)
 
 
 def test_a_damaged_or_forged_beginning_is_refused(tmp_path: Path) -> None:
@@ -423,6 +424,80 @@ def test_who_comes_and_goes_does_so_again_in_real_time(tmp_path: Path) -> None:
     kinds = [r.kind for r in sink if r.kind in ("join", "leave", "emit")]
     assert kinds == [r.kind for r in parent if r.kind in ("join", "leave", "emit")]
     assert calls == ["a", "d", "a", "d"]
+
+
+def resumed(path: Path, team: dict[str, Any], at: int, *changes: RunChange) -> Recorder:
+    """The records of a fork with changes, in real time."""
+    sink = Recorder()
+    bus = Resumed(rewind(path, at, changes=changes, sink=sink), team)
+
+    async def go() -> None:
+        async with bus.open():
+            await bus.wait()
+
+    name, options = backends()["asyncio"]()
+    anyio.run(go, backend=name, backend_options=options)
+    return sink
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_an_agent_in_real_time_is_asked_again(tmp_path: Path, later: int) -> None:
+    """At the start of its activation and later, with a note beside its input."""
+    path = original(tmp_path)
+    at = first(path, "start", 1) + later
+    calls: list[str] = []
+    team = dict.fromkeys("abc", Acts(calls))
+    sink = resumed(path, team, at, AskAgain(at, "a2", "Again!"))
+    assert calls == ["b"]
+    assert sink[-1].answer == ["please", "Again!"]  # type: ignore[union-attr]
+
+
+def test_an_agent_in_real_time_is_told_something(tmp_path: Path) -> None:
+    path = original(tmp_path)
+    at = first(path, "start", 1)
+    calls: list[str] = []
+    sink = resumed(path, dict.fromkeys("abc", Acts(calls)), at, TellAgent(at, "b", "Hurry."))
+    starts = [r for r in sink if isinstance(r, records.Start)]
+    told = next(r for r in sink if isinstance(r, records.Emit) and r.by == records.SYSTEM)
+    assert told.event in starts[-1].inputs
+
+
+def test_a_member_in_real_time_takes_a_seat(tmp_path: Path) -> None:
+    path = original(tmp_path)
+    calls: list[str] = []
+    team = {**dict.fromkeys("abc", Acts(calls)), "c": Says("from c")}
+    at = first(path, "start", 1)
+    sink = resumed(path, team, at, Reseat(at, "b", "c"))
+    assert sink[-1].answer == "from c"  # type: ignore[union-attr]
+    assert calls == []
+
+
+def test_a_member_with_a_state_takes_a_seat_with_the_past_of_that_seat(tmp_path: Path) -> None:
+    """And its own state stays its own."""
+    path = tmp_path / "parent.dig.jsonl"
+    journal = Journal(path, header=Setup().described())
+    simulation = Simulation({"a": Remembers(), "b": Remembers()}, Setup(), journal)
+    for to in "ab":
+        problem = Output(f"for {to}", (to,), "problem")
+        simulation.plan(0.0, partial(Monitor.inject, output=problem))
+    simulation.run()
+    journal.close()
+    at = first(path, "start", 2)
+    moment = rewind(path, at, changes=[Reseat(at, "a", "b")])
+    team = {"a": Remembers(), "b": Restores()}
+    seated = restore(team, moment)
+    assert (seated["a"].told, seated["b"].told) == (["for a"], ["for b"])
+    assert seated["b"] is team["b"] is not seated["a"]
+
+
+@dataclass(frozen=True)
+class Says:
+    """Submits the same whatever it sees."""
+
+    answer: str
+
+    async def act(self, view: View) -> Decision:
+        return Decision.submit(view, self.answer)
 
 
 def test_the_trace_of_a_parent_that_did_not_say_how_it_was_made(tmp_path: Path) -> None:

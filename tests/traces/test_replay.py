@@ -154,17 +154,6 @@ def test_what_cannot_be_run_again_is_refused_plainly(
         rerun(write(tmp_path, header=header))
 
 
-def test_a_run_with_delivery_policies_is_refused_at_the_first_one(tmp_path: Path) -> None:
-    run = next(
-        run
-        for run in (chaos_run(seed, heal=True) for seed in range(100))
-        if run.allowed.interference and not run.setup.gates
-    )
-    path = journalled(run, tmp_path)
-    with pytest.raises(ReplayError, match=r"record \d+: the delivery policy .* is code"):
-        rerun(path)
-
-
 def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
     """They must be the ones that the run was made with."""
 

@@ -27,12 +27,12 @@ from .plan import (
     need_version,
 )
 from .session import Mode, Session, Statistics
-from .turn import HandedOver, Turn, current, describe, inside, notes
+from .turn import HandedOver, Turn, current, describe, inside, notes, notes_about
 
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
     "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
     "RunAgent", "Session", "Statistics", "ToolCalls", "Turn", "WrapPlan", "as_call",
     "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole",
-    "known", "names_in", "need_attributes", "need_version", "notes", "unjson",
+    "known", "names_in", "need_attributes", "need_version", "notes", "notes_about", "unjson",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dig._util.text import one_line
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import SYSTEM, WAITS, Fate
-from dig.monitor.messages import Output, Pending, Started
+from dig.monitor.messages import About, Output, Pending, Started
 
 from .guard import Guard, in_step
 from .holds import HoldWaiter
@@ -42,6 +42,12 @@ def notes() -> tuple[str, ...]:
     """
     turn = current.get()
     return turn.notes if turn is not None else ()
+
+
+def notes_about() -> tuple[About, ...]:
+    """What the notes of the turn that this code belongs to are about, as data, oldest first."""
+    turn = current.get()
+    return turn.about if turn is not None else ()
 
 
 @contextmanager
@@ -149,6 +155,7 @@ class Turn:
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
         self._told: list[str] = []
+        self._about: list[About] = []
         self.received: tuple[str, Any] = ("", None)
         self._equal = EqualMessages() if same_work else None
 
@@ -161,6 +168,11 @@ class Turn:
     def notes(self) -> tuple[str, ...]:
         """What the monitor has told this turn, oldest first."""
         return tuple(self._told)
+
+    @property
+    def about(self) -> tuple[About, ...]:
+        """What these notes are about, as data; a note of a gate says nothing as data."""
+        return tuple(self._about)
 
     def listen(self) -> tuple[str, ...]:
         """Its `notes`, with what healing has said to the agent since it began."""
@@ -465,6 +477,7 @@ class Turn:
             self._told.append(str(event.payload))
         self._inputs[event.id] = Fate(event.id, "consume")
         self._told.extend(event.notes)
+        self._about.extend(event.about)
         if event.sender != self.instance or event.final:  # else it is a continuation
             self.events += (event,)
 

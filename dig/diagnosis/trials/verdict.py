@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from dig.diagnosis.concepts import Reason, Verdict
 from dig.errors import SettingsError
-from dig.tasks.experiment.intervals import share
+from dig.tasks.experiment.statistics import wilson
 
 Row = Mapping[str, Any]
 
@@ -122,10 +122,7 @@ def interval(good: int, of: int) -> tuple[float, float]:
     >>> [round(bound, 2) for bound in interval(3, 3)]
     [0.44, 1.0]
     """
-    found = share([1.0] * good + [0.0] * (of - good))
-    if found is None or found.low is None or found.high is None:
-        return 0.0, 1.0
-    return found.low, found.high
+    return wilson(good, of) if of else (0.0, 1.0)
 
 
 def fisher(good: int, of: int, controls_good: int, controls: int) -> float | None:

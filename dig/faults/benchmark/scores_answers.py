@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from dig.diagnosis.causes import CausalGraph
 from dig.diagnosis.components import concerned
 from dig.errors import SettingsError
 from dig.graph.records import Record
-from dig.tasks.experiment.intervals import Mean, as_json, clustered, spread
+from dig.tasks.experiment.statistics import Mean, as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
@@ -459,8 +460,9 @@ class _Asked:
 
 
 def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:
+    """The mean over runs; those with one twin count as one, since they are alike."""
     of_each: dict[str, list[float]] = {}
     for one in some:
         if metric in one.marks:
             of_each.setdefault(one.entry.sha256[TWIN], []).append(one.marks[metric])
-    return clustered([*of_each.values()], f"{metric} of {[one.entry.id for one in some]}")
+    return share([fmean(values) for values in of_each.values()])

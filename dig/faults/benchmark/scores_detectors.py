@@ -14,7 +14,7 @@ from typing import Any
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import FindingRow, Record
-from dig.tasks.experiment.intervals import as_json, share, spread
+from dig.tasks.experiment.statistics import as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
 from .instances import FaultSet, Instance, Label, by_kind

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dig.faults.inject.run_pair import play
-from dig.tasks.experiment.intervals import as_json, mean, share
+from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 
@@ -57,10 +57,7 @@ class HealingScores:
             "methods",
             "The same failures with the same faults, by method",
             ["method", "runs", *_COLUMNS],
-            [
-                [name, len(some), *_of_method(name, some).values()]
-                for name, some in self._by_method()
-            ],
+            [[name, len(some), *_of_method(some).values()] for name, some in self._by_method()],
             [
                 "Complete: the answer is valid and about all of the problem. `other draws`: "
                 "nothing is done, but agents draw other random numbers, since instances are "
@@ -78,8 +75,8 @@ class HealingScores:
         return Table(
             "healing",
             "The same runs with the same faults, unhealed and healed",
-            ["fault", "runs", *_cells("all", self.pairs)],
-            [[kind, len(some), *_cells(kind, some).values()] for kind, some in self._by_kind()],
+            ["fault", "runs", *_cells(self.pairs)],
+            [[kind, len(some), *_cells(some).values()] for kind, some in self._by_kind()],
             [
                 "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
                 "both answers are valid (negative is better). Saved: only the healed one is valid. "
@@ -91,7 +88,7 @@ class HealingScores:
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
-        methods = {name: _of_method(name, some) for name, some in self._by_method()}
+        methods = {name: _of_method(some) for name, some in self._by_method()}
         return {
             "methods": {
                 name: {column: as_json(cell.ours) for column, cell in row.items()}
@@ -104,7 +101,7 @@ class HealingScores:
         return {
             kind: {
                 column: as_json(cell.ours) if isinstance(cell, Value) else cell
-                for column, cell in _cells(kind, some).items()
+                for column, cell in _cells(some).items()
             }
             for kind, some in self._by_kind()
         }
@@ -161,37 +158,35 @@ def _is_wanted(label: Label) -> bool:
 _COLUMNS = ("valid", "complete", "RMSE", "s")
 
 
-def _of_method(name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
+def _of_method(some: Sequence[RunEnding]) -> dict[str, Value]:
     """The cells of a method."""
     cells = (
         share([one.valid for one in some]),
         share([one.valid and one.complete is not False for one in some]),
-        mean([one.rmse for one in some if one.rmse is not None], f"rmse by {name}"),
-        mean([one.seconds for one in some if one.valid], f"seconds by {name}"),
+        mean([one.rmse for one in some if one.rmse is not None]),
+        mean([one.seconds for one in some if one.valid]),
     )
     return dict(zip(_COLUMNS, map(Value, cells), strict=True))
 
 
-def _cells(kind: str, some: Sequence[Pair]) -> dict[str, Value | int]:
-    def value(what: str, values: Sequence[float]) -> Value:
-        return Value(mean(values, f"{what} of {kind}"))
-
+def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:
     answered = [
         one for one in some
         if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
     ]  # fmt: skip
+    gained = [one.healed.valid - one.plain.valid for one in some]
     lost = [one.unharmed.valid - one.healed.valid for one in some]
     more_s = [one.healed.seconds - one.plain.seconds for one in answered]
     return {
         "valid, unhealed": Value(share([one.plain.valid for one in some])),
         "valid, healed": Value(share([one.healed.valid for one in some])),
-        "valid, gained": value("gained", [one.healed.valid - one.plain.valid for one in some]),
+        "valid, gained": Value(mean(gained, -1, 1)),
         "saved": sum(one.healed.valid and not one.plain.valid for one in some),
         "made worse": sum(_is_worse(one) for one in some),
-        "RMSE, gained": value("rmse", _differences([(one.healed, one.plain) for one in some])),
-        "s, more": value("seconds", more_s),
-        "valid, lost for good": value("lost", lost),
-        "RMSE, left": value("left", _differences([(one.healed, one.unharmed) for one in some])),
+        "RMSE, gained": Value(mean(_differences([(one.healed, one.plain) for one in some]))),
+        "s, more": Value(mean(more_s)),
+        "valid, lost for good": Value(mean(lost, -1, 1)),
+        "RMSE, left": Value(mean(_differences([(one.healed, one.unharmed) for one in some]))),
     }
 
 

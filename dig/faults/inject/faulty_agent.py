@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import anyio
 
-from dig.errors import DecisionError
-from dig.runtime.agents import Decision, NewEvent, Plan, Thinking, View, as_agent, as_decision
-from dig.runtime.keyed_random import KeyedRandom
+from dig.errors import DecisionError, ReplayError
+from dig.runtime.agents import (
+    Decision,
+    Immediate,
+    NewEvent,
+    Plan,
+    Thinking,
+    View,
+    as_agent,
+    as_decision,
+)
+from dig.runtime.checkpoint import PastActivation, keeps_state
+from dig.runtime.keyed_random import KeyedRandom, repeated
 
 from .fault import Fault
 from .injector import Injector, Moment, Touch
@@ -44,21 +55,26 @@ class Acting:
         self.injector: Injector = fault.row.injector(fault.parameters)
         self._run = run
 
-    def moment(self, turn: int, time_s: float) -> Moment:
-        """The moment of an activation of the target.
+    def moment(
+        self, turn: int, time_s: float, agent: str | None = None, repeats: Sequence[int] = ()
+    ) -> Moment:
+        """The moment of an activation.
 
         Args:
-            turn: The number of the activation, from 1.
+            turn: Which of the agent's activations it is.
             time_s: When it starts, in seconds since the run began.
+            agent: The agent in whose place the target decides; ``None``: its own.
+            repeats: The repeats whose random numbers are drawn.
         """
+        agent = agent or self.fault.target
 
         def told(touch: Touch) -> None:
             self.injector.acted += 1
             self._run.told(touch)
 
         purpose = f"fault {self.number} {self.fault.kind}"
-        draws = KeyedRandom(self._run.key, self.fault.target, turn)
-        act = Touch(self.number, self.fault.target, turn)
+        draws = KeyedRandom(repeated(self._run.key, repeats), agent, turn)
+        act = Touch(self.number, agent, turn)
         since_s = max(0.0, time_s - self.fault.start_s)
         return Moment(purpose, draws, self._run.payloads, act, told, since_s)
 
@@ -66,14 +82,55 @@ class Acting:
 class FaultyAgent:
     """An agent with faults around it; all other attributes are the agent's own."""
 
-    def __init__(self, agent: Any, acting: Sequence[Acting], run: FaultContext) -> None:
-        """Put faults around an agent; of several the first acts first."""
-        self._agent, self._acting, self._run = agent, acting, run
+    def __init__(
+        self, agent: Any, acting: Sequence[Acting], run: FaultContext,
+        repeats: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Put faults around an agent.
+
+        Args:
+            agent: The agent.
+            acting: The faults; of several the first acts first.
+            run: The values that all faults of the run share.
+            repeats: The repeats whose random numbers the faults draw.
+        """
+        self._agent, self._acting, self._run, self._repeats = agent, acting, run, repeats
 
     def __getattr__(self, name: str) -> Any:
         if name == "_agent":  # a copy that is only being made
             raise AttributeError(name)
         return getattr(self._agent, name)
+
+    def restore(self, past: Sequence[PastActivation]) -> None:
+        """Have the faults act again as in these activations, so that they know what they did.
+
+        Raises:
+            ReplayError: What the agent itself decided then cannot be told.
+        """
+        agent = self._agent
+        if not hasattr(agent, "plan") or isinstance(agent, Immediate) or keeps_state(agent):
+            raise ReplayError(
+                f"agent {past[0].view.agent!r} ({type(agent).__name__}) has a fault around it, and "
+                "what the fault did before that record cannot be told: the agent keeps a state or "
+                "has no `plan`; fork the run at a record before its first activation"
+            )
+        for one in past:
+            then = self
+            for number in one.repeats:
+                then = then.reseeded(number)
+            with suppress(Exception):  # as it failed then
+                turn = then._turn(replace(one.view, usage={}))
+                turn.decided(then._agent.plan(turn.view))
+
+    def reseeded(self, repeat: int) -> Self:
+        """The same agent and faults, with the random numbers of a repeat."""
+        agent = self._agent
+        if hasattr(agent, "reseeded"):
+            agent = agent.reseeded(repeat)
+        return type(self)(agent, self._acting, self._run, (*self._repeats, repeat))
+
+    def _turn(self, view: View) -> _Turn:
+        return _Turn(self._acting, view, self._repeats)
 
     async def act(self, view: View) -> Decision:
         """Decide as the agent does, or as the faults have it.
@@ -81,7 +138,7 @@ class FaultyAgent:
         Raises:
             DecisionError: A fault makes it fail.
         """
-        turn = _Turn(self._acting, view)
+        turn = self._turn(view)
         began, speed = anyio.current_time(), self._run.speed
         decision = as_decision(await as_agent(self._agent).act(turn.view))
         thought_s = (anyio.current_time() - began) * speed
@@ -97,7 +154,7 @@ class FaultyPolicy(FaultyAgent):
 
     def plan(self, view: View) -> Plan:
         """Decide as the agent does, or as the faults have it."""
-        turn = _Turn(self._acting, view)
+        turn = self._turn(view)
         return turn.decided(self._agent.plan(turn.view))
 
     async def act(self, view: View) -> Decision:
@@ -116,10 +173,10 @@ class _Turn:
         view: The view of the agent, as the faults change it.
     """
 
-    def __init__(self, acting: Sequence[Acting], view: View) -> None:
+    def __init__(self, acting: Sequence[Acting], view: View, repeats: Sequence[int]) -> None:
         self._acting, self._given, self.view = acting, view, view
         self._moments = {
-            one.number: one.moment(view.turn, view.time_s)
+            one.number: one.moment(view.turn, view.time_s, view.agent, repeats)
             for one in acting
             if one.fault.is_on(view.time_s)
         }

@@ -5,13 +5,15 @@ Only the targets are wrapped; all other agents, and all detectors, are unchanged
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 
-from dig.graph.records import Record
+from dig.errors import SettingsError
+from dig.graph.records import Leave, Record, micros
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime.bus import Bus
@@ -26,7 +28,7 @@ from .injector import NO_TURN, Change, Moment, Touch
 from .payloads import UNKNOWN, Payloads, payloads_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outside:
     """A target comes or goes.
 
@@ -35,12 +37,14 @@ class Outside:
         agent: The target.
         change: `leave` or `join`.
         moment: Takes the act.
+        is_told: Whether the act was noted.
     """
 
     at_s: float
     agent: str
     change: Change
     moment: Moment
+    is_told: bool = False
 
     def is_possible(self, monitor: Monitor) -> bool:
         """Whether it can still happen: an agent that has left cannot leave."""
@@ -57,9 +61,10 @@ class Outside:
         return effects
 
     def tell(self) -> None:
-        """Note that it has happened; to join is the end of a fault, not an act."""
-        if self.change == "leave":
+        """Note, once, that it has happened; to join is the end of a fault, not an act."""
+        if self.change == "leave" and not self.is_told:
             self.moment.tell("left the team")
+        self.is_told = True
 
 
 class Injected(Disturbance):
@@ -97,6 +102,7 @@ class Injected(Disturbance):
         self.team: dict[str, Any] = {
             name: self._around(name, agent) for name, agent in team.items()
         }
+        self._script = self._changes()
 
     @classmethod
     def into(cls, arranged: Arrangement, faults: Sequence[Fault]) -> Injected:
@@ -109,14 +115,22 @@ class Injected(Disturbance):
         payloads = payloads_of(str(setup.task))
         return cls(arranged.team, faults, seed=setup.draws_by, payloads=payloads, speed=setup.speed)
 
-    def happenings(self) -> list[Happening]:
-        """All leaves and joins, for the simulator."""
-        return [(one.at_s, one.happen) for one in self._script()]
+    def happenings(self, since_s: float = 0.0) -> list[Happening]:
+        """The leaves and joins from a moment on, for the simulator."""
+        return [(one.at_s, one.happen) for one in self._script if one.at_s >= since_s]
 
-    async def run_on(self, bus: Bus) -> None:
-        """Make all leaves and joins on an open bus; returns after the last one."""
-        began = anyio.current_time()
-        for one in self._script():
+    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
+        """Make the leaves and joins on an open bus; returns after the last one.
+
+        Args:
+            bus: The bus.
+            since_s: The moment from which on they are made, in seconds since the run began.
+            now_s: What the time is now, in seconds since the run began.
+        """
+        began = anyio.current_time() - now_s / self._run.speed
+        for one in self._script:
+            if one.at_s < since_s:
+                continue
             await anyio.sleep_until(began + one.at_s / self._run.speed)
             if bus.monitor is None or not one.is_possible(bus.monitor):
                 continue
@@ -133,6 +147,15 @@ class Injected(Disturbance):
     def follow(self, record: Record) -> None:
         """Note a record, to find the place of each act in the trace."""
         self._places(record)
+        if isinstance(record, Leave):
+            due = (
+                one
+                for one in self._script
+                if one.agent == record.agent and one.change == "leave" and not one.is_told
+            )
+            one = next(due, None)
+            if one is not None and micros(one.at_s) <= record.us:
+                one.tell()
 
     def outcome(self) -> dict[str, Any]:
         """The acts of the faults, for the result of the run."""
@@ -144,7 +167,7 @@ class Injected(Disturbance):
             return agent
         return (FaultyPolicy if hasattr(agent, "plan") else FaultyAgent)(agent, acting, self._run)
 
-    def _script(self) -> list[Outside]:
+    def _changes(self) -> list[Outside]:
         """All leaves and joins, in order."""
         script: list[Outside] = []
         for acting in self._acting:
@@ -153,3 +176,23 @@ class Injected(Disturbance):
             for at_s, change in acting.injector.script(moment, fault.start_s, fault.end_s):
                 script.append(Outside(at_s, fault.target, change, moment))
         return sorted(script, key=lambda one: one.at_s)
+
+
+def disturbance_of(side: Mapping[str, Any]) -> Callable[[Arrangement], Injected] | None:
+    """A function that injects the faults of a recorded run again, for a fork of it.
+
+    Args:
+        side: The side file of the run.
+
+    Returns:
+        The function; ``None``: the run had no faults.
+
+    Raises:
+        SettingsError: What the file says is no list of faults.
+    """
+    rows = side.get("faults")
+    if not rows:
+        return None
+    if not isinstance(rows, list):
+        raise SettingsError(f"the faults in the side file are no list, but {type(rows).__name__}")
+    return partial(Injected.into, faults=[Fault.read(row) for row in rows])

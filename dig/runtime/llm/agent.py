@@ -52,6 +52,10 @@ class ModelAgent:
     brief: Brief
     most_rounds: int = 8
 
+    def reseeded(self, repeat: int) -> ModelAgent:
+        """The same agent: its server draws the random numbers."""
+        return self
+
     async def act(self, view: View) -> Decision:
         """Decide about the events in front of it.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -14,6 +15,14 @@ from dig._util.text import one_line
 from .settings import ModelSettings
 
 _BUSY = (408, 409, 425, 429)
+_SHAPE = re.compile(
+    r"(?i)response[_ ]?format|json[_ ](?:schema|object|mode)|structured[_ ]output|\bstrict\b"
+)
+"""Words by which a server names the way in which it was asked for a shape."""
+
+MOST_SAID = 500
+"""Characters of a server's message that are shown."""
+
 _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 
@@ -28,6 +37,7 @@ class ModelFault:
         is_end: Whether every other request would go wrong as well.
         is_silence: Whether nothing came back at all.
         status: The HTTP status, if there was one.
+        is_about_shape: Whether the server refuses the way in which it was asked for a shape.
     """
 
     what: str
@@ -36,6 +46,7 @@ class ModelFault:
     is_end: bool = False
     is_silence: bool = False
     status: int | None = None
+    is_about_shape: bool = False
 
 
 def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
@@ -53,13 +64,17 @@ def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
         why = one_line(redacted(str(error.__cause__ or error), [key]))
         return ModelFault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
     if isinstance(error, openai.APIStatusError):
-        return _refused(error, settings, key)
+        fault = _refused(error, settings, key)
+        names_shape = _SHAPE.search(f"{error.message} {error.body}") is not None
+        return replace(fault, is_about_shape=names_shape and not fault.is_end)
     return ModelFault(f"{settings.where}: {one_line(redacted(repr(error), [key]))}", again=True)
 
 
 def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> ModelFault:
     status = error.status_code
-    said = f"{settings.where} says {status}: {one_line(redacted(_message(error), [key]))}"
+    said = (
+        f"{settings.where} says {status}: {one_line(redacted(_message(error), [key]), MOST_SAID)}"
+    )
     if status in (401, 403):
         what = f"the key in {settings.api_key_env} is not accepted; {said}"
         return ModelFault(what, is_end=True, status=status)

@@ -20,12 +20,12 @@ import openai
 from pydantic import BaseModel, ValidationError
 
 from dig._util.redaction import redacted
-from dig._util.text import counted
+from dig._util.text import counted, name
 from dig.errors import ModelError, StopRunError
 
 from .faults import ModelFault, as_fault
-from .replies import Completion, M, Reply, complaints, parse, strictly
-from .settings import ModelSettings
+from .replies import Completion, M, Reply, complaints, parse, shaped
+from .settings import JsonMode, ModelSettings
 
 Messages = Sequence[Mapping[str, Any]]
 """A conversation, as the chat completions interface has it."""
@@ -53,9 +53,17 @@ MOST_SILENCES = 6
 Keep = Callable[[dict[str, Any]], None]
 """Is given each exchange, when it is over, as plain JSON."""
 
+Tell = Callable[[str], None]
+"""Is told at once, in a line, of each request that fails and of each change of the JSON mode."""
+
 Usage = MutableMapping[str, Any]
-"""What an agent has used: `model_calls`, `input_tokens`, `output_tokens`, and `cost_usd` if the
-prices are known; the model's name is in `model`."""
+"""What an agent has used: `model_calls`, `failed_calls` of these if some failed, `input_tokens`,
+`output_tokens`, and `cost_usd` if the prices are known; the model's name is in `model`, and the
+JSON mode in `json_mode` unless it is `strict`."""
+
+_NEXT: Mapping[JsonMode, JsonMode] = {"strict": "object", "object": "text"}
+_MODE = {"object": "JSON objects with the schema in the instructions",
+         "text": "plain text with the schema in the instructions"}  # fmt: skip
 
 CUT_OFF = "cut off"
 
@@ -69,6 +77,7 @@ class Exchange:
         model: Which model.
         messages: The conversation that was sent.
         schema: The name of the shape that was asked for.
+        json_mode: How it was asked for.
         tools: The names of the tools that were offered.
         status: The HTTP status of the reply, if one came.
         reply: The body of the reply, as text.
@@ -81,19 +90,13 @@ class Exchange:
     model: str
     messages: Sequence[Any]
     schema: str
+    json_mode: JsonMode = "strict"
     tools: Sequence[str] = ()
     status: int | None = None
     reply: str | None = None
     error: str | None = CUT_OFF
     at: float = 0.0
     seconds: float = 0.0
-
-    @classmethod
-    def of(cls, request: Mapping[str, Any], who: str) -> Exchange:
-        """The exchange that begins with a request."""
-        tools = [tool["function"]["name"] for tool in request.get("tools", ())]
-        schema = request["response_format"].__name__
-        return cls(who, request["model"], request["messages"], schema, tools)
 
     @contextmanager
     def kept(self, keep: Keep) -> Iterator[None]:
@@ -104,6 +107,31 @@ class Exchange:
         finally:
             self.seconds = round(time.monotonic() - began, 6)
             keep(asdict(self))
+
+
+@dataclass
+class ModelQuestion:
+    """What a model is asked, however that is said to its server.
+
+    Attributes:
+        schema: The shape of the answer.
+        messages: The conversation so far.
+        tools: What the model may call instead.
+        may_call: Whether it may.
+        mode: How the shape was asked for in the latest request.
+    """
+
+    schema: type[BaseModel]
+    messages: list[Any]
+    tools: Sequence[Any]
+    may_call: bool
+    mode: JsonMode = "strict"
+
+    def exchange(self, who: str, request: Mapping[str, Any]) -> Exchange:
+        """The exchange that begins with a request of this question."""
+        tools = [tool["function"]["name"] for tool in self.tools]
+        schema, mode = self.schema.__name__, self.mode
+        return Exchange(who, request["model"], request["messages"], schema, mode, tools)
 
 
 class Spending:
@@ -181,6 +209,8 @@ class Model(AbstractAsyncContextManager["Model"]):
         settings: What is asked, and where.
         spending: What it has cost so far.
         keep: Is given every exchange.
+        tell: Is told at once of what goes wrong; by default nothing is told.
+        json_mode: How the shape of an answer is asked for now.
     """
 
     def __init__(
@@ -205,6 +235,8 @@ class Model(AbstractAsyncContextManager["Model"]):
         self.settings = settings
         self.spending = spending or Spending(settings)
         self.keep = keep
+        self.tell: Tell = lambda line: None
+        self.json_mode: JsonMode = "strict" if settings.json_mode == "auto" else settings.json_mode
         self._key = settings.key(environment)
         self._client: openai.AsyncOpenAI | None = None
         self._places = anyio.CapacityLimiter(settings.concurrency)
@@ -254,52 +286,71 @@ class Model(AbstractAsyncContextManager["Model"]):
             StopRunError: None will ever come: a wrong key, an unknown model, the budget used up.
         """
         usage = {} if usage is None else usage
-        request = self._request(schema, tools, may_call)
-        talk, why = list(messages), ""
+        question = ModelQuestion(schema, list(messages), tools, may_call)
+        why = ""
         for _ in range(ATTEMPTS):
-            message = (await self._send(request | {"messages": list(talk)}, usage, who)).said()
+            message = (await self._send(question, usage, who)).said()
             if message.tool_calls:
                 return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
             try:
-                answer = parse(message.content, schema)
+                answer = parse(message.content, schema, question.mode)
                 if check is not None:
                     check(answer)
             except ValueError as error:
                 why = str(error)
-                talk += [message.echo(), {"role": "user", "content": COMPLAINT.format(why=why)}]
+                complaint = {"role": "user", "content": COMPLAINT.format(why=why)}
+                question.messages += [message.echo(), complaint]
             else:
                 return Reply(answer, (), message.echo(), dict(usage))
         raise ModelError(f"the model's reply was unusable twice: {why}")
 
-    def _request(
-        self, schema: type[BaseModel], tools: Sequence[Any], may_call: bool
-    ) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "model": self.settings.model,
-            "response_format": strictly(schema),
-        }
+    def _request(self, question: ModelQuestion) -> dict[str, Any]:
+        tools = question.tools
+        request = shaped(question.mode, question.schema, question.messages, tools)
+        request |= {"model": self.settings.model}
         if tools:
-            request |= {"tools": tools, "tool_choice": "auto" if may_call else "none"}
+            request["tool_choice"] = "auto" if question.may_call else "none"
+        else:
+            del request["tools"]
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
         return request
 
-    async def _send(self, request: dict[str, Any], usage: Usage, who: str) -> Completion:
+    async def _send(self, question: ModelQuestion, usage: Usage, who: str) -> Completion:
         """Send a request, again if the server is busy, until a reply comes back."""
         attempt = 0
         while True:
-            exchange = Exchange.of(request, who)
-            done = await self._try(exchange, request, usage)
+            mode = question.mode = self.json_mode
+            request = self._request(question)
+            done = await self._try(question.exchange(who, request), request, usage)
             if isinstance(done, Completion):
                 return done
+            if self._falls_back(mode, done):
+                continue
             if done.is_end:
+                self._tell(who, done, "the run stops")
                 self._end = done.what
                 raise StopRunError(done.what)
             if not done.again or attempt == self.settings.retries:
+                self._tell(who, done, "the activation fails")
                 raise ModelError(done.what)
             wait_s = FIRST_WAIT_S * 2**attempt if done.wait_s is None else done.wait_s
+            self._tell(who, done, f"sent again in {wait_s:g} s")
             self._not_before = max(self._not_before, anyio.current_time() + wait_s)
             attempt += 1
+
+    def _tell(self, who: str, fault: ModelFault, then: str) -> None:
+        self.tell(f"a request of {name(who)} failed, {then}: {fault.what}")
+
+    def _falls_back(self, mode: JsonMode, fault: ModelFault) -> bool:
+        """Whether to ask again in another JSON mode, since the server refuses this one."""
+        if self.settings.json_mode != "auto" or not fault.is_about_shape or mode not in _NEXT:
+            return False
+        if self.json_mode == mode:  # else another agent's request was refused before this one
+            self.json_mode = _NEXT[mode]
+            asked = _MODE[self.json_mode]
+            self.tell(f"{self.settings.model} is asked for {asked} from here on: {fault.what}")
+        return True
 
     async def _try(
         self, exchange: Exchange, request: dict[str, Any], usage: Usage
@@ -311,6 +362,8 @@ class Model(AbstractAsyncContextManager["Model"]):
                 raise StopRunError(self._end)
             self.spending.allow()
             self.spending.sent(usage, self.settings.model)
+            if exchange.json_mode != "strict":
+                usage["json_mode"] = exchange.json_mode
             with exchange.kept(self._kept):
                 try:
                     done: Completion | ModelFault = await self._post(exchange, request)
@@ -321,6 +374,8 @@ class Model(AbstractAsyncContextManager["Model"]):
                         exchange.reply = error.response.text
             if isinstance(done, Completion):
                 self.spending.received(done.tokens, usage)
+            else:
+                _add(usage, "failed_calls", 1)
             return done
 
     async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | ModelFault:
@@ -335,7 +390,9 @@ class Model(AbstractAsyncContextManager["Model"]):
                 max_retries=0,  # it would wait for minutes, unseen
             )
         with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
-            raw = await self._client.chat.completions.with_raw_response.parse(**request)
+            chat = self._client.chat.completions.with_raw_response
+            send = chat.parse if exchange.json_mode == "strict" else chat.create
+            raw = await send(**request)
         exchange.status, exchange.reply = raw.status_code, raw.text
         self._silences, self._has_answered = 0, True
         try:

@@ -6,8 +6,9 @@ what they leave out, so only what is used here is asked for. Everything in a rep
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -19,10 +20,18 @@ from pydantic_core.core_schema import WithDefaultSchema
 from dig._util.text import one_line
 from dig.errors import ModelError
 
+from .settings import JsonMode
+
 M = TypeVar("M", bound=BaseModel)
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 MOST_COMPLAINTS = 5
+_THOUGHT = "</think>"
+"""Ends the thoughts that some models put before a reply."""
+
+SHAPE = """\
+Unless you call a tool, reply with one JSON object that fits this JSON schema, and nothing else:
+"""
 
 
 class Function(BaseModel):
@@ -113,8 +122,14 @@ class Reply(Generic[M]):
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(content: str | None, schema: type[M]) -> M:
+def parse(content: str | None, schema: type[M], mode: JsonMode = "strict") -> M:
     """A model's text as what was asked for; a fence of Markdown around it is taken off.
+
+    Args:
+        content: The text.
+        schema: The shape that was asked for.
+        mode: How it was asked for; without a strict schema the first JSON object in the text is
+            taken, and must have a field of the schema.
 
     Raises:
         ValueError: It is not; the message says where and why, for the model to read.
@@ -122,10 +137,30 @@ def parse(content: str | None, schema: type[M]) -> M:
     if not content or not content.strip():
         raise ValueError("the reply is empty")
     fenced = _FENCED.fullmatch(content)
+    text = fenced[1] if fenced else content
     try:
-        return schema.model_validate_json(fenced[1] if fenced else content)
+        return schema.model_validate_json(text if mode == "strict" else _first_object(text, schema))
     except ValidationError as error:
         raise ValueError(complaints(error)) from None
+
+
+def _first_object(text: str, schema: type[BaseModel]) -> str:
+    """The first JSON object in a text, after a model's thoughts; the text itself if it has none.
+
+    Raises:
+        ValueError: It has none of the fields of a schema.
+    """
+    text = text.rpartition(_THOUGHT)[2]
+    start = text.find("{")
+    try:
+        found, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return text
+    if start < 0 or not isinstance(found, dict):
+        return text
+    if found and not found.keys() & schema.model_fields.keys():
+        raise ValueError(f"the object has none of the fields {', '.join(schema.model_fields)}")
+    return text[start:end]
 
 
 def complaints(error: ValidationError) -> str:
@@ -165,3 +200,33 @@ def strictly(schema: type[M]) -> type[M]:
 
     Strict.__name__ = schema.__name__
     return Strict
+
+
+def shaped(
+    mode: JsonMode, schema: type[BaseModel], messages: Sequence[Any], tools: Sequence[Any]
+) -> dict[str, Any]:
+    """The parts of a request that tell which shape the answer is to have.
+
+    Args:
+        mode: `strict`: the JSON schema, in strict mode, also for tools. `object`: any JSON object,
+            with the schema in the instructions. `text`: the schema in the instructions alone.
+        schema: The shape.
+        messages: The conversation so far.
+        tools: What the model may call, as a `Toolbox` describes it.
+    """
+    if mode == "strict":
+        return {"messages": list(messages), "tools": tools, "response_format": strictly(schema)}
+    told = SHAPE + json.dumps(schema.model_json_schema())
+    first = [*messages[:1]]
+    if first and first[0]["role"] == "system":
+        system, rest = f"{first[0]['content']}\n\n{told}", messages[1:]
+    else:
+        system, rest = told, messages
+    request: dict[str, Any] = {
+        "messages": [{"role": "system", "content": system}, *rest],
+        "tools": [
+            {**tool, "function": {k: v for k, v in tool["function"].items() if k != "strict"}}
+            for tool in tools
+        ],
+    }
+    return request | ({"response_format": {"type": "json_object"}} if mode == "object" else {})

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from dig.errors import SettingsError
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
+
+JsonMode = Literal["strict", "object", "text"]
+"""How the shape of an answer is asked for; see `dig.runtime.llm.replies.shaped`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class ModelSettings:
         max_usd: US dollars after which the run is stopped; needs the two prices.
         price_in: US dollars for a million tokens sent.
         price_out: US dollars for a million tokens received.
+        json_mode: How the shape of an answer is asked for: `strict`, `object` or `text`; `auto`:
+            `strict`, and the next one for the rest of the run when the server refuses it.
     """
 
     model: str
@@ -44,6 +50,7 @@ class ModelSettings:
     max_usd: float | None = None
     price_in: float | None = None
     price_out: float | None = None
+    json_mode: JsonMode | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
@@ -53,7 +60,9 @@ class ModelSettings:
         """
         url = urlsplit(self.base_url)
         if not self.model.strip():
-            raise SettingsError("no model is named; give --model NAME")
+            raise SettingsError(
+                "no model is named: give --model NAME, or name one in ModelSettings"
+            )
         if url.scheme not in ("http", "https") or not url.hostname:
             shown = self.base_url.rpartition("@")[2]
             raise SettingsError(f"{shown!r} is no address of a server; try {OPENAI}")
@@ -65,6 +74,10 @@ class ModelSettings:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise SettingsError(f"{name} must not be negative, as {value:g} is")
+        if self.json_mode not in ("auto", *get_args(JsonMode)):
+            raise SettingsError(
+                f"json_mode must be auto, {', '.join(get_args(JsonMode))}, not {self.json_mode!r}"
+            )
         if self.max_usd is not None and None in (self.price_in, self.price_out):
             raise SettingsError("a budget in dollars needs both prices, --price-in and --price-out")
 

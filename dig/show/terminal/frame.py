@@ -77,6 +77,7 @@ class Frame:
         lanes: The agents, in order of arrival.
         system: The monitor.
         counts: How many records, events, turns, findings and healings there are, in words.
+        cost: The tokens and the money that agents have used, in words; empty: they told of none.
         failed: The parts of the monitor that failed, in words; empty: none did.
         held: The events on their way, in words, the latest first; a few of them.
         moving: The number of events on their way.
@@ -89,6 +90,7 @@ class Frame:
     lanes: tuple[Lane, ...]
     system: Lane
     counts: str
+    cost: str
     failed: str
     held: tuple[str, ...]
     moving: int

@@ -34,6 +34,8 @@ from .state import TerminalState
 
 FRAMES_PER_S = 8
 MOST_ASIDE = 1_000_000
+MOST_TOLD = 700
+"""Characters of a line that no record tells: a server's message and what is around it."""
 
 
 class LiveView:
@@ -124,6 +126,23 @@ class LiveView:
         except Exception as error:  # a picture must never be able to stop a team
             self._fault = one_line(repr(error))
 
+    def tell(self, line: str) -> None:
+        """Show a line about something that no record tells, such as a request that failed."""
+        if self._fault:
+            return
+        try:
+            with self._lock:
+                news = LogLine(self._now_us(), "model", one_line(line, MOST_TOLD), "warning")
+                self._scene.tell(news)
+            if not self._paints:
+                self._print(_line(news))
+        except Exception as error:
+            self._fault = one_line(repr(error))
+
+    def _now_us(self) -> int:
+        passed_s = 0.0 if self._is_over else time.monotonic() - self._latest_at
+        return self._latest_us + int(passed_s * self._speed * 1e6)
+
     def evicted(self, eviction: Eviction) -> None:
         """Let go of what the session has let go of."""
         if self._fault:
@@ -138,8 +157,7 @@ class LiveView:
         """The picture of now."""
         try:
             with self._lock:
-                passed_s = 0.0 if self._is_over else time.monotonic() - self._latest_at
-                shot = self._scene.frame(self._latest_us + int(passed_s * self._speed * 1e6))
+                shot = self._scene.frame(self._now_us())
             width, height = self._console.size
             # The last column stays free: some terminals break a line that reaches it.
             return Group(*map(self._fit, draw(self._title, shot, width - 1, height)))

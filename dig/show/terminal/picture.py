@@ -50,6 +50,8 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
     """
     width = max(width, 1)
     top = [_title(title, frame, width), fitted(frame.counts, width)]
+    if frame.cost:
+        top.append(fitted(f"cost: {frame.cost}", width))
     if frame.failed:
         top.append(fitted(frame.failed, width, STYLES["bad"]))
     parcels = _parcels(frame, width)

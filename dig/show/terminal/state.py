@@ -29,6 +29,7 @@ from dig.graph.records import (
     Start,
 )
 from dig.monitor.sinks import Eviction
+from dig.traces.usage import Costs, cost_text
 
 from .frame import Frame, Lane, LogLine, TimeMark
 
@@ -54,11 +55,13 @@ class TerminalState:
         self._news: deque[LogLine] = deque(maxlen=MOST_NEWS)
         self._found = Counter[str]()
         self._healed = 0
+        self._costs = Costs()
         self._failed: dict[str, None] = {}  # the parts of the monitor that failed
 
     def follow(self, record: Record) -> list[LogLine]:
         """Take in a record; returns the news in it."""
         self._graph.apply(record)
+        self._costs(record)
         told = list(self._look(record))
         for event in self._graph.touched:
             self._moving.pop(event.id, None)
@@ -69,6 +72,10 @@ class TerminalState:
                 self._moving[event.id] = None
         self._news += told
         return told
+
+    def tell(self, news: LogLine) -> None:
+        """Take in news that no record tells."""
+        self._news.append(news)
 
     def evicted(self, eviction: Eviction) -> None:
         """Repeat an eviction of the session."""
@@ -198,6 +205,7 @@ class TerminalState:
             lanes=lanes,
             system=self._system.copy(),
             counts=", ".join(counts),
+            cost=cost_text(self._costs.sums),
             failed=f"failed: {cut(list(self._failed))}" if self._failed else "",
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),
             moving=len(self._moving),

@@ -1,32 +1,46 @@
-"""The contribution of each means of healing: runs with all of them, all but one, and none.
+"""What each part of healing contributes: its means, its words, and the patterns that it heals.
 
-Every difference is taken seed by seed, and under several habits of the agents, so that a
-conclusion comes with the range of habits over which it holds.
+Each arm heals with something taken away, on the same seeds. Blank notes carry out all
+interventions without words or data, so they tell what waking, redirects and returned answers do
+by themselves; what healing does beyond that, its words do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dig.detectors.interventions import MEANS, Means
-from dig.detectors.patterns import NAMES as PATTERNS
+from dig.detectors.policy import HEAL_ALL, Policy, Rule
+from dig.tasks.run.methods import METHODS as RUNNABLE
 from dig.tasks.simulated.profile import Profile
 
+from .effects import (
+    Contrast,
+    Pair,
+    compare,
+    effects_table,
+    headline,
+    pairs,
+    quick_note,
+    shortcomings,
+)
 from .grid import Cell, Grid
-from .intervals import Mean, mean
-from .paper import MEASURES, Measure, count_of, shown_patterns
+from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
+from .paper_figures import PAPER_PATTERNS
+from .report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .results import Row
 from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
-from .table import SIMULATED_AGENTS, Table, TableCell, Value, settings_notes
+from .samples import Pool, Samples
+from .table import Table, settings_notes
 
 COMPLIANCES = (0.0, 0.3, 0.6, 0.9, 1.0)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 BAD = (
-    "wait", "pass_on", "discard", "discard_double", "broadcast", "duplicate", "misaddress",
-    "merge", "hand_over", "submit_early", "fail",
+    "wait", "pass_on", "unwanted", "discard", "discard_double", "broadcast", "chat", "duplicate",
+    "misaddress", "merge", "hand_over", "count_twice", "mix", "submit_early", "announce", "fail",
 )  # fmt: skip
 """The bad habits that are multiplied."""
 
@@ -37,15 +51,81 @@ NAMES: Mapping[Means, str] = {
     "note": "notes",
 }
 
-WHOLE = frozenset(MEANS)
-SHOWN = ("valid", "RMSE", "seconds", "errors", "warnings", "notices")
-COMPARED: dict[str, Measure] = {name: MEASURES[name] for name in SHOWN} | {
-    pattern: count_of(pattern) for pattern in PATTERNS
-}
+BLANK, WORDS_ALONE = "dig, blank notes", "dig, notes alone"
+WORDS = "Where blank notes do as well as words"
+COMPARED = (VALID, COMPLETE, RMSE, SECONDS, CALLS)
 
-READING = (
-    "Each cell: the mean of (healing with all means) - (without this one), seed by seed [95 % "
-    "bootstrap interval]. RMSE and seconds only of seeds in which both have a valid answer."
+
+@dataclass(frozen=True)
+class Arm:
+    """A way of healing.
+
+    Attributes:
+        name: Its name in tables.
+        method: The method.
+        means: What healing may do.
+        policy: Which findings are healed.
+    """
+
+    name: str
+    method: str = OURS
+    means: tuple[Means, ...] = MEANS
+    policy: Policy = field(default=HEAL_ALL)
+
+
+def _without(means: Means) -> tuple[Means, ...]:
+    return tuple(one for one in MEANS if one != means)
+
+
+def _only(pattern: str) -> Policy:
+    rules = (Rule(action="heal", pattern=pattern), Rule(action="observe"))
+    return Policy(rules=rules, heal="all")
+
+
+SWEPT = (
+    Arm(BASELINE, BASELINE),
+    Arm(OURS),
+    Arm(BLANK, means=_without("note")),
+    Arm(WORDS_ALONE, means=("note",)),
+)
+"""The arms that are run with other habits, too."""
+
+ARMS = (
+    *SWEPT,
+    *(Arm(f"dig without {NAMES[one]}", means=_without(one)) for one in MEANS if one != "note"),
+    *(Arm(f"{pattern} alone", policy=_only(pattern)) for pattern in PAPER_PATTERNS),
+    *(
+        Arm(f"{pattern} alone, blank notes", means=_without("note"), policy=_only(pattern))
+        for pattern in PAPER_PATTERNS
+    ),
+    *(Arm(rival, rival) for rival in GRAPHLESS if rival in RUNNABLE),
+)
+
+CONTRIBUTIONS: tuple[Pair, ...] = (
+    *pairs([arm.name for arm in ARMS if arm.name in (BASELINE, OURS, *GRAPHLESS)]),
+    (BLANK, BASELINE),
+    (WORDS_ALONE, BASELINE),
+    (OURS, BLANK),
+    *((OURS, f"dig without {NAMES[one]}") for one in MEANS if one != "note"),
+)
+PATTERNS: tuple[Pair, ...] = tuple(
+    pair
+    for pattern in PAPER_PATTERNS
+    for blank in [f"{pattern} alone, blank notes"]
+    for pair in (
+        (f"{pattern} alone", BASELINE),
+        (blank, BASELINE),
+        (f"{pattern} alone", blank),
+    )
+)
+BLANKS = ((OURS, BLANK), *PATTERNS[2::3])
+"""Pairs whose difference is what words contribute."""
+
+SWEEP: tuple[Pair, ...] = (
+    (OURS, BASELINE),
+    (BLANK, BASELINE),
+    (WORDS_ALONE, BASELINE),
+    (OURS, BLANK),
 )
 
 
@@ -60,6 +140,9 @@ class Habits:
 
     name: str
     value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}{' x' if self.name == 'bad habits' else ''} {self.value:g}"
 
     def profile(self, usual: Profile) -> Profile:
         """The profile of agents with these habits."""
@@ -81,70 +164,66 @@ class Ablation:
     def __init__(self, grid: Grid) -> None:
         """Take the hardest size and the largest team of a grid."""
         self.grid = grid
-        self.tasks = [one.task for one in grid.tasks]
         self.habits = all_habits(grid.profile)
-        self.means = [WHOLE, *(WHOLE - {one} for one in MEANS), frozenset[Means]()]
-        self._cells = dict(self._all_cells())
+        self._cells = [*self._all_cells()]
         self._rows: dict[str, Row] = {}
 
-    def _all_cells(self) -> Iterator[tuple[tuple[str, Habits, frozenset[Means], int], Cell]]:
+    def _all_cells(self) -> Iterator[tuple[Habits, Arm, Cell]]:
         hardest = [replace(one, sizes=one.sizes[-1:]) for one in self.grid.tasks]
         most = replace(self.grid, tasks=tuple(hardest), agents=(max(self.grid.agents),))
-        for cell in replace(most, methods=("dig",)).cells():
+        levels = {one.task: one.level(len(one.sizes) - 1) for one in self.grid.tasks}
+        for cell in replace(most, methods=(OURS,)).cells():
             for habits in self.habits:
-                for means in self.means:
+                profile = habits.profile(self.grid.profile)
+                for arm in ARMS if habits == self.habits[0] else SWEPT:
                     run = replace(
-                        cell.run,
-                        method="dig" if means else "mas",
-                        means=tuple(one for one in MEANS if one in means),
-                        profile=habits.profile(self.grid.profile),
-                    )
-                    key = (run.task, habits, means, run.seed)
-                    yield key, replace(cell, run=run)
+                        cell.run, method=arm.method, means=arm.means, policy=arm.policy,
+                        profile=profile,
+                    )  # fmt: skip
+                    yield habits, arm, Cell(level=levels[run.task], run=run)
 
     def carry_out(self, out: Path, jobs: int, progress: Progress) -> Outcome:
         """Carry out the runs that are not there yet."""
-        cells = list(self._cells.values())
+        cells = [cell for _, _, cell in self._cells]
         outcome = carry_out_cells(cells, out, ExecutionOptions(), jobs=jobs, progress=progress)
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 
-    def gain(self, task: str, habits: Habits, without: frozenset[Means], name: str) -> Mean | None:
-        """The mean difference of a measure between all means of healing and some of them.
+    def usual(self) -> Samples:
+        """The runs with the usual habits, in which the arm stands for the method."""
+        return Samples([
+            replace(row, method=arm.name)
+            for habits, arm, row in self._done()
+            if habits == self.habits[0]
+        ])  # fmt: skip
 
-        Args:
-            task: The task's name.
-            habits: The agents' habits.
-            without: The means of the runs that those with all means are compared with.
-            name: The measure's name, which seeds the interval.
-        """
-        pairs, measure = [], COMPARED[name]
-        for seed in self.grid.seeds:
-            rows = [self._row(task, habits, means, seed) for means in (WHOLE, without)]
-            if rows[0] and rows[1]:
-                pairs.append((measure(rows[0]), measure(rows[1])))
-        label = f"{task} {habits} {sorted(without)} {name}"
-        return mean([a - b for a, b in pairs if a is not None and b is not None], label)
+    def swept(self) -> Samples:
+        """The runs with all habits, in which the habits stand for the level."""
+        return Samples([
+            replace(row, method=arm.name, level=f"{habits}")
+            for habits, arm, row in self._done()
+            if arm in SWEPT
+        ])  # fmt: skip
 
-    @property
-    def shown(self) -> list[str]:
-        """The measures that are compared: of the patterns only those that a table shows."""
-        return [*SHOWN, *shown_patterns([*self._rows.values()])]
-
-    def _row(self, task: str, habits: Habits, means: frozenset[Means], seed: int) -> Row | None:
-        return self._rows.get(self._cells[task, habits, means, seed].run.name)
+    def _done(self) -> Iterator[tuple[Habits, Arm, Row]]:
+        for habits, arm, cell in self._cells:
+            if row := self._rows.get(cell.run.name):
+                yield habits, arm, row
 
 
 def ablate(
     grid: Grid, out: Path, *, jobs: int, progress: Progress = lambda done, total: None
-) -> tuple[Outcome, list[Table]]:
-    """Run a grid without each means of healing in turn, and compare with all of them.
+) -> tuple[Outcome, list[Table], Words]:
+    """Run a grid with parts of healing taken away, and compare with the whole and with nothing.
 
     Args:
         grid: The hardest size of its tasks and its largest team are looked at.
         out: Where results go, and where they are taken up.
         jobs: How many processes work at once.
         progress: Takes how many runs are done, and how many there are.
+
+    Returns:
+        The results, their tables, and what these say in words.
 
     Raises:
         SettingsError: As for `carry_out`.
@@ -153,59 +232,51 @@ def ablate(
     ablation = Ablation(grid)
     outcome = ablation.carry_out(out, jobs, progress)
     settings = {**grid.settings(), "judge": "none", "team": f"{max(grid.agents)} agents"}
-    notes = [READING, *settings_notes(settings, outcome.rows)]
-    return outcome, [_contributions(ablation, notes), _ranges(ablation, notes)]
+    notes = [*quick_note(len(grid.seeds)), *settings_notes(settings, outcome.rows)]
+    usual = ablation.usual()
+    together = _compared(usual, usual.pools(), CONTRIBUTIONS)
+    by_pattern = _compared(usual, usual.pools(), PATTERNS)
+    alone = [Pool((one,)) for one in usual.settings]
+    by_task = compare(usual, alone, (*CONTRIBUTIONS, *PATTERNS), COMPARED)
 
+    def table(name: str, heading: str, compared: Sequence[Contrast], *more: str) -> Table:
+        heading += grid.agents_note
+        return effects_table(name, heading, compared, [*more, *notes], names=str)
 
-def _taken(ablation: Ablation) -> Iterator[tuple[str, frozenset[Means], str]]:
-    """Each task with each choice of means that is compared with all of them."""
-    for task in ablation.tasks:
-        for means in ablation.means[1:]:
-            gone = WHOLE - means
-            yield task, means, NAMES[min(gone)] if len(gone) == 1 else "healing as a whole"
-
-
-def _contributions(ablation: Ablation, notes: Sequence[str]) -> Table:
-    usual = ablation.habits[0]
-    rows: list[list[TableCell]] = [
-        [task, name, *(Value(ablation.gain(task, usual, means, one)) for one in ablation.shown)]
-        for task, means, name in _taken(ablation)
+    tables = [
+        table("contributions", "What each part of healing contributes", together, RELATIVE),
+        table("patterns", "What healing one pattern alone contributes", by_pattern, RELATIVE),
+        _sweep(ablation, notes),
+        table("by-task", "The same for each task", by_task),
     ]
-    title = f"What each means of healing contributes ({SIMULATED_AGENTS})"
-    return Table("contributions", title, ["task", "means", *ablation.shown], rows, notes)
+    rivals = [(OURS, rival) for rival in GRAPHLESS if rival in RUNNABLE]
+    words = {
+        HEADLINE: headline(usual, (BASELINE, OURS)),
+        NO_BETTER: shortcomings(together, rivals) or ([NOTHING] if rivals else []),
+        WORDS: shortcomings([*together, *by_pattern], BLANKS),
+    }
+    return outcome, tables, {heading: lines for heading, lines in words.items() if lines}
 
 
-def _ranges(ablation: Ablation, notes: Sequence[str]) -> Table:
-    """For each sign at the usual habits: at which others it is the same."""
-    rows: list[list[TableCell]] = []
-    for task, means, name in _taken(ablation):
-        for one in ablation.shown:
-            signs = {h: _sign(ablation.gain(task, h, means, one)) for h in ablation.habits}
-            sign = signs[ablation.habits[0]]
-            if sign:
-                same = [habits for habits in ablation.habits if signs[habits] == sign]
-                shown = [_listed(same, kind) for kind in ("compliance", "bad habits")]
-                rows.append([task, name, one, "more" if sign > 0 else "less", *shown])
-    title = f"Over which habits each of these signs holds ({SIMULATED_AGENTS})"
-    columns = ["task", "means", "measure", "with it", "compliance", "bad habits, times"]
-    usual = ablation.grid.profile.compliance
-    read = (
-        f"Only differences whose interval leaves zero out at the usual habits (compliance {usual:g}"
-        f"); looked at were compliance {_numbers(COMPLIANCES)} and bad habits times "
-        f"{_numbers(FACTORS)}, one changed at a time."
+def _compared(samples: Samples, pools: Sequence[Pool], some: Sequence[Pair]) -> list[Contrast]:
+    """Compare arms over all tasks together."""
+    relative = samples.relative_rmse()
+    measures = [relative if measure is RMSE else measure for measure in COMPARED]
+    return compare(samples, pools, some, measures)
+
+
+def _sweep(ablation: Ablation, notes: Sequence[str]) -> Table:
+    """The main contributions with other habits, one changed at a time."""
+    samples = ablation.swept()
+    pools = [
+        Pool(tuple(one for one in samples.settings if one.level == level))
+        for level in map(str, ablation.habits)
+        if level in samples.levels
+    ]
+    compared = _compared(samples, pools, SWEEP)
+    heading = f"The same with other habits{ablation.grid.agents_note}"
+    usual = (
+        f"The usual compliance is {ablation.grid.profile.compliance:g}, that of bad habits x 1; "
+        "one is changed at a time."
     )
-    return Table("ranges", title, columns, rows, [read, *notes])
-
-
-def _sign(gain: Mean | None) -> int:
-    return gain.sign if gain else 0
-
-
-def _listed(same: Sequence[Habits], kind: str) -> str:
-    """The values of one habit, the usual one among them."""
-    usual = [1.0] if kind == "bad habits" else []
-    return _numbers(sorted([*usual, *(habits.value for habits in same if habits.name == kind)]))
-
-
-def _numbers(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+    return effects_table("habits", heading, compared, [usual, RELATIVE, *notes], names=str)

@@ -1,4 +1,4 @@
-"""Charts of an experiment with matplotlib: RMSE, findings by pattern, time and valid rate.
+"""Charts of an experiment with matplotlib: valid and complete answers, errors, costs, findings.
 
 The same results give the same SVG, byte for byte, with the same matplotlib.
 """
@@ -14,32 +14,34 @@ from dig._util.text import counted, one_line
 from dig.errors import SettingsError
 
 from .grid import Grid
-from .paper import (
-    MEASURES,
-    METHOD_NAMES,
+from .measures import (
+    CALLS,
+    COMPLETE,
+    FINDINGS,
+    METHODS,
+    RMSE,
+    SECONDS,
+    VALID,
     Measure,
-    PaperSetting,
     count_of,
-    levels,
-    measured,
+    shown_measures,
     shown_patterns,
+    title,
 )
-from .results import Row
+from .paper import value_of
+from .samples import Samples
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "mas": "#7f7f7f", "watchdog": "#bcbd22", "retry": "#8c564b", "judge": "#9467bd",
-    "dig": "#1f77b4",
-}  # fmt: skip
-_SHOWN = (("rmse", "RMSE"), ("seconds", "seconds"), ("valid", "valid"), ("findings", "findings"))
 _HEADS = {
-    "RMSE": "RMSE of valid answers",
-    "seconds": "time of runs with a valid answer, s",
-    "valid": "valid output rate",
-    "findings": "findings of the paper's patterns",
+    VALID: "valid output rate",
+    COMPLETE: "valid and complete answers",
+    RMSE: "RMSE of valid answers",
+    SECONDS: "time of runs with a valid answer, s",
+    CALLS: "activations of agents",
+    FINDINGS: "findings of the paper's patterns",
 }
 
 
@@ -52,12 +54,12 @@ def is_possible() -> bool:
     return True
 
 
-def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
+def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
     """Draw all charts of an experiment as SVG.
 
     Args:
         grid: The grid that was run.
-        rows: Its results.
+        samples: Its results.
         out: The directory to which they go.
 
     Raises:
@@ -69,7 +71,7 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
 
     with mpl.rc_context({"svg.hashsalt": "dig", "font.size": 8}):
         drawn = []
-        for name, figure in _figures(grid, rows):
+        for name, figure in _figures(grid, samples):
             path = out / f"{name}.svg"
             try:
                 figure.savefig(path, metadata={"Date": None})
@@ -79,44 +81,52 @@ def draw(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
     return drawn
 
 
-def _figures(grid: Grid, rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    sizes = [f"{n}" for n in grid.agents]
-    for name, key in _SHOWN:
-        measures = [(n, key, MEASURES[key]) for n in grid.agents]
-        yield name, _bar_chart(grid, rows, _HEADS[key], sizes, measures, "agents")
-    for size in grid.agents:
-        title = f"findings by pattern, {counted(size, 'agent')}"
-        by_pattern = [(size, pattern, count_of(pattern)) for pattern in shown_patterns(rows)]
-        names = [pattern for _, pattern, _ in by_pattern]
-        yield f"patterns-{size}", _bar_chart(grid, rows, title, names, by_pattern)
+def _figures(grid: Grid, samples: Samples) -> Iterator[tuple[str, Figure]]:
+    teams = sorted({one.agents for one in samples.settings})  # a user's own may have its own size
+    sizes = [f"{n}" for n in teams]
+    for measure in shown_measures(samples.rows, tuple(_HEADS)):
+        bars = [(n, measure) for n in teams]
+        yield (
+            measure.name.lower(),
+            _bar_chart(grid, samples, _HEADS[measure], sizes, bars, "agents"),
+        )
+    patterns = shown_patterns(samples.rows)
+    for size in teams:
+        head = f"findings by pattern, {counted(size, 'agent')}"
+        bars = [(size, count_of(pattern)) for pattern in patterns]
+        yield f"patterns-{size}", _bar_chart(grid, samples, head, patterns, bars)
 
 
 def _bar_chart(
-    grid: Grid, rows: Sequence[Row], title: str, ticks: Sequence[str],
-    measures: Sequence[tuple[int, str, Measure]], label: str = "",
+    grid: Grid, samples: Samples, head: str, ticks: Sequence[str],
+    measures: Sequence[tuple[int, Measure]], label: str = "",
 ) -> Figure:  # fmt: skip
     """A panel for each task and level, in which each measure has a bar for each method.
 
     Args:
         grid: The grid that was run.
-        rows: Its results.
-        title: The title of the figure.
+        samples: Its results.
+        head: The title of the figure.
         ticks: The names of the measures on the axis.
-        measures: For each, the size of the teams, the name and the measure.
+        measures: For each, the size of the teams, and the measure.
         label: The name of the axis.
     """
     from matplotlib.figure import Figure
 
-    tasks, shown = list(dict.fromkeys(row.task for row in rows)), levels(rows)
+    tasks, shown = list(dict.fromkeys(one.task for one in samples.settings)), samples.levels
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
-    figure.suptitle(title + grid.agents_note)
+    figure.suptitle(head + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
     for ax, (task, level) in zip(axes.flat, product(tasks, shown), strict=True):
         ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
         for place, method in enumerate(grid.methods):
+            settings = {
+                one.agents: one
+                for one in samples.settings
+                if (one.task, one.level) == (task, level)
+            }
             means = [
-                measured(PaperSetting(task, n).rows(rows, level, method), name, measure)
-                for n, name, measure in measures
+                value_of(samples, settings.get(n), method, measure).ours for n, measure in measures
             ]
             _bars(ax, means, place, method, grid)
         ax.set_xticks(range(len(ticks)), ticks)
@@ -134,6 +144,6 @@ def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -
     heights = [m.mean if m else 0.0 for m in means]
     below = [m.mean - m.low if m and m.low is not None else 0.0 for m in means]
     above = [m.high - m.mean if m and m.high is not None else 0.0 for m in means]
-    colour, label = COLOURS.get(method), METHOD_NAMES.get(method, method)
-    ax.bar(at, heights, width, color=colour, label=label)
+    colour = METHODS[method][1] if method in METHODS else None
+    ax.bar(at, heights, width, color=colour, label=title(method))
     ax.errorbar(at, heights, [below, above], fmt="none", ecolor="black", elinewidth=0.8)

@@ -28,7 +28,7 @@ from dig.errors import SettingsError, file_errors
 from dig.tasks.judge.judge import Judging
 from dig.tasks.simulated.profile import Profile
 
-from .grid import WINDOWS, Grid, TaskGrid, on_windows
+from .grid import SEEDS, WINDOWS, Grid, TaskGrid, on_windows
 
 _TABLES: Mapping[str, type] = {"judge": Judging, "profile": Profile}
 _NUMBERS = ("limit_s", "speed", "max_tokens", "max_usd")
@@ -60,7 +60,7 @@ def read_grid(path: Path) -> Grid:
 def _grid(path: Path, given: dict[str, Any]) -> Grid:
     _must_be_known(given, _KNOWN, "")
     plain = {key: given[key] for key in _PLAIN if key in given}
-    seeds = plain.get("seeds", 10)
+    seeds = plain.get("seeds", SEEDS)
     if type(seeds) is int and not 1 <= seeds <= MOST_SEEDS:
         raise SettingsError(f"`seeds` is {seeds}; it goes from 1 to {MOST_SEEDS:,}")
     plain["seeds"] = range(1, seeds + 1) if type(seeds) is int else seeds

@@ -1,7 +1,8 @@
 """An experiment: a grid of runs, one for each task, size, team, method and seed.
 
 All settings are fixed before anything is compared, and are the same for all methods. The paper's
-grid (section 6) has three methods, two tasks, three sizes and teams of 1, 3 and 6.
+grid (section 6) has two tasks, three sizes, teams of 1, 3 and 6, and the methods `mas`, `judge` and
+`dig`; two rivals that know no graph stand beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dig.errors import SettingsError
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import LIKE_TEAM, Judging
 from dig.tasks.run.arrange import make_run
-from dig.tasks.run.team_run import SIMULATED, Recipients, TeamRun
+from dig.tasks.run.team_run import METHOD_NAMES, SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
 from .table import SIMULATED_AGENTS
@@ -24,12 +25,13 @@ from .table import SIMULATED_AGENTS
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")
 
-PAPER_METHODS = ("mas", "judge", "dig")
-
 PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     COUNT_FREQUENCY: (1000, 5000, 10_000),
     NEWSGROUPS: (60, 100, 150),
 }
+
+SEEDS = 100
+"""How many seeds each setting is run with, unless it is said."""
 
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
@@ -75,7 +77,8 @@ class TaskGrid:
         task: Its name, as `digmon run` takes it.
         sizes: How large the problems are; the easiest first.
         data: Where its data are; ``None``: where the task looks for them.
-        agents_are: How teams are made; ``None``: simulated agents, or the task's own.
+        agents_are: How teams are made, such as `my_module:team`; see `dig.tasks.run.teams`.
+            ``None``: simulated agents, or the task's own.
         options: Further arguments of that way, as plain JSON.
     """
 
@@ -125,9 +128,9 @@ class Grid:
 
     name: str = "paper"
     tasks: tuple[TaskGrid, ...]
-    methods: tuple[str, ...] = PAPER_METHODS
+    methods: tuple[str, ...] = METHOD_NAMES
     agents: tuple[int, ...] = (1, 3, 6)
-    seeds: tuple[int, ...] = tuple(range(1, 11))
+    seeds: tuple[int, ...] = tuple(range(1, SEEDS + 1))
     thresholds: Thresholds = WINDOWS
     limit_s: float = 120.0
     to: Recipients = "one"
@@ -151,11 +154,14 @@ class Grid:
                 raise SettingsError(f"the experiment names one of its {part} twice")
 
     def cells(self) -> Iterator[Cell]:
-        """All runs, those that have the same problem one after the other.
+        """All runs, those that have the same problem one after the other, each once.
+
+        A team of the user's that has its own size is the same for all of `agents`.
 
         Raises:
             SettingsError: There is no such task, method or team.
         """
+        named = set[str]()
         for one in self.tasks:
             some = product(enumerate(one.sizes), self.seeds, self.agents, self.methods)
             for (index, size), seed, agents, method in some:
@@ -174,7 +180,9 @@ class Grid:
                     judging=self.judging,
                     profile=self.profile,
                 )
-                yield Cell(level=one.level(index), run=run)
+                if run.name not in named:
+                    named.add(run.name)
+                    yield Cell(level=one.level(index), run=run)
 
     @property
     def is_simulated(self) -> bool:

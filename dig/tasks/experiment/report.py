@@ -1,54 +1,107 @@
 """Writes down what came of an experiment: tables as Markdown and CSV, and charts.
 
-One table tells, cell by cell, whether the differences between methods go the way they go in the
-paper. Runs with the same seed have the same problem, so differences are taken seed by seed.
+What is in all tables stands above them in words: the headline, where DIG is no better than a
+rival, and whether the differences go the way they go in the paper.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dig.errors import file_errors
 from dig.traces.journal.files import write_file
 
 from .charts import draw, is_possible
+from .effects import (
+    compare,
+    effects_table,
+    headline,
+    pairs,
+    paper_in_words,
+    quick_note,
+    shortcomings,
+)
 from .grid import Grid
-from .intervals import Mean, mean
-from .paper import IN_PAPER, MEASURES, METHOD_NAMES, PaperSetting, all_tables, levels, settings
-from .paper_figures import paper
+from .measures import BASELINE, OURS, RMSE, shown_measures
+from .paper import paper_tables
 from .results import Row
-from .table import Table, TableCell, settings_notes
+from .samples import Pool, Samples
+from .table import Table, settings_notes
 
 ALL = "tables.md"
-COMPARED = (("dig", "mas"), ("judge", "mas"), ("dig", "judge"))
 
-READING = (
-    "Of each cell: whether the difference of the means has the paper's sign. n.s.: its 95 % "
-    "bootstrap interval over seeds (paired) contains zero; no claim: the paper has no difference; "
-    "no data: no seed has what is compared in both. With so many cells some differ by chance: of "
-    "twenty without any difference, about one does not say n.s."
+MADE_BY = "Made by `digmon experiment`; docs/experiments.md of dig-monitor explains how to read it."
+
+Words = Mapping[str, Sequence[str]]
+"""Sentences by their heading."""
+
+HEADLINE = "In short"
+NO_BETTER = "Where dig is no better than a rival, or costs more"
+NOTHING = "Nowhere: dig is better than each rival in each measure, and costs no more."
+PAPER = "The paper's directions, all tasks and levels together"
+RELATIVE = (
+    "RMSE, relative: as a part of the mean RMSE of all runs with the same task and level, so that "
+    "tasks can be taken together."
 )
 
 
-def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> list[Path]:
+def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> tuple[list[Path], list[str]]:
     """Write all tables and, if matplotlib is there, all charts.
 
     Returns:
-        What was written.
+        What was written, and the headline.
 
     Raises:
         SettingsError: A file cannot be written.
     """
-    tables = [*all_tables(grid, rows), directions(grid, rows)]
-    return [*write_tables(tables, out), *(draw(grid, rows, out) if rows and is_possible() else ())]
+    samples = Samples(rows)
+    tables, words = all_tables(grid, samples)
+    written = write_tables(tables, out, words)
+    charts = draw(grid, samples, out) if rows and is_possible() else []
+    return [*written, *charts], [*words.get(HEADLINE, ())]
 
 
-def write_tables(tables: Iterable[Table], out: Path) -> list[Path]:
-    """Write tables: each as CSV, and all of them in one file of Markdown."""
+def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
+    """All tables of a grid, and what they say in words."""
+    rows, methods = samples.rows, pairs(grid.methods)
+    notes = [*quick_note(len(grid.seeds)), *settings_notes(grid.settings(), rows)]
+    measures = shown_measures(rows)
+    relative = samples.relative_rmse()
+    together = [relative if measure is RMSE else measure for measure in measures]
+    pooled = compare(samples, samples.pools(), methods, together)
+    single = compare(samples, [Pool((one,)) for one in samples.settings], methods, measures)
+    rivals = [pair for pair in methods if pair[0] == OURS and pair[1] != BASELINE]
+    words = {
+        HEADLINE: headline(samples, grid.methods),
+        NO_BETTER: shortcomings(pooled, rivals) or ([NOTHING] if rivals and rows else []),
+        PAPER: paper_in_words(pooled),
+    }
+    heading = f"Effects, all tasks and levels together{grid.agents_note}"
+    tables = [
+        effects_table("effects", heading, pooled, [RELATIVE, *notes]),
+        *paper_tables(grid, samples, notes),
+        effects_table(
+            "effects-by-setting", f"Effects in each setting{grid.agents_note}", single, notes
+        ),
+    ]
+    return tables, {heading: lines for heading, lines in words.items() if lines}
+
+
+def write_tables(tables: Iterable[Table], out: Path, words: Words) -> list[Path]:
+    """Write tables: each as CSV, and all of them in one file of Markdown.
+
+    Args:
+        tables: The tables.
+        out: The directory.
+        words: What stands above them.
+    """
     tables = list(tables)
-    text = "\n".join(["# Tables\n", *(table.markdown() for table in tables)])
+    above = "".join(
+        f"**{heading}**\n\n" + "".join(f"- {line}\n" for line in lines) + "\n"
+        for heading, lines in words.items()
+    )
+    text = "\n".join([f"# Tables\n\n{MADE_BY}\n\n{above}", *(table.markdown() for table in tables)])
     written = [write(out / ALL, text)]
     return [*written, *(write(out / f"{table.name}.csv", table.csv()) for table in tables)]
 
@@ -62,52 +115,3 @@ def write(path: Path, text: str) -> Path:
     with file_errors(path, "written"):
         write_file(path, text.encode(), mode=0o666)
     return path
-
-
-def difference(rows: Sequence[Row], others: Sequence[Row], name: str, label: str) -> Mean | None:
-    """The mean difference of a measure over the seeds that both have it for."""
-    measure = MEASURES[name]
-    theirs = {row.seed: measure(row) for row in others}
-    pairs = [(measure(row), theirs.get(row.seed)) for row in rows]
-    return mean([a - b for a, b in pairs if a is not None and b is not None], label)
-
-
-def directions(grid: Grid, rows: Sequence[Row]) -> Table:
-    """A line for each setting and pair of methods, a column for each measure."""
-    lines: list[list[TableCell]] = []
-    counted: Counter[str] = Counter()
-    for setting in settings(rows):
-        for level in levels(rows):
-            for pair in COMPARED:
-                if set(pair) <= set(grid.methods):
-                    verdicts = [_verdict(rows, setting, level, pair, name) for name in IN_PAPER]
-                    counted.update(verdict.split(" (")[0] for verdict in verdicts)
-                    names = [METHOD_NAMES[method] for method in pair]
-                    lines.append([setting.agents, setting.task, level, *names, *verdicts])
-    total = ", ".join(f"{what} {counted[what]}" for what in sorted(counted))
-    columns = ["agents", "task", "level", "method", "compared with", *IN_PAPER]
-    notes = [READING, f"In all: {total}.", *settings_notes(grid.settings(), rows)]
-    title = f"Direction of the differences, compared with the paper{grid.agents_note}"
-    return Table("directions", title, columns, lines, notes)
-
-
-def _verdict(
-    rows: Sequence[Row], setting: PaperSetting, level: str, pair: tuple[str, str], name: str
-) -> str:
-    one, other = (setting.rows(rows, level, method) for method in pair)
-    if not one or not other:
-        return "no data"
-    label = f"{setting.task} {level} {setting.agents} {pair} {name}"
-    ours = difference(one, other, name, label)
-    if ours is None:
-        return "no data"
-    shown = f" ({ours.mean:+.2f})"
-    figures = [paper(r.task, r.size, r.level, r.agents, r.method) for r in (one[0], other[0])]
-    if figures[0] is None or figures[1] is None:
-        return ("lower", "n.s.", "higher")[ours.sign + 1] + shown
-    theirs = IN_PAPER[name](figures[0]) - IN_PAPER[name](figures[1])
-    if ours.sign == 0:
-        return "n.s." + shown
-    if theirs == 0:
-        return "no claim" + shown
-    return ("agrees" if (theirs > 0) == (ours.sign > 0) else "disagrees") + shown

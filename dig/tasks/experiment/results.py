@@ -36,12 +36,15 @@ class Row:
         clock: `virtual`, or how fast real time went.
         outcome: How it ended; reason: in words.
         valid: Whether it ended with an answer of the right shape; rmse: that answer's error.
+        complete: Whether it is valid and, as far as its score says, about all of the problem;
+            ``None``: an old row does not say.
         seconds: How long it took, on its clock.
         calls: How many activations its agents had; judge_calls: its judge.
         usage: What the calls used, summed: tokens, for instance.
         findings: What its detectors and its judge raised, by pattern.
         worth: What its detectors raised, by severity; what a policy silences is `silenced`.
         heals: How many interventions there were, by action.
+        notes: How many notes its agents were shown; ``None``: an old row does not say.
         failures: How many activations failed.
         records: How many records its trace has.
     """
@@ -60,6 +63,7 @@ class Row:
     reason: str
     valid: bool
     rmse: Amount | None
+    complete: bool | None = None
     seconds: Amount
     calls: Count
     judge_calls: Count = 0
@@ -67,6 +71,7 @@ class Row:
     findings: Mapping[str, Count] = field(default_factory=dict)
     worth: Mapping[str, Count] = field(default_factory=dict)
     heals: Mapping[str, Count] = field(default_factory=dict)
+    notes: Count | None = None
     failures: Count = 0
     records: Count = 0
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
-from dig.errors import DigError, SettingsError, file_errors
+from dig.errors import DigError, RealTimeError, SettingsError, file_errors
 from dig.runtime.result import STALLED, RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import INTERRUPTED, execute
 from dig.tasks.run.measures import Counts
-from dig.tasks.run.team_run import TeamRun
+from dig.tasks.run.team_run import OWN, TeamRun
+from dig.tasks.run.teams import in_virtual_time
 from dig.tasks.task import Task
 from dig.traces.usage import tokens
 
@@ -36,6 +37,14 @@ Batch = Sequence[Cell]
 
 Progress = Callable[[int, int], None]
 """Takes how many runs are done, and how many there are."""
+
+
+Tell = Callable[[str], None]
+"""Takes a line."""
+
+
+def ignore(line: str) -> None:
+    """Do nothing."""
 
 
 @dataclass
@@ -94,11 +103,14 @@ class ExecutionOptions:
         speed: The clock's speed in real time; ``None``: virtual time.
         traces: The folder of run directories; ``None``: no traces are kept.
         allowance: The budget of all runs together.
+        tell: Takes a line at once when a request to a language model fails; a function of a
+            module, so that another process can import it.
     """
 
     speed: float | None = None
     traces: Path | None = None
     allowance: Allowance = field(default_factory=Allowance)
+    tell: Tell = ignore
 
 
 @dataclass(frozen=True)
@@ -129,6 +141,7 @@ def carry_out(
     jobs: int = 1,
     keep: bool = False,
     progress: Progress = lambda done, total: None,
+    tell: Tell = ignore,
 ) -> Outcome:
     """Carry out those runs of a grid whose results are not there yet.
 
@@ -138,6 +151,7 @@ def carry_out(
         jobs: How many processes work at once.
         keep: Whether the traces are kept, in `traces`.
         progress: Takes how many runs are done, and how many there are.
+        tell: See `ExecutionOptions`.
 
     Raises:
         SettingsError: There is no such task, or the directory cannot be used.
@@ -147,7 +161,7 @@ def carry_out(
     if allowance != Allowance() and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
     how = ExecutionOptions(
-        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance
+        grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance, tell
     )
     return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
 
@@ -161,8 +175,13 @@ def carry_out_cells(
     progress: Progress = lambda done, total: None,
 ) -> Outcome:
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
-    for run in {(c.run.task, c.run.size, c.run.data): c.run for c in cells}.values():
-        arrange(run, make_task(run))  # what cannot be had is said before anything is done
+    kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
+    for run in kinds.values():
+        arranged = arrange(
+            run, make_task(run)
+        )  # what cannot be had is said before anything is done
+        if how.speed is None:
+            in_virtual_time(arranged.team)
     with file_errors(out, "made"):
         out.mkdir(parents=True, exist_ok=True)
     results = out / RESULTS
@@ -198,13 +217,20 @@ def _problem(cell: Cell) -> tuple[str, int, int, str | None]:
 
 
 def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
-    """Carry out some runs with the same problem."""
+    """Carry out some runs with the same problem.
+
+    Raises:
+        RealTimeError: An agent cannot work in virtual time.
+    """
     task: Task | None = None
     measured: list[Row | Failed] = []
     for cell in batch:
         try:
-            task = task or make_task(cell.run)
+            # A task that brings agents brings new ones to each run, in case they keep a state.
+            task = make_task(cell.run) if task is None or cell.run.agents_are == OWN else task
             measured.append(_measured(cell, task, how))
+        except RealTimeError:
+            raise
         except Exception as error:  # one run must not end an experiment
             why = str(error) if isinstance(error, DigError) else repr(error)
             measured.append(Failed(cell.run.name, one_line(why)))
@@ -222,7 +248,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
         result = make_simulation(run, task, counts).run()
     else:
         traces = how.traces or Path()
-        result = execute(run, traces, how.speed, follow=counts, task=task).result
+        result = execute(run, traces, how.speed, follow=counts, task=task, tell=how.tell).result
     how.allowance.spend(counts.sums)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
@@ -236,6 +262,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
 
 def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, counts: Counts) -> Row:
     run, score = cell.run, task.score(result.answer)
+    valid = score.valid if score else result.outcome == "submitted"
     return Row(
         run=run.name,
         task=run.task,
@@ -249,8 +276,9 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         clock="virtual" if how.speed is None else f"real time x {how.speed:g}",
         outcome=result.outcome,
         reason=result.reason,
-        valid=score.valid if score else result.outcome == "submitted",
+        valid=valid,
         rmse=score.rmse if score else None,
+        complete=valid and (score is None or score.complete is not False),
         seconds=result.seconds,
         calls=counts.calls,
         judge_calls=counts.judge_calls,
@@ -258,6 +286,7 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         findings=result.raised(),
         worth=result.worth,
         heals=result.heals,
+        notes=counts.notes,
         failures=sum(result.failures.values()),
         records=result.records,
     )

@@ -6,11 +6,12 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from dig._util.text import safe_text
 
-from .intervals import Mean
 from .results import Row
+from .statistics import Mean
 
 SIMULATED_AGENTS = "simulated agents"
 
@@ -27,14 +28,16 @@ class Value:
     ours: Mean | None
     paper: float | None = None
 
+    parts: ClassVar[tuple[str, ...]] = ("", " low", " high", " runs", " paper")
+
     def __str__(self) -> str:
         """`1.30 [0.90, 1.70] (2.67)`: the mean, its interval, and the paper's figure."""
         text = "-"
         if self.ours is not None:
-            text = _number(self.ours.mean)
+            text = number(self.ours.mean)
             if self.ours.low is not None and self.ours.high is not None:
-                text += f" [{_number(self.ours.low)}, {_number(self.ours.high)}]"
-        return text if self.paper is None else f"{text} ({_number(self.paper)})"
+                text += f" [{number(self.ours.low)}, {number(self.ours.high)}]"
+        return text if self.paper is None else f"{text} ({number(self.paper)})"
 
     def columns(self) -> list[str]:
         """Mean, lower and upper end, count, and the paper's figure; empty where there is none."""
@@ -43,9 +46,18 @@ class Value:
         return ["" if value is None else f"{value:g}" for value in (*found, self.paper)]
 
 
-_PARTS = ("", " low", " high", " runs", " paper")
+class Columns(Protocol):
+    """A cell that is several columns in a CSV file."""
 
-TableCell = str | int | Value
+    parts: ClassVar[tuple[str, ...]]
+    """What is added to the head of the column, for each of them."""
+
+    def columns(self) -> list[str]:
+        """Their values."""
+        ...
+
+
+TableCell = str | int | Columns
 
 
 @dataclass(frozen=True)
@@ -83,10 +95,7 @@ class Table:
     def _heads(self) -> Iterator[str]:
         first: Sequence[TableCell] = self.rows[0] if self.rows else [""] * len(self.columns)
         for head, cell in zip(self.columns, first, strict=True):
-            if isinstance(cell, Value):
-                yield from (head + part for part in _PARTS)
-            else:
-                yield head
+            yield from [head] if isinstance(cell, str | int) else map(head.__add__, cell.parts)
 
 
 def settings_notes(settings: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
@@ -108,16 +117,16 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
 def harmless(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     text = safe_text(text)
-    if text.lstrip()[:1] in ("=", "+", "-", "@") and not _is_number(text):
+    if text.lstrip()[:1] in ("=", "+", "-", "@") and not _isnumber(text):
         return "'" + text
     return text
 
 
 def _parts(cell: TableCell) -> list[str]:
-    return cell.columns() if isinstance(cell, Value) else [str(cell)]
+    return [str(cell)] if isinstance(cell, str | int) else cell.columns()
 
 
-def _is_number(text: str) -> bool:
+def _isnumber(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -125,7 +134,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number with two decimals, or none if it is large; never a negative zero."""
+    if round(value, 2) == 0:
+        value = 0.0
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 

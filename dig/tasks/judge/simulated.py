@@ -10,13 +10,13 @@ tells the agents concerned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dig.detectors.judged import MOST_CHARACTERS, MOST_REPORTS
 from dig.detectors.patterns import NAMES
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
-from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.keyed_random import KeyedRandom, repeated
 from dig.runtime.reviewer import ReviewMaterial
 
 from .judge import JudgeReport, Judging, Remedy, Verdict, reading_of
@@ -45,6 +45,10 @@ class SimulatedJudge:
 
     key: int | str
     judging: Judging = field(default_factory=Judging)
+
+    def reseeded(self, repeat: int) -> SimulatedJudge:
+        """The same judge, with the random numbers of a repeat."""
+        return replace(self, key=repeated(self.key, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""

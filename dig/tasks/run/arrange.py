@@ -5,15 +5,13 @@ A `TeamRun` only names these things; the functions here make them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from dig.detectors import plugins, standard
 from dig.detectors.thresholds import Thresholds
 from dig.monitor.messages import Output
 from dig.monitor.sinks import Sink
-from dig.runtime.agents import PlannedAgent
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
 from dig.runtime.host import Setup
@@ -23,7 +21,7 @@ from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
 from .team_run import OWN, SIMULATED, TeamRun
-from .teams import check_virtual, in_real_time, is_named_by_number, team
+from .teams import in_real_time, in_virtual_time, is_named_by_number, team
 
 
 def make_run(
@@ -149,8 +147,7 @@ def make_simulation(
         SettingsError: An agent of the team cannot work in virtual time.
     """
     arranged = arranged or arrange(run, task)
-    check_virtual(arranged.team)
-    policies = cast("Mapping[str, PlannedAgent]", arranged.team)
-    simulation = Simulation(policies, arranged.setup, sink, durable=durable)
+    agents = in_virtual_time(arranged.team)
+    simulation = Simulation(agents, arranged.setup, sink, durable=durable)
     simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
     return simulation

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
-from dig.errors import JournalError
+from dig.errors import JournalError, RealTimeError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
+from dig.runtime.agents import Agent, AgentFunction
 from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
@@ -30,7 +33,10 @@ from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import check_virtual, models, works_in_virtual_time
+from .teams import Team, in_virtual_time, models
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import Model  # slow to import
 
 INTERRUPTED = "it was interrupted"
 
@@ -58,12 +64,12 @@ class Disturbance:
         """Entries of the side file about it."""
         return {}
 
-    def happenings(self) -> Sequence[Happening]:
-        """Changes from outside in virtual time, each with its time in seconds."""
+    def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
+        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
         return ()
 
-    async def run_on(self, bus: Bus) -> None:
-        """Make the same changes on an open bus."""
+    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
+        """Make the same changes on an open bus, on which it is `now_s` already."""
 
     def follow(self, record: Record) -> None:
         """Take note of a record, after it was written."""
@@ -88,6 +94,7 @@ class Execution:
         data_are: A description of the task's data.
         counts: The usage and the activations, added up.
         disturbed: The outcome of the disturbance.
+        json_modes: By model, how its answers were asked for, unless by a strict schema.
     """
 
     result: RunResult
@@ -100,6 +107,7 @@ class Execution:
     data_are: str | None = None
     counts: Counts = field(default_factory=Counts)
     disturbed: Mapping[str, Any] = field(default_factory=dict)
+    json_modes: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
@@ -113,6 +121,7 @@ class Execution:
             "agents_are": self.agents_are,
             "data_are": self.data_are,
             "measures": measures(self.result, self.score, self.clock, self.counts),
+            **({"json_modes": dict(self.json_modes)} if self.json_modes else {}),
             **self.disturbed,
         }
 
@@ -127,6 +136,7 @@ def execute(
     task: Task | None = None,
     made: Callable[[Path], None] = lambda path: None,
     disturb: Callable[[Arrangement], Disturbance] = Disturbance,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Execution:
     """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
 
@@ -140,23 +150,22 @@ def execute(
         task: The run's task; ``None``: it is made here.
         made: Takes the run's directory before the run begins.
         disturb: Makes a disturbance of the arranged run; by default one that does nothing.
+        tell: Takes a line at once when a request to a language model fails; the same line once.
 
     Raises:
         JournalError: The directory cannot be made, or a file in it cannot be written.
         SettingsError: There is no such task or team, or the team cannot work in virtual time.
+            Nothing is left then.
     """
     task = task or make_task(run)
-    arranged = arrange(run, task, speed or 1.0)
-    if speed is None:
-        check_virtual(arranged.team)
-    disturbance = disturb(arranged)
+    arranged = _on_clock(arrange(run, task, speed or 1.0), speed)
+    asked, disturbance = _telling(arranged.team, tell), disturb(arranged)
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
-    header = arranged.setup.described()
-    directory = RunDirectory(runs, about, header=header, keeping=keeping)
+    directory = RunDirectory(runs, about, header=arranged.setup.described(), keeping=keeping)
     began, counts = time.monotonic(), Counts()
-    with closing(directory.journal) as journal:
+    with nothing_left(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)
         made(directory.path)
         exporter = export(directory.path) if export else None
@@ -167,15 +176,52 @@ def execute(
             bus = make_bus(run, task, sink, speed, journal, arranged)
             if exporter is not None:
                 exporter.attach(bus)
-            problem, asked = make_problem(run, task), models(arranged.team)
+            problem = make_problem(run, task)
             with exchanges(asked, directory.path, disk_full=keeping.disk_full):
                 result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
     execution = Execution(
         result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
+        {model.settings.model: model.json_mode for model in asked if model.json_mode != "strict"},
     )  # fmt: skip
     _write(execution, directory)
     return execution
+
+
+def _on_clock(arranged: Arrangement, speed: float | None) -> Arrangement:
+    """The parts of a run with agents for virtual time, if the clock is virtual."""
+    if speed is not None:
+        return arranged
+    return replace(arranged, team=in_virtual_time(arranged.team))
+
+
+def _telling(team: Team, tell: Callable[[str], None]) -> Sequence[Model]:
+    """The models of a team, each of which tells a line only once: what fails often says the same
+    again and again.
+    """
+    told = set[str]()
+
+    def tell_new(line: str) -> None:
+        if line not in told:
+            told.add(line)
+            tell(line)
+
+    asked = models(team)
+    for model in asked:
+        model.tell = tell_new
+    return asked
+
+
+@contextmanager
+def nothing_left(
+    directory: Path, on: type[BaseException] | tuple[type[BaseException], ...]
+) -> Iterator[None]:
+    """Remove the directory of a run that never was, if the block raises one of some errors."""
+    try:
+        yield
+    except on:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def _write(execution: Execution, directory: RunDirectory) -> None:
@@ -229,12 +275,30 @@ def _in_virtual_time(
         return simulation.run()
 
 
-def resume(moment: Checkpoint, team: Mapping[str, Any], journal: Journal) -> RunResult:
-    """Go on from a checkpoint: in virtual time if all agents of the team have a `plan`."""
-    if works_in_virtual_time(team):
-        return _in_virtual_time(Simulation.resume(moment, team, durable=journal))
-    resumed = Resumed(moment, team, durable=journal)
-    return anyio.run(_in_real_time, resumed, None, models(team))
+def resume(
+    moment: Checkpoint, disturbance: Disturbance, journal: Journal, *, is_virtual: bool
+) -> RunResult:
+    """Go on from a checkpoint.
+
+    Args:
+        moment: The checkpoint.
+        disturbance: What interferes, with the team. What it did in the recorded run comes from
+            there; the rest comes from it.
+        journal: The journal of the run that goes on.
+        is_virtual: Whether it goes on in virtual time.
+
+    Raises:
+        ReplayError: An agent cannot be brought back to the moment.
+        SettingsError: The team lacks an agent, or one cannot work in virtual time.
+    """
+    team, since_s = disturbance.team, moment.unrecorded_us / 1_000_000
+    if is_virtual:
+        simulation = Simulation.resume(moment, team, durable=journal)
+        return _in_virtual_time(simulation, None, disturbance.happenings(since_s))
+    agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
+    resumed = Resumed(moment, agents, durable=journal)
+    interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)
+    return anyio.run(_in_real_time, resumed, None, models(team), interfere)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 from dig._util.text import safe_text
 from dig.detectors import JUDGE
-from dig.graph.records import Record, Start
+from dig.graph.records import HealRow, IncidentRow, Record, Start
 from dig.runtime.result import RunResult
 from dig.show.summary_text import Row
 from dig.tasks.task import Score
@@ -16,16 +16,17 @@ from .team_run import OWN, SIMULATED
 
 
 class Counts(Costs):
-    """Adds up the usage and the activations of a run; a sink.
+    """Adds up the usage, the activations and the notes of a run; a sink.
 
     Attributes:
         calls: The number of its agents' activations.
         judge_calls: The number of its judge's activations.
+        notes: The number of notes with words that healing gave, and of preventive ones.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = self.judge_calls = 0
+        self.calls = self.judge_calls = self.notes = 0
 
     def __call__(self, record: Record) -> None:
         """Take a record into account."""
@@ -33,6 +34,10 @@ class Counts(Costs):
         if isinstance(record, Start):
             self.judge_calls += record.agent == JUDGE
             self.calls += record.agent != JUDGE
+        elif isinstance(record, HealRow):
+            self.notes += bool(record.note)
+        elif isinstance(record, IncidentRow):
+            self.notes += record.what == "prevented"
 
 
 def measures(result: RunResult, score: Score | None, clock: str, counts: Counts) -> dict[str, Any]:

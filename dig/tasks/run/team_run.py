@@ -206,12 +206,19 @@ class TeamRun:
         """
         if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
             raise SettingsError("the run is not one of simulated agents")
-        run = cls.read(about)
-        if unnamed := [name for name in run.detectors if name not in named]:
+        return cls.read(about).with_named(named)
+
+    def with_named(self, named: Collection[str]) -> TeamRun:
+        """The same run, if all its detectors are among those that the caller allows.
+
+        Raises:
+            SettingsError: It had other detectors; the message names them.
+        """
+        if unnamed := [name for name in self.detectors if name not in named]:
             raise SettingsError(
                 f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
             )
-        return run
+        return self
 
 
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000

@@ -27,7 +27,7 @@ from dig.detectors.judged import PREFIX
 from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import KeyedRandom
+from dig.runtime.keyed_random import KeyedRandom, repeated
 from dig.tasks.ranges import Range, missing
 
 from .parts import Job, Partial, RawData, disjoint, join, parts_in
@@ -48,6 +48,10 @@ class SimulatedAgent:
     key: int | str
     profile: Profile = field(default_factory=Profile)
     reading: Reading = field(default_factory=Numbers)
+
+    def reseeded(self, repeat: int) -> SimulatedAgent:
+        """The same agent, with the random numbers of a repeat."""
+        return replace(self, key=repeated(self.key, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
@@ -135,6 +139,7 @@ class _Turn:
         self._raws: dict[str, RawData] = {}
         self._partials: dict[str, Partial] = {}  # of which this agent puts the whole together
         self._copies: dict[str, Partial] = {}  # that all agents were sent
+        self._news: dict[str, Any] = {}  # what colleagues say that they have done
         self._returned = {event.id for event in view.events if event.final}
 
     def decide(self) -> Decision:
@@ -148,6 +153,7 @@ class _Turn:
         counted = self._count()
         if not self._submit(counted):
             self._report(counted)
+            self._pass_news_on()
             self._take_on()
             self._do_again()
             for whole in dict.fromkeys(partial.job.whole for partial in self._partials.values()):
@@ -173,6 +179,8 @@ class _Turn:
             self._raws[event.id] = read
         elif isinstance(read, Partial):
             self._sort_partial(event, read)
+        elif event.type == "message":
+            self._news[event.id] = event.payload
         else:
             self._settle("discard" if reader else "consume", [event.id])
 
@@ -285,6 +293,7 @@ class _Turn:
             if answer.is_complete or self._is_submitted_early(answer):
                 taken = {**_of(whole, events), **used}
                 self._settle("consume", [event for event in taken if event in events])
+                self._settle("consume", self._news)
                 self._finish(answer)
                 return True
         return False
@@ -360,8 +369,20 @@ class _Turn:
         others = self._view.others
         if counted and others and self._has_habit("chat"):
             done = [list(partial.job.part) for partial in counted]
+            job = replace(counted[0].job, report_to=self._collector(counted[0].job))
             to = (self._draws.choice(others, "chat with"),)
-            self._emit("message", {"task": counted[0].job.task, "counted": done}, to)
+            self._emit("message", {**job.payload(), "counted": done}, to)
+
+    def _pass_news_on(self) -> None:
+        """Tell the agent that collects what a colleague has said; if that is itself, keep it until
+        it submits."""
+        for event, payload in self._news.items():
+            job = Job.read(payload, self._reading)
+            if job is None or (self._collects(job) and not self._partials):
+                self._settle("consume", [event])
+            elif not self._collects(job):
+                self._settle("consume", [event])
+                self._emit("message", dict(payload), (self._collector(job),))
 
     def _take_on(self) -> None:
         """Read short parts, as many as it can keep in mind, and cut up the longer ones."""

@@ -45,8 +45,8 @@ class Profile:
             instead of reading it along with the others.
         broadcast: Probability, for each chunk that it has counted, to send the solution to
             all agents, itself included, and not only to the agent that puts the counts together.
-        chat: Probability, when it has counted something, to tell a random colleague so, who reads
-            it and does nothing about it.
+        chat: Probability, when it has counted something, to tell a random colleague so, who tells
+            the agent that collects. Nothing depends on it.
         duplicate: Probability, for each subproblem that it hands out, to keep it as well.
         misaddress: Probability, for each event that it generates, to send it to a name that no
             agent has.
@@ -95,7 +95,7 @@ class Profile:
     discard: float = 0.002
     discard_double: float = 0.2
     broadcast: float = 0.05
-    chat: float = 0.5
+    chat: float = 0.8
     duplicate: float = 0.03
     misaddress: float = 0.004
     merge: float = 0.1

@@ -39,12 +39,14 @@ from dig.graph.records import (
 )
 from dig.monitor.approvals import DECIDED, PERSON
 from dig.monitor.messages import Effect, Output, Started
-from dig.monitor.monitor import Monitor
+from dig.monitor.monitor import TOLD, Monitor
+from dig.monitor.sanitize import are_names
 from dig.monitor.sinks import Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import SealedLines, bare
 
+from .deliveries import released
 from .requests import Recorded, RecordedRequests
 
 Outputs = tuple[Output, ...]
@@ -118,7 +120,7 @@ class ReplayDriver:
         if first is None or not isinstance(first.record, Run):
             raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
         if setup.gates:
-            raise ReplayError("the run has gates; what they decided cannot be asked again")
+            raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
         self._sink = sink
         self._free_from = free_from
@@ -199,7 +201,7 @@ class ReplayDriver:
             if recorded is None:
                 yield self._cut_off(record)
             elif isinstance(recorded.record, Emit) and recorded.record.event == name:
-                yield self._edit.event(recorded.record, as_output(recorded.record))
+                yield self._edit.event(recorded.record, self._tape.output(recorded.record))
             else:
                 raise self._diverges(recorded, f"the `emit` of {name!r} must come first")
 
@@ -267,8 +269,6 @@ class ReplayDriver:
                 f"record {record.t} says that a part of the monitor failed "
                 f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"
             )
-        if isinstance(record, Emit) and record.policy is not None:
-            return _has_policy(record)
         return DivergenceError(record.t, bare(recorded.text), got)
 
 
@@ -281,24 +281,25 @@ def request_from_outside(
         record: The record; no redirect by healing.
         tape: The recorded run.
         edit: The change to make; ``None``: none.
-
-    Raises:
-        ReplayError: A delivery policy decided about it.
     """
     edit = edit or Edit()
     match record:
         case Emit(by=None):
-            output = edit.event(record, as_output(record))
+            output = edit.event(record, tape.output(record))
             return lambda monitor: monitor.inject(output)
         case Join():
             return lambda monitor: monitor.join(record.agent)
         case Leave():
             return lambda monitor: monitor.leave(record.agent)
-        case Redirect():
+        case Redirect() if record.t not in tape.policies.acts:
             to, again = edit.recipients(record), tape.sent_again(record.event)
             return lambda monitor: monitor.redirect(record.event, to, again)
         case IncidentRow() if (decision := _decision(record)) is not None:
             return lambda monitor: monitor.decide(*decision)
+        case IncidentRow() if (told := _told(record)) is not None:
+            return lambda monitor: monitor.tell(*told)
+        case IncidentRow() if (event := released(record)) is not None:
+            return lambda monitor: monitor.release(event)
         case IncidentRow() if not _is_own(record):
             return lambda monitor: monitor.incident(record.what, record.detail)
     return None
@@ -313,30 +314,20 @@ def _decision(record: IncidentRow) -> tuple[int, bool] | None:
     return (row, detail.get("heal") is True) if type(row) is int else None
 
 
+def _told(record: IncidentRow) -> tuple[str, tuple[str, ...]] | None:
+    """The note that a person has written, and the agents that got it."""
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    note, to = detail.get("note"), detail.get("to", ())
+    if record.what != TOLD or not isinstance(note, str) or not are_names(to):
+        return None
+    return note, tuple(to)
+
+
 def _is_own(incident: IncidentRow) -> bool:
     """Whether the monitor has written an incident itself, while it did what it was asked."""
     detail = incident.detail if isinstance(incident.detail, dict) else {}
     is_ours = not {"gates", "behind", "finding"}.isdisjoint(detail)  # else a host says what waits
     return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
-
-
-def as_output(emit: Emit) -> Output:
-    """An event as it was handed to the monitor.
-
-    Raises:
-        ReplayError: A delivery policy decided about it.
-    """
-    if emit.policy is not None:
-        raise _has_policy(emit)
-    return Output(emit.payload, emit.to, emit.type, emit.final)
-
-
-def _has_policy(emit: Emit) -> ReplayError:
-    return ReplayError(
-        f"record {emit.t}: the delivery policy {emit.policy!r:.60} decided about event "
-        f"{emit.event!r:.60}; a policy is code, which is not recorded, so the run cannot be "
-        "driven on from here"
-    )
 
 
 def _lesser(wish: Act, done: object) -> Intervention | None:

@@ -15,7 +15,7 @@ from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.protocols import Healer
 from dig.errors import ReplayError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, End, FindingRow, HealRow, Record, Redirect
+from dig.graph.records import SYSTEM, Emit, End, FindingRow, HealRow, Record, Redirect
 from dig.monitor.messages import Output
 from dig.monitor.sanitize import are_names
 from dig.runtime.agents import Decision
@@ -159,13 +159,20 @@ class _Reworded(Healer):
         return said
 
 
+def changeable(record: Record) -> tuple[str, ...]:
+    """The keys that can be changed in a record, sorted; none: nothing can."""
+    is_made = isinstance(record, Emit) and record.by == SYSTEM
+    is_refusal = isinstance(record, HealRow) and record.action == "refused"
+    return () if is_made or is_refusal else tuple(sorted(KEYS.get(type(record), ())))
+
+
 def _checked(record: Record, keys: Mapping[str, Any]) -> dict[str, Any]:
     where = f"record {record.t} is of kind `{record.kind}`"
     known = KEYS.get(type(record))
     if known is None:
         kinds = ", ".join(f"`{kind.kind}`" for kind in KEYS)
         raise ReplayError(f"{where}, in which nothing can be changed; that can be done in {kinds}")
-    if isinstance(record, Emit) and record.by == "system":
+    if isinstance(record, Emit) and record.by == SYSTEM:
         raise ReplayError(f"{where} and made by healing; change the `heal` record before it")
     if isinstance(record, HealRow) and record.action == "refused":
         raise ReplayError(f"{where} and says that healing was refused")

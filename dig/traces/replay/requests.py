@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dig.graph.records import Emit, Record, Redirect
+from dig.monitor.messages import Output
 from dig.traces.journal.chain import HEADER
 from dig.traces.journal.reader import Line, read_lines, read_records, record_of, trace_path
+
+from .deliveries import RecordedPolicies
 
 
 class Recorded(NamedTuple):
@@ -26,9 +29,12 @@ class RecordedRequests:
         path: The trace file.
         header: The description of the run in its first line; ``None`` for a plain trace.
         behind: The record that was popped last.
+        left_out: The numbers of records that are not to be made again.
     """
 
-    def __init__(self, path: Path, *, payloads: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, payloads: bool = True, left_out: Collection[int] = ()
+    ) -> None:
         """Open a trace; large payloads are read if they are needed.
 
         Raises:
@@ -36,6 +42,7 @@ class RecordedRequests:
         """
         self.path = trace_path(path)
         self.behind: Record | None = None
+        self.left_out = left_out
         self._lines = read_lines(path)
         self._payloads = payloads
         first = next(self._lines)
@@ -43,6 +50,7 @@ class RecordedRequests:
         self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
         self._ahead: deque[Recorded] = deque([self._recorded(first)])
         self._sent_again: dict[str, Any] | None = None  # once it was asked for
+        self._policies: RecordedPolicies | None = None  # the same
 
     def ahead(self, count: int = 0) -> Recorded | None:
         """The line after `count` others, if there is one."""
@@ -81,6 +89,18 @@ class RecordedRequests:
                 if isinstance(record, Emit) and record.event in sent
             }
         return self._sent_again.get(event)
+
+    @property
+    def policies(self) -> RecordedPolicies:
+        """The acts of delivery policies in the run."""
+        if self._policies is None:
+            self._policies = RecordedPolicies(read_records(self.path, payloads=False))
+        return self._policies
+
+    def output(self, emit: Emit) -> Output:
+        """An event as it was handed to the monitor; its delivery policy does as it did."""
+        policy = self.policies.of(emit, self.left_out)
+        return Output(emit.payload, emit.to, emit.type, emit.final, policy)
 
     def _recorded(self, line: Line) -> Recorded:
         return Recorded(line.text, record_of(line, payloads=self._payloads))

@@ -122,11 +122,18 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
 
 def _ours(tape: RecordedRequests) -> Setup:
     header = header_of(tape.path, tape.header or {})
-    if header.foreign:
-        names = ", ".join(header.foreign)
+    if header.gates:
+        names = safe_text(", ".join(gate.name for gate in header.gates), 200)
         raise ReplayError(
-            f"the run was made with parts that are not dig's own: {safe_text(names, 200)}; what is "
-            "code is not recorded, and gates cannot be asked again"
+            f"the run had gates: {names}; what they decided is not recorded, and gates cannot be "
+            "asked again, so it can be neither driven again nor forked"
+        )
+    if header.foreign:
+        names = safe_text(", ".join(header.foreign), 200)
+        raise ReplayError(
+            f"the run was made with parts that are not dig's own: {names}; what is code is not "
+            "recorded, so name detectors (`--detector module:object`), or hand in the run's "
+            "`Setup` from Python"
         )
     return header.setup()
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run with all kinds of findings."""
-    return execute(TeamRun(agents=6, size=10_000, seed=2), tmp_path / "runs").directory
+    return execute(TeamRun(agents=6, size=10_000, seed=604), tmp_path / "runs").directory
 
 
 def expected(run: Path) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""The measures of a run, beside the paper's figures, and the names of the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dig.detectors.patterns import NAMES
+from dig.traces.usage import tokens
+
+from .paper_figures import PAPER_PATTERNS, Figures, paper
+from .results import Row
+
+BASELINE, OURS = "mas", "dig"
+"""The method that does nothing, and the one that is compared with all others."""
+
+GRAPHLESS = ("watchdog", "retry")
+"""The rivals that know no graph."""
+
+METHODS: Mapping[str, tuple[str, str]] = {
+    BASELINE: ("MAS only", "#7f7f7f"),
+    "watchdog": ("MAS + watchdog", "#bcbd22"),
+    "retry": ("MAS + retry", "#8c564b"),
+    "judge": ("MAS + judge", "#9467bd"),
+    OURS: ("MAS + DIG", "#1f77b4"),
+}
+"""The title and the colour of each method; the paper has figures of `mas`, `judge`, `dig`."""
+
+
+def title(method: str) -> str:
+    """The name of a method in tables."""
+    return METHODS[method][0] if method in METHODS else method
+
+
+@dataclass(frozen=True)
+class GridSetting:
+    """What a method is run on: a task, the level and size of its problem, and a team's size."""
+
+    task: str
+    level: str
+    size: int
+    agents: int
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What is measured of each run.
+
+    Attributes:
+        name: Its name in tables.
+        of: Its value of a run; ``None``: this run does not count.
+        better: 1: more is better, -1: less is, 0: neither.
+        is_flag: Whether its values are 0 and 1.
+        paper: The paper's figure of it; ``None``: the paper has none.
+        scales: By task and level, our figure and the paper's by which values are divided.
+    """
+
+    name: str
+    of: Callable[[Row], float | None]
+    better: int = -1
+    is_flag: bool = False
+    paper: Callable[[Figures], float | None] | None = None
+    scales: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+
+    def value(self, row: Row) -> float | None:
+        """Its value of a run, in its scale."""
+        value = self.of(row)
+        scale, _ = self.scales.get((row.task, row.level), (1.0, 1.0))
+        return value if value is None else value / scale
+
+    def figure(self, setting: GridSetting, method: str) -> float | None:
+        """The paper's figure for a method in a setting, in its scale."""
+        figures = paper(setting.task, setting.size, setting.level, setting.agents, method)
+        value = self.paper(figures) if self.paper and figures else None
+        _, scale = self.scales.get((setting.task, setting.level), (1.0, 1.0))
+        return value if value is None else value / scale
+
+
+def _of_flag(flag: bool | None) -> float | None:
+    return None if flag is None else float(flag)
+
+
+VALID = Measure("valid", lambda row: float(row.valid), 1, True, lambda figures: figures.valid)
+COMPLETE = Measure("complete", lambda row: _of_flag(row.complete), 1, True)
+RMSE = Measure("RMSE", lambda row: row.rmse, paper=lambda figures: figures.rmse)
+SECONDS = Measure(
+    "seconds",
+    lambda row: row.seconds if row.valid else None,
+    paper=lambda figures: figures.seconds,
+)
+CALLS = Measure("calls", lambda row: row.calls)
+TOKENS = Measure("tokens", lambda row: tokens(row.usage))
+NOTES = Measure("notes", lambda row: row.notes, 0)
+FINDINGS = Measure(
+    "findings",
+    lambda row: sum(row.findings.get(pattern, 0) for pattern in PAPER_PATTERNS),
+    paper=lambda figures: figures.total,
+)
+SEVERITIES = (
+    Measure("errors", lambda row: row.errors),
+    Measure("warnings", lambda row: row.warnings),
+    Measure("notices", lambda row: row.notices),
+)
+
+GOALS = (VALID, COMPLETE, RMSE)
+"""What a method is for."""
+COSTS = (SECONDS, CALLS, TOKENS)
+
+MEASURES = (*GOALS, *COSTS, NOTES, FINDINGS, *SEVERITIES)
+"""All that tables have. As in the paper, findings are those of its seven patterns, and RMSE and
+time are of valid answers only."""
+
+
+def shown_measures(rows: Sequence[Row], measures: Sequence[Measure] = MEASURES) -> list[Measure]:
+    """Those measures that some run has: of simulated agents no tokens, for instance."""
+    return [one for one in measures if any(one.of(row) is not None for row in rows)]
+
+
+def shown_patterns(rows: Sequence[Row]) -> list[str]:
+    """The patterns of the paper, and all others that were raised in some run."""
+    raised = {pattern for row in rows for pattern, count in row.findings.items() if count}
+    return [name for name in NAMES if name in raised.union(PAPER_PATTERNS)]
+
+
+def count_of(pattern: str) -> Measure:
+    """The measure that counts a pattern's findings."""
+    return Measure(
+        pattern,
+        lambda row: row.findings.get(pattern, 0),
+        paper=lambda figures: figures.findings.get(pattern),
+    )

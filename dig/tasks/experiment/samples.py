@@ -1,0 +1,184 @@
+"""The results of an experiment by setting, method and seed: means, and differences of methods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from .measures import RMSE, GridSetting, Measure
+from .results import Row
+from .statistics import Mean, mean, mean_difference, share
+
+ALL_TASKS, ALL_LEVELS = "all tasks", "all levels"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Settings of one team size that are looked at together; a single one is looked at alone."""
+
+    settings: tuple[GridSetting, ...]
+
+    @property
+    def agents(self) -> int:
+        """The size of the teams."""
+        return self.settings[0].agents
+
+    @property
+    def task(self) -> str:
+        """The task, or that there are several."""
+        tasks = {one.task for one in self.settings}
+        return tasks.pop() if len(tasks) == 1 else ALL_TASKS
+
+    @property
+    def level(self) -> str:
+        """The level, or that there are several."""
+        levels = {one.level for one in self.settings}
+        return levels.pop() if len(levels) == 1 else ALL_LEVELS
+
+
+class Samples:
+    """The runs of an experiment.
+
+    Attributes:
+        rows: All of them.
+        settings: The settings that there are: by team size, then by task, the easiest first.
+        methods: The methods that there are.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        """Sort runs into their settings."""
+        self.rows = sorted(rows, key=lambda row: row.seed)
+        self._runs: dict[tuple[GridSetting, str], list[Row]] = defaultdict(list)
+        for row in self.rows:
+            setting = GridSetting(row.task, row.level, row.size, row.agents)
+            self._runs[setting, row.method].append(row)
+        tasks = [*dict.fromkeys(row.task for row in rows)]
+        self.settings = sorted(
+            dict.fromkeys(setting for setting, _ in self._runs),
+            key=lambda one: (one.agents, tasks.index(one.task), one.size),
+        )
+        self.methods = [*dict.fromkeys(method for _, method in self._runs)]
+        self._known: dict[tuple[Pool, str, str], dict[int, float]] = {}
+        self._means: dict[tuple[GridSetting, str, str], Mean | None] = {}
+        self._ranges: dict[tuple[str, str, str], tuple[float, float]] = {}
+
+    def runs(self, setting: GridSetting, method: str) -> list[Row]:
+        """The runs of a method in a setting, in order of their seeds."""
+        return self._runs.get((setting, method), [])
+
+    @property
+    def levels(self) -> list[str]:
+        """The levels of difficulty, the easiest first."""
+        sized = sorted(self.settings, key=lambda one: one.size)
+        return [*dict.fromkeys(one.level for one in sized)]
+
+    def pools(self) -> list[Pool]:
+        """All settings of each team size together."""
+        return [
+            Pool(tuple(one for one in self.settings if one.agents == agents))
+            for agents in dict.fromkeys(one.agents for one in self.settings)
+        ]
+
+    def values(self, pool: Pool, method: str, measure: Measure) -> dict[int, float]:
+        """The value for each seed: the mean over the settings in which the seed has one."""
+        key = (pool, method, measure.name)
+        if key not in self._known:
+            found = defaultdict[int, list[float]](list)
+            for setting in pool.settings:
+                for row in self.runs(setting, method):
+                    if (value := measure.value(row)) is not None:
+                        found[row.seed].append(value)
+            self._known[key] = {seed: fmean(values) for seed, values in found.items()}
+        return self._known[key]
+
+    def mean(self, setting: GridSetting, method: str, measure: Measure) -> Mean | None:
+        """The mean of a measure over seeds, with its interval."""
+        key = (setting, method, measure.name)
+        if key not in self._means:
+            values = [*self.values(Pool((setting,)), method, measure).values()]
+            if measure.is_flag or not values:
+                self._means[key] = share(values)
+            else:
+                low, high = self._bounds(setting, measure)
+                middle, reach = fmean(values), (high - low) / 2
+                self._means[key] = mean(values, max(low, middle - reach), min(high, middle + reach))
+        return self._means[key]
+
+    def difference(self, pool: Pool, pair: tuple[str, str], measure: Measure) -> list[float]:
+        """The difference of two methods for each seed: the mean over the settings of a pool.
+
+        Args:
+            pool: The settings; of each only the seeds count that have a value with both methods.
+            pair: The method, and the one whose value is subtracted.
+            measure: The measure.
+        """
+        found = defaultdict[int, list[float]](list)
+        for setting in pool.settings:
+            alone = Pool((setting,))
+            values, others = (self.values(alone, method, measure) for method in pair)
+            for seed in values.keys() & others.keys():
+                found[seed].append(values[seed] - others[seed])
+        return [fmean(found[seed]) for seed in sorted(found)]
+
+    def mean_difference(
+        self, pool: Pool, differences: Sequence[float], measure: Measure
+    ) -> Mean | None:
+        """The mean of the differences of two methods, with its interval.
+
+        How far a difference can be from 0 bounds the interval: 1 for flags; for other measures
+        half of the range of their values with all methods and team sizes.
+
+        Args:
+            pool: The settings.
+            differences: From `difference`.
+            measure: The measure.
+        """
+        if measure.is_flag:
+            most = 1.0
+        else:
+            bounds = [self._bounds(one, measure) for one in pool.settings]
+            most = fmean((high - low) / 2 for low, high in bounds)
+        return mean_difference(differences, most, len(pool.settings))
+
+    def _bounds(self, setting: GridSetting, measure: Measure) -> tuple[float, float]:
+        """The least and the greatest value of the same problems, with any method and team."""
+        key = (setting.task, setting.level, measure.name)
+        if key not in self._ranges:
+            values = [
+                value
+                for one in self._same_problems(setting)
+                for method in self.methods
+                for value in self.values(Pool((one,)), method, measure).values()
+            ]
+            self._ranges[key] = min(values, default=0.0), max(values, default=0.0)
+        return self._ranges[key]
+
+    def _same_problems(self, setting: GridSetting) -> list[GridSetting]:
+        wanted = (setting.task, setting.level)
+        return [one for one in self.settings if (one.task, one.level) == wanted]
+
+    def relative_rmse(self) -> Measure:
+        """RMSE as a part of the mean RMSE of all runs with the same task and level.
+
+        Without it, the task with the largest numbers would decide alone about several tasks.
+        """
+        scales: dict[tuple[str, str], tuple[float, float]] = {}
+        for task, level in dict.fromkeys((one.task, one.level) for one in self.settings):
+            same = [one for one in self.settings if (one.task, one.level) == (task, level)]
+            ours = [
+                row.rmse
+                for one in same
+                for method in self.methods
+                for row in self.runs(one, method)
+                if row.rmse is not None
+            ]
+            figures = [RMSE.figure(one, method) for one in same for method in self.methods]
+            theirs = [figure for figure in figures if figure is not None]
+            scales[task, level] = _scale(ours), _scale(theirs)
+        return replace(RMSE, name="RMSE, relative", scales=scales)
+
+
+def _scale(values: Sequence[float]) -> float:
+    return (fmean(values) if values else 0.0) or 1.0

@@ -1,0 +1,225 @@
+"""The state of a run while it is driven to some moment, and what was still to come then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
+from dig.graph.records import (
+    Emit,
+    End,
+    Finish,
+    HealRow,
+    Join,
+    Leave,
+    Record,
+    Redirect,
+    Start,
+    micros,
+)
+from dig.monitor.messages import Effect, Output, Over, Started, Wake
+from dig.monitor.monitor import Monitor
+from dig.runtime.checkpoint import (
+    Checkpoint,
+    ExternalInput,
+    PastActivation,
+    PendingStart,
+    Phase,
+    RunningActivation,
+    phase_at,
+)
+from dig.runtime.host import Setup, with_note
+from dig.runtime.reviewer import Reviewer
+
+from .drive import Done, ReplayDriver, request_from_outside
+from .requests import RecordedRequests
+
+
+class RewindState:
+    """The starts and activations in progress while a recorded run is driven to some moment."""
+
+    def __init__(self, driver: ReplayDriver, phases: Sequence[Phase]) -> None:
+        """Begin before the second record.
+
+        Args:
+            driver: Drives the run.
+            phases: The phases of the run; the last one begins at the moment.
+        """
+        self.driver = driver
+        self.phases = tuple(phases)
+        self._agenda: dict[tuple[str, str], PendingStart | RunningActivation] = {}
+        self._past: dict[str, list[PastActivation]] = {}
+        self._places: dict[str, tuple[str, int]] = {}  # activation -> its place in the past
+        self._left_over: list[Effect] = []
+
+    def step(self) -> None:
+        """Make one more request.
+
+        Raises:
+            ReplayError: The run ends before that moment, or cannot be driven on.
+        """
+        host = self.driver.host
+        first = host.monitor.graph.t + 1
+        host.notes = phase_at(self.phases, first).notes
+        done = self.driver.step()
+        if done is None:
+            raise ReplayError("the recorded run ends before that moment")
+        record = done.record
+        if isinstance(record, Start | Leave):
+            self._agenda.pop(("start", record.agent), None)
+        elif isinstance(record, End):
+            self._end(record, done)
+        for effect in done.effects:
+            if isinstance(effect, Wake) and not self._is_overdue(effect.agent):
+                self._plan(PendingStart(effect.agent, self.driver.us, t=first))
+            elif isinstance(effect, Started):
+                self._start(effect, phase_at(self.phases, first))
+            elif isinstance(effect, Over):
+                self._left_over.append(effect)
+
+    def _is_overdue(self, agent: str) -> bool:
+        """Whether an agent's start is due already, and only waits for the reviewer."""
+        item = self._agenda.get(("start", agent))
+        if not isinstance(item, PendingStart) or item.until_us is None:
+            return False
+        return item.until_us <= self.driver.us
+
+    def _end(self, end: End, done: Done) -> None:
+        item = self._agenda.pop(("end", end.activation))
+        assert isinstance(item, RunningActivation)
+        self._decided(end, done.outputs)
+        if done.again_s is not None:
+            until = self.driver.us + micros(done.again_s)
+            self._plan(PendingStart(item.started.agent, self.driver.us, until, end.t))
+
+    def _start(self, started: Started, phase: Phase) -> None:
+        view = self.driver.host.view(started)
+        self._plan(RunningActivation(started, view, self.driver.us))
+        past = self._past.setdefault(started.agent, [])
+        self._places[started.activation] = (started.agent, len(past))
+        by = phase.seats.get(started.agent, started.agent)
+        past.append(PastActivation(view, None, by=by, repeats=phase.repeats))
+
+    def _plan(self, item: PendingStart | RunningActivation) -> None:
+        """Remember a pending start or end, in the order of beginning."""
+        if isinstance(item, PendingStart):
+            key = ("start", item.agent)
+        else:
+            key = ("end", item.started.activation)
+        self._agenda.pop(key, None)
+        self._agenda[key] = item
+
+    def _decided(self, end: End, outputs: tuple[Output, ...]) -> None:
+        agent, place = self._places[end.activation]
+        self._past[agent][place] = replace(self._past[agent][place], end=end, outputs=outputs)
+
+    # --- what comes after the moment ---
+
+    @property
+    def running(self) -> set[str]:
+        """The activations in progress."""
+        return {name for kind, name in self._agenda if kind == "end"}
+
+    def moment(
+        self,
+        setup: Setup,
+        tape: RecordedRequests,
+        planned: Sequence[ExternalInput] = (),
+        again: Mapping[str, str | None] | None = None,
+    ) -> Checkpoint:
+        """The run at this moment, with the later decisions and inputs from the recording.
+
+        Args:
+            setup: The setup of the run.
+            tape: The rest of the recording.
+            planned: Further requests; at the same moment they come first.
+            again: The activations whose recorded end does not count, each with a note or ``None``.
+        """
+        driver, again = self.driver, again or {}
+        now = self.phases[-1]
+        driver.host.notes = now.notes
+        ends, emits, outside = _rest(tape, self.running - again.keys(), setup.reviewer)
+        agenda: list[PendingStart | RunningActivation] = []
+        for item in self._agenda.values():
+            if isinstance(item, RunningActivation):
+                if end := ends.get(item.started.activation):
+                    outputs = tuple(tape.output(emits[name]) for name in end.outputs)
+                    item = replace(item, end=end, outputs=outputs)
+                    self._decided(end, outputs)
+                else:  # its agent will be asked again
+                    self._past[item.started.agent].pop()
+                    note = again.get(item.started.activation)
+                    item = item if note is None else replace(item, view=with_note(item.view, note))
+            agenda.append(item)
+        return Checkpoint(
+            replace(setup, limit_s=setup.limit_s + now.wait_s),
+            driver.host, driver.clock, driver.us, agenda, [*planned, *outside], self._past,
+            self._left_over, _unrecorded_us(tape), self.phases,
+        )  # fmt: skip
+
+
+def _unrecorded_us(tape: RecordedRequests) -> int:
+    """The first moment of which a recording says nothing, after it was read to its end."""
+    last = tape.behind
+    assert last is not None
+    return last.us + isinstance(last, Finish)
+
+
+def _rest(
+    tape: RecordedRequests, running: set[str], reviewer: Reviewer | None
+) -> tuple[dict[str, End], dict[str, Emit], list[ExternalInput]]:
+    """The later records that are repeated: ends of running activations, inputs from outside.
+
+    A reviewer comes and goes by itself.
+    """
+    ends: dict[str, End] = {}
+    emits: dict[str, Emit] = {}
+    outside: list[ExternalInput] = []
+    before = tape.behind
+    for record in tape.rest():
+        if isinstance(record, End) and record.activation in running:
+            ends[record.activation] = record
+        elif isinstance(record, Emit) and record.by in ends:
+            emits[record.event] = record
+        elif not (
+            (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name)
+            or is_healed(record, before)
+            or record.t in tape.left_out
+        ):
+            request = request_from_outside(record, tape)
+            if request is not None:
+                about = {"record": record.t, "kind": record.kind}
+                repeat = repeatable("could not be repeated", about, request)
+                outside.append(ExternalInput(record.us, record.t, repeat))
+        before = record
+    whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
+    return whole, emits, outside
+
+
+def repeatable(
+    what: str, about: Mapping[str, Any], request: Callable[[Monitor], list[Effect]]
+) -> Callable[[Monitor], list[Effect]]:
+    """A request that is recorded as an incident if it is impossible by then.
+
+    Args:
+        what: The incident.
+        about: What its detail says besides the reason.
+        request: The request.
+    """
+
+    def repeat(monitor: Monitor) -> list[Effect]:
+        try:
+            return request(monitor)
+        except (DecisionError, PayloadError, RequestError) as error:
+            return monitor.incident(what, {**about, "why": str(error)})
+
+    return repeat
+
+
+def is_healed(record: Record, before: Record | None) -> bool:
+    """Whether a record is a redirect that follows from the healing before it."""
+    if not (isinstance(record, Redirect) and isinstance(before, HealRow)):
+        return False
+    return before.action == "reroute" and before.event == record.event
