@@ -14,7 +14,8 @@ from dig.tasks.experiment.workers import Workers
 from .instances import FaultSet, Label, RunEnding, by_kind
 
 NONE, OTHER_DRAWS, HEALED = "none", "other draws", "dig"
-METHODS = (NONE, OTHER_DRAWS, "watchdog", "retry", HEALED)
+RIVALS = ("watchdog", "retry", "judge")
+METHODS = (NONE, OTHER_DRAWS, *RIVALS, HEALED)
 """What is done about the failures, in the order of the table."""
 
 
@@ -140,7 +141,7 @@ def heal(label: Label) -> Pair:
     run = replace(plain, method="dig")
     others = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
-        **{method: replace(plain, method=method) for method in ("watchdog", "retry")},
+        **{method: replace(plain, method=method) for method in RIVALS},
     }
     return Pair(
         label.kind,
