@@ -128,7 +128,9 @@ def earliest_deviation(known: FaultSet) -> Attributor:
     runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
         run = read_run(path)
-        runs.setdefault(_sort(run), []).append(run)
+        task, *rest = _sort(run)
+        for sort in {(task, *rest), (None, *rest)}:  # a trace without contents names no task
+            runs.setdefault(sort, []).append(run)
     usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
 
     def attribute(run: Sequence[Record]) -> Answer:
@@ -318,8 +320,8 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
-    to = next((record.to for record in run if isinstance(record, Emit)), None)
-    return (first.task, first.agents, to)
+    to = next((record.to for record in run if isinstance(record, Emit)), ())
+    return (first.task, first.agents, len(to))
 
 
 def _last(run: Sequence[Record]) -> Start | None:
