@@ -18,7 +18,7 @@ from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
 
-METHODS = ("mas", "dig")
+METHODS = ("mas", "retry", "dig")
 
 
 def outcome(method: str, seed: int) -> tuple[RunResult, Score | None]:
@@ -33,11 +33,13 @@ def rows(runs: list[tuple[RunResult, Score | None]]) -> dict[str, str]:
     """What a method's runs came to, by label."""
     results = [result for result, _ in runs]
     rmse = [score.rmse for _, score in runs if score and score.rmse is not None]
+    complete = sum(score is not None and score.complete is True for _, score in runs)
     raised: Counter[str] = Counter()
     for result in results:
         raised.update(result.raised())
     return {
         "valid answers": f"{len(rmse)} of {len(runs)}",
+        "complete answers": f"{complete} of {len(runs)}",
         "RMSE, median": f"{median(rmse):,.0f}" if rmse else "none",
         "RMSE, worst": f"{max(rmse):,.0f}" if rmse else "none",
         "virtual seconds, median": f"{median(result.seconds for result in results):.1f}",
@@ -52,8 +54,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     seeds = range(1, parser.parse_args().seeds + 1)
     told = {method: rows([outcome(method, seed) for seed in seeds]) for method in METHODS}
-    print(f"| 20 simulated agents, 100,000 elements, {len(seeds)} seeds | mas | dig |")
-    print("| --- | --- | --- |")
+    methods = " | ".join(METHODS)
+    print(f"| 20 simulated agents, 100,000 elements, {len(seeds)} seeds | {methods} |")
+    print(f"| --- |{' --- |' * len(METHODS)}")
     for label in told["mas"]:
         print(f"| {label} | {' | '.join(told[method][label] for method in METHODS)} |")
 
