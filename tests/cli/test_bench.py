@@ -114,7 +114,7 @@ def test_make_makes_a_set_once(call: Any, tmp_path: Path) -> None:
     """And does not touch one that is there."""
     out = tmp_path / "set"
     made = call(
-        "bench", "make", "--out", out, "--seed", 7, "--salt", "x", "--count", 2, "--jobs", 1
+        "bench", "make", "--out", out, "--seed", 7, "--salt", "q1", "--count", 2, "--jobs", 1
     )
     assert made[1] == (f"2 instances in {out}; {out / 'CARD.md'} tells more\n"), made[2]
     assert "2 of 2 instances" in made[2]
