@@ -2,8 +2,8 @@
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
-Exit status: 0 all is well, 1 something fails the check (`check`) or no answer came (`run`), 2 the
-call or its input is wrong, 130 it was interrupted.
+Exit status: 0 all is well, 1 something fails the check (`check`), no answer came (`run`) or a run
+failed (`why`), 2 the call or its input is wrong, 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from . import (
     show,
     verify,
     view,
+    why,
 )
 from .app import app, main
 
 _ORDER = (
     "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "learn",
-    "graph", "report", "view", "run", "verify", "replay", "fork", "thresholds",
+    "graph", "report", "view", "run", "verify", "replay", "fork", "why", "try", "thresholds",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -37,4 +38,4 @@ app.registered_commands.sort(
 )
 
 __all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "learn", "main",
-           "replay", "report", "run", "runs", "show", "verify", "view"]  # fmt: skip
+           "replay", "report", "run", "runs", "show", "verify", "view", "why"]  # fmt: skip

@@ -171,6 +171,32 @@ def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
     _show(found.tables(), found.to_json(), as_json)
 
 
+@bench.command(name="try")
+def try_set(
+    known: Set,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the verdicts go, as JSON.")],
+    count: Annotated[int | None, typer.Option(min=1, help="How many runs at most.")] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Only faults of this kind; repeatable.")
+    ] = None,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold the verdicts of experiments against known causes: culprit, other agents, no change."""
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.faults.benchmark.trying import score_trials
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        found = score_trials(
+            FaultSet.open(known), jobs=_jobs(jobs), count=count, kinds=kinds or (),
+            progress=progress,
+        )  # fmt: skip
+    with file_errors(output, "written"):
+        write_output(output, f"{json.dumps(found.to_json(), indent=1)}\n".encode())
+    _show([found.table()], found.to_json(), as_json)
+
+
 def _jobs(given: int | None) -> int:
     return given or os.cpu_count() or 1
 

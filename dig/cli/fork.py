@@ -72,8 +72,8 @@ def fork(
     if task is not None:
         crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)
     execution = go_on(
-        parent, at, runs, edit=_edit(edit), repeat=repeat, crew=crew, detectors=detectors,
-        disturb=_disturbance(parent), real_time=real_time,
+        parent, at, runs, edit=edit_of(edit), repeat=repeat, crew=crew, detectors=detectors,
+        disturb=disturbance(parent), real_time=real_time,
     )  # fmt: skip
     report(execution, as_json)
 
@@ -91,7 +91,7 @@ def _print_records(parent: Path, as_json: bool) -> None:
     print_result(as_json, lambda: [one.to_json() for one in found], lambda: map(line, found))
 
 
-def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
+def disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
     """What injects the faults of a run again, if it had some."""
     from dig.faults.inject.faulty_team import disturbance_of
     from dig.traces.journal.journal import SIDE, read_side
@@ -101,7 +101,7 @@ def _disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
     return disturbance_of(read_side(folder)) if (folder / SIDE).exists() else None
 
 
-def _edit(given: str | None) -> dict[str, Any] | None:
+def edit_of(given: str | None) -> dict[str, Any] | None:
     """A JSON object, given as it is or as a file."""
     if given is None:
         return None

@@ -1,8 +1,51 @@
-"""Why a run failed, and when it is good.
+"""Why a run failed, and what would have helped.
 
-- `concepts`: the words of a diagnosis.
+    found = diagnose(Path("runs/ID"), trying=Trying())
+    print(found.answer, found.fix)
+
+- `concepts`: the words of a diagnosis. `document`: a diagnosis as JSON.
 - `goal`: when a finished run is good; `progress`: how far it came; `failures`: by what it is not
   good. `learning`: what good runs of a team raise.
+- `attempts`: the parts of a run that try to solve a problem by one plan. `case`: a run that is
+  explained. `suspects`: what names candidates.
+- `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
+  and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
 - `causes`: the graph of causes, from a root cause to the failure.
 - `components`: which agents, activations and events a component consists of.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .case import Case, read_case
+    from .concepts import Candidate, Hypothesis
+    from .diagnosing import Trying, diagnose, diagnose_async, try_changes, verify
+    from .document import Diagnosis
+    from .goal import Goal
+    from .suspects import Suspects
+    from .trials.arms import TrialBudget, Tried
+    from .trials.verdict import verdict
+
+_HOME = {
+    "Case": "case", "read_case": "case",
+    "Candidate": "concepts", "Hypothesis": "concepts",
+    "Trying": "diagnosing", "diagnose": "diagnosing", "diagnose_async": "diagnosing",
+    "try_changes": "diagnosing", "verify": "diagnosing",
+    "Diagnosis": "document", "Goal": "goal", "Suspects": "suspects",
+    "TrialBudget": "trials.arms", "Tried": "trials.arms", "verdict": "trials.verdict",
+}  # fmt: skip
+"""What the package offers, by module; imported when it is asked for, since tasks are slow to."""
+
+__all__ = [
+    "Candidate", "Case", "Diagnosis", "Goal", "Hypothesis", "Suspects", "TrialBudget", "Tried",
+    "Trying", "diagnose", "diagnose_async", "read_case", "try_changes", "verdict", "verify",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

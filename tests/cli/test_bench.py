@@ -38,6 +38,28 @@ def test_the_schema_is_printed(call: Any) -> None:
     assert json.loads(out) == Answers.model_json_schema()
 
 
+def test_experiments_tell_the_culprit_from_the_others(
+    call: Any, small: FaultSet, tmp_path: Path
+) -> None:
+    """The culprit's seat helps, other seats and a change of nothing never do; twice the same."""
+    texts = []
+    for jobs in (1, 2):
+        out = tmp_path / f"verdicts-{jobs}.json"
+        status, said, _ = call("bench", "try", small.path, "-o", out, "--jobs", jobs, "--count", 4)
+        assert status == 0 and said.startswith("## Experiments on runs whose cause is known")
+        found = json.loads(out.read_text())
+        rows = [row for row in found["instances"] if not row["why_not"]]
+        assert len(found["instances"]) == 4 and rows
+        for row in rows:
+            assert row["named"] == row["culprit"]
+            others = {
+                place: row["verdicts"][place] for place in row["verdicts"].keys() - {"culprit"}
+            }
+            assert "validated" not in others.values()
+        texts.append([{key: value for key, value in row.items() if key != "cpu_s"} for row in rows])
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_attribute_and_score(call: Any, small: FaultSet, tmp_path: Path, name: str) -> None:
     """The answers of each attributor can be scored, as a table and as JSON."""

@@ -1,5 +1,6 @@
 """Experiments on a failed run: what is tried, and what comes of it.
 
-- `attempts`: the parts of a run that try to solve a problem by one plan.
-- `verdict`: what repeated replays, with a change and without it, say about the change.
+- `replays`: forks of the run, made once and judged. `fulfilment`: whether a change was carried out.
+- `arms`: repeats with a change and without it, within a budget. `verdict`: what they say.
+- `seats`: another member in an agent's seat, and what follows if that helps.
 """

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, con
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -241,6 +242,8 @@ async def _in_real_time(
     """Carry a run out in real time; the caller keeps the exchanges with models."""
 
     async def stop_on_signal() -> None:
+        if current_thread() is not main_thread():  # which alone is told about signals
+            return
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 bus.stop(INTERRUPTED)
@@ -303,7 +306,10 @@ def resume(
 
 @contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM for as long as a block lasts."""
+    """Handle SIGINT and SIGTERM for as long as a block lasts; only the main thread can."""
+    if current_thread() is not main_thread():
+        yield
+        return
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

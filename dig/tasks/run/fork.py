@@ -92,7 +92,7 @@ def fork(
     disturb = disturb or _undisturbed(side, path)
     crew = crew or simulated_crew(side, detectors)
     changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
-    setup, is_virtual = _setup(path, side, crew), _is_virtual(crew.team, side, real_time)
+    setup, is_virtual = _setup(path, side, crew), goes_on_virtually(crew.team, side, real_time)
     disturbance = disturb(_arranged(setup, crew.team, is_virtual))
     origin = _origin(path, side, at, changes, repeat)
     about = {**_about(side, crew, is_virtual), **disturbance.about(), "forked_from": origin}
@@ -181,7 +181,7 @@ def _undisturbed(side: Mapping[str, Any], path: Path) -> type[Disturbance]:
     return Disturbance
 
 
-def _is_virtual(team: Team, side: Mapping[str, Any], real_time: bool) -> bool:
+def goes_on_virtually(team: Team, side: Mapping[str, Any], real_time: bool) -> bool:
     """Whether a fork goes on in virtual time."""
     if all(hasattr(agent, "plan") for agent in team.values()):
         return True

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from dig.diagnosis.concepts import Attempt
 from dig.graph.records import SYSTEM
 from dig.tasks.accounting import SOLUTION
 from dig.traces.run import RecordedActivation, RecordedRun
+
+from .concepts import Attempt
 
 
 def attempts(run: RecordedRun) -> dict[str | None, tuple[Attempt, ...]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
+from dig.diagnosis.attempts import attempts
 from dig.diagnosis.concepts import Attempt
-from dig.diagnosis.trials.attempts import attempts
 from dig.graph.codec import decode
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, final, row, start, trace, turn

@@ -1,0 +1,326 @@
+"""`digmon why` and `try`: why a run failed, and whether a change would have helped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig._util.text import one_line
+from dig.errors import DigError, SettingsError
+
+from .app import INTERRUPTED, app, warn
+from .fork import disturbance, edit_of
+from .options import AsJson, Further, further, grouped
+
+if TYPE_CHECKING:
+    from dig.diagnosis.diagnosing import Trying
+    from dig.diagnosis.document import Diagnosis
+
+Good = Annotated[
+    str,
+    typer.Option(
+        metavar="EXPR",
+        help="When a run is good: 'score.rmse<=250 and findings.ET==0' (besides the default), "
+        "`none`, or a function of your own, `module:function`.",
+    ),
+]
+Repeat = Annotated[int, typer.Option(min=1, help="How many replays of each change are to count.")]
+
+
+@dataclass(frozen=True)
+class TryingOptions:
+    """How experiments are made."""
+
+    repeat: Repeat = 3
+    team: Annotated[
+        str | None,
+        typer.Option(help="The team that goes on: `module:team`; else simulated agents."),
+    ] = None
+    task: Annotated[
+        str | None, typer.Option(help="The task of the run, if it is one of your own.")
+    ] = None
+    max_replays: Annotated[
+        int | None, typer.Option(min=1, help="How many replays may be made; by default 60.")
+    ] = None
+    max_s: Annotated[float, typer.Option(help="Seconds that experiments may take.")] = 600.0
+    max_usd: Annotated[
+        float | None, typer.Option(help="US dollars that replays with models may cost.")
+    ] = None
+    jobs: Annotated[
+        int, typer.Option(min=1, help="How many processes work at once; the answer is the same.")
+    ] = 1
+    runs: Annotated[
+        Path | None, typer.Option(help="Where the forks lie; by default beside the run, in why/.")
+    ] = None
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Make forks again that are there already.")
+    ] = False
+    detector: Further = None
+
+    def trying(self, run: Path, **more: Any) -> Trying:
+        """How experiments on a run are made, with its faults.
+
+        Raises:
+            SettingsError: The run was one of models and may cost money, and there is no budget.
+        """
+        from dig.diagnosis.diagnosing import Trying
+        from dig.diagnosis.trials.arms import TrialBudget
+
+        found = Trying(
+            repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
+            detectors=further(self.detector), disturb=disturbance(run), is_fresh=self.fresh,
+            budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd), **more,
+        )  # fmt: skip
+        if self.team is not None or self.task is not None:
+            self._allow(run, found)
+        return found
+
+    def _allow(self, run: Path, trying: Trying) -> None:
+        """Ask before money is spent; where nobody can be asked, a budget must be given."""
+        from dig.diagnosis.goal import Goal
+        from dig.diagnosis.trials.replays import read_source
+
+        lab = trying.lab(run, Goal.parse("default"))
+        if not lab.manner.models:
+            return
+        model = ", ".join(lab.manner.models)
+        most = trying.budget.replays or 0
+        calls = most * len(read_source(run, trying.detectors).run.activations)
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            question = f"this asks {one_line(model, 80)} about {calls:,} times; go on?"
+            typer.confirm(question, abort=True, err=True)
+        elif self.max_usd is None and self.max_replays is None:
+            raise SettingsError(
+                f"this asks {one_line(model, 80)} about {calls:,} times, which may cost money: "
+                "say how much it may be, with --max-usd or --max-replays"
+            )
+
+
+@app.command()
+@grouped
+def why(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run directories or traces; only read.")
+    ] = [],  # noqa: B006 (read by typer alone)
+    good: Good = "default",
+    try_: Annotated[
+        bool, typer.Option("--try", help="Try changes of the run, and say what would have helped.")
+    ] = False,
+    tries: Annotated[
+        int, typer.Option(min=0, help="With --try: how many changes by rules, besides seats.")
+    ] = 5,
+    per_attempt: Annotated[
+        int, typer.Option(min=1, help="With --try: how many of them about one attempt.")
+    ] = 2,
+    options: TryingOptions = TryingOptions(),
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of the document.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain why a run failed: which agent, since when, and what would have helped.
+
+    With --try it continues the run with one change several times, beside continuations without it.
+    Exit status 0 if every run is good, 1 if one is not, 2 if one cannot be read, 130 interrupted.
+    """
+    from dig.diagnosis.diagnosing import diagnose
+    from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.goal import Goal
+
+    if schema:
+        print(json.dumps(Diagnosis.model_json_schema(), indent=2))
+        return
+    if not sources:
+        raise SettingsError("name a run: digmon why RUN")
+    goal, status = Goal.parse(good), 0
+    for source in sources:
+        try:
+            more = {"tries": tries, "per_attempt": per_attempt}
+            trying = options.trying(source, **more) if try_ else None
+            found = _explained(
+                partial(diagnose, source, goal, trying=trying), source, as_json, options
+            )
+            status = max(status, 0 if found.goal.good else 1)
+        except DigError as error:
+            warn(error)
+            status = 2
+    raise typer.Exit(status)
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What is changed; several changes are made together."""
+
+    at: Annotated[int | None, typer.Option(min=0, help="The first record that may differ.")] = None
+    edit: Annotated[
+        str | None, typer.Option(help="Record --at is otherwise: JSON, or a file of JSON.")
+    ] = None
+    seat: Annotated[
+        str | None, typer.Option(metavar="A=B", help="B decides in place of A, from --at on.")
+    ] = None
+    again: Annotated[
+        str | None, typer.Option(metavar="ACT", help="An activation is decided once more.")
+    ] = None
+    tell: Annotated[
+        str | None, typer.Option(metavar="A=TEXT", help="A is told a text at --at.")
+    ] = None
+    resend: Annotated[
+        list[str] | None, typer.Option(metavar="EVENT", help="It is sent once more at --at.")
+    ] = None
+    to: Annotated[
+        list[str] | None, typer.Option(metavar="AGENT", help="With --resend: to this agent.")
+    ] = None
+    omit: Annotated[int | None, typer.Option(metavar="T", help="This record does not happen.")] = (
+        None
+    )
+    sooner: Annotated[
+        str | None, typer.Option(metavar="EVENT", help="A kept event is delivered at --at.")
+    ] = None
+    wait: Annotated[
+        float | None, typer.Option(metavar="S", help="The run may take so much longer.")
+    ] = None
+    hypotheses: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file of JSON: a list of lists of interventions."),
+    ] = None
+
+    def asked(self, run: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """For each hypothesis its interventions.
+
+        Args:
+            run: The run; it says where an activation starts, for instance.
+
+        Raises:
+            SettingsError: There is none, or an option is wrong.
+        """
+        to = {"to": self.to} if self.to else {}
+        given: dict[str, Any] = {
+            "edit": {"edit": edit_of(self.edit)} if self.edit is not None else None,
+            "seat": _pair(self.seat, "--seat A=B", "agent", "by"),
+            "again": {"activation": self.again} if self.again else None,
+            "tell": _pair(self.tell, "--tell A=TEXT", "agent", "note"),
+            "resend": {"events": self.resend, **to} if self.resend else None,
+            "omit": {"t": self.omit} if self.omit is not None else None,
+            "sooner": {"event": self.sooner} if self.sooner else None,
+            "wait": {"seconds": self.wait} if self.wait is not None else None,
+        }
+        rows = [
+            {"kind": kind, "at": _at(kind, self.at, values, run), **values}
+            for kind, values in given.items()
+            if values is not None
+        ]
+        if bool(rows) == bool(self.hypotheses):
+            raise SettingsError(
+                "name a change, such as --seat A=B --at T, or a file (--hypotheses)"
+            )
+        return [rows] if rows else _read_hypotheses(self.hypotheses or Path())
+
+
+@app.command(name="try")
+@grouped
+def try_run(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run directory or trace; only read.")
+    ],
+    changes: ChangeOptions = ChangeOptions(),
+    good: Good = "default",
+    no_control: Annotated[
+        bool, typer.Option("--no-control", help="Make no replays without the change.")
+    ] = False,
+    options: TryingOptions = TryingOptions(),
+    as_json: AsJson = False,
+) -> None:
+    """Try a change of a run: several replays with it, beside replays without it.
+
+    Several changes in one call are made together. Exit status 0 if the change is validated, 1 if
+    it is not, 2 if it was asked wrongly, 130 if it was interrupted.
+    """
+    from dig.diagnosis.diagnosing import try_changes
+    from dig.diagnosis.goal import Goal
+
+    asked, goal = changes.asked(run), Goal.parse(good)
+    trying = options.trying(run, has_controls=not no_control)
+    explain = partial(try_changes, run, asked, goal, trying=trying)
+    found = _explained(explain, run, as_json, options)
+    raise typer.Exit(0 if found.fix is not None else 1)
+
+
+def _explained(
+    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions
+) -> Diagnosis:
+    """Explain a run and print that, even what was found before an interruption."""
+    from dig.diagnosis.diagnosing import InterruptedDiagnosis
+
+    most, done = options.max_replays or 60, 0
+
+    def tell(line: str) -> None:
+        nonlocal done
+        done += 1
+        print(f"{done}/{most} {one_line(line, 160)}", file=sys.stderr, flush=True)
+
+    try:
+        found = explain(tell=tell)
+    except InterruptedDiagnosis as stopped:
+        _print(stopped.diagnosis, source, as_json, options)
+        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt:
+        warn("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    _print(found, source, as_json, options)
+    return found
+
+
+def _print(found: Diagnosis, source: Path, as_json: bool, options: TryingOptions) -> None:
+    from dig.diagnosis.telling import tell
+    from dig.diagnosis.trials.replays import read_source
+
+    if as_json:
+        print(found.to_json())
+        return
+    for line in tell(found, read_source(source, further(options.detector)), options.runs):
+        print(line)
+
+
+def _pair(given: str | None, option: str, *keys: str) -> dict[str, str] | None:
+    if given is None:
+        return None
+    first, sign, second = given.partition("=")
+    if not (first and sign and second):
+        raise SettingsError(f"{option} needs two parts with = between, got {given!r}")
+    return dict(zip(keys, (first, second), strict=True))
+
+
+def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
+    """Where a change is made: as given, or where it must be."""
+    if at is not None:
+        return at
+    if kind == "omit":
+        return int(values["t"])
+    if kind in ("again", "wait"):
+        from dig.diagnosis.trials.replays import read_source
+
+        recorded = read_source(run).run
+        if kind == "wait":
+            return recorded.last.t
+        if values["activation"] in recorded.activations:
+            return recorded.activations[values["activation"]].t
+        raise SettingsError(f"there is no activation {values['activation']!r}")
+    raise SettingsError(f"say from which record on: --{kind} ... --at T")
+
+
+def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
+    is_list = isinstance(found, list) and found and all(isinstance(one, list) for one in found)
+    if not is_list or not all(isinstance(row, dict) for one in found for row in one):
+        raise SettingsError(f"{path}: hypotheses are a list of lists of interventions")
+    return [*found]

@@ -1,0 +1,218 @@
+"""What is explained: a recorded run with what lies beside it, and the case made of it.
+
+A `RunSource` knows the side file and the result, since experiments and goals need them. A `Case` is
+what suspects are given: it has neither seeds, nor faults, nor the true answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from dig.detectors import plugins, standard
+from dig.detectors.protocols import Detector
+from dig.errors import RuleError, SettingsError, TraceError
+from dig.graph.records import Finish
+from dig.tasks.catalogue import TASKS
+from dig.tasks.run.arrange import make_task
+from dig.tasks.run.execute import INTERRUPTED
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.task import Task
+from dig.traces.journal.files import read_file
+from dig.traces.journal.journal import RESULT, SIDE, read_side
+from dig.traces.journal.reader import trace_path
+from dig.traces.run import RecordedRun
+
+from .attempts import attempts
+from .concepts import Attempt, Failure
+from .failures import failures
+from .goal import Finished, Goal, Judgement, milestones
+
+SourceKind = Literal["run", "trace"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a suspect gets.
+
+    Attributes:
+        name: The name of the source.
+        kind: `run`, or `trace` for one without a side file.
+        run: Its records, as events and activations.
+        failures: Why it is not good.
+        attempts: The parts of it that try to solve the problem by one plan.
+    """
+
+    name: str
+    kind: SourceKind
+    run: RecordedRun
+    failures: tuple[Failure, ...]
+    attempts: tuple[Attempt, ...]
+
+    @cached_property
+    def steps(self) -> Mapping[str, int]:
+        """The number of each activation, counted from 0 in the order of their start."""
+        return {name: number for number, name in enumerate(self.run.activations)}
+
+    def attempt_of(self, activation: str | None) -> str | None:
+        """The attempt that an activation belongs to."""
+        return next((one.id for one in self.attempts if activation in one.activations), None)
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """A recorded run that is explained.
+
+    Attributes:
+        path: The run directory or trace.
+        trace: The trace file.
+        side: The content of the side file; empty if there is none.
+        result: The content of `result.json`; empty if there is none.
+        run: Its records, with payloads.
+        detectors: The user's detectors, as `module:object`.
+    """
+
+    path: Path
+    trace: Path
+    side: Mapping[str, Any]
+    result: Mapping[str, Any]
+    run: RecordedRun
+    detectors: tuple[str, ...] = ()
+    _judged: dict[tuple[str, int], Judgement] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, detectors: Sequence[str] = ()) -> RunSource:
+        """Read a run directory or a trace.
+
+        Args:
+            path: The run directory or trace.
+            detectors: The user's detectors, as `module:object`.
+
+        Raises:
+            TraceError: The trace cannot be read or breaks a rule.
+            SettingsError: A file beside it is damaged.
+        """
+        trace = trace_path(path)
+        run = RecordedRun.read(path, payloads=True)
+        if not run.records:
+            raise TraceError(trace, None, "has no record")
+        side = read_side(trace.parent) if (trace.parent / SIDE).exists() else {}
+        return cls(path, trace, side, _result(trace.parent), run, tuple(detectors))
+
+    @property
+    def name(self) -> str:
+        """The name of its directory, or of its file without endings."""
+        return self.trace.parent.resolve().name if self.side else self.trace.name.split(".")[0]
+
+    @property
+    def kind(self) -> SourceKind:
+        """`run`, or `trace` for one without a side file."""
+        return "run" if self.side else "trace"
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of its trace."""
+        return sha256(self.trace.read_bytes()).hexdigest()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it came to its own end; one that was cut off or interrupted did not."""
+        finish = self.run.finish
+        return finish is not None and self.result.get("reason") != INTERRUPTED
+
+    @property
+    def wrapped(self) -> str | None:
+        """What was wrapped, if it is a run of a wrapped team: code that ran outside of dig."""
+        return str(self.side.get("team")) if "capabilities" in self.side else None
+
+    @property
+    def forks(self) -> Path:
+        """Where its forks lie, unless a user says otherwise."""
+        if self.side:
+            return self.trace.parent / "why"
+        return self.trace.with_name(f"{self.trace.name}.why")
+
+    @cached_property
+    def task(self) -> Task | None:
+        """Its task, if it is one of this package; no other code is imported for a file."""
+        if self.side.get("task") not in [*TASKS]:
+            return None
+        try:
+            return make_task(TeamRun.read(self.side))
+        except SettingsError:  # its data are not here, for instance
+            return None
+
+    def fresh_detectors(self) -> list[Detector]:
+        """The detectors of runs like this one."""
+        return [*standard(), *plugins.detectors(self.detectors)]
+
+    def finished(
+        self, since: int = 0, run: RecordedRun | None = None, result: Any = None
+    ) -> Finished:
+        """It, or a fork of it, as goals judge it.
+
+        Args:
+            since: The first record whose findings count.
+            run: The fork; ``None``: the run itself.
+            result: The result of the fork.
+        """
+        run = run or self.run
+        finish = run.last
+        result = self.result if result is None else result
+        if not result and isinstance(finish, Finish):
+            result = {"outcome": finish.outcome}
+        try:
+            return Finished.of(
+                run.records, result, self.fresh_detectors(), since=since, task=self.task,
+                name=self.name,
+            )  # fmt: skip
+        except RuleError as error:
+            raise TraceError(self.trace, None, str(error)) from None
+
+    def judged(self, goal: Goal, since: int = 0) -> Judgement:
+        """Whether it is good, and how far it came; findings before `since` do not count."""
+        key = (goal.text, since)
+        if key not in self._judged:
+            self._judged[key] = goal(self.finished(since))
+        return self._judged[key]
+
+    def milestones(self, goal: Goal) -> int:
+        """How many milestones it has."""
+        return len(milestones(self.finished(), self.judged(goal)))
+
+    def case(self, goal: Goal) -> Case:
+        """What suspects are given."""
+        found = tuple(one for some in attempts(self.run).values() for one in some)
+        return Case(self.name, self.kind, self.run, failures(self.finished(), goal), found)
+
+
+def read_case(path: Path, goal: Goal | None = None) -> Case:
+    """The case of a recorded run, for suspects.
+
+    Args:
+        path: The run directory or trace.
+        goal: When it is good; ``None``: the default.
+
+    Raises:
+        TraceError: The trace cannot be read or breaks a rule.
+        SettingsError: A file beside it is damaged, or the goal cannot be judged.
+    """
+    return RunSource.read(path).case(goal or Goal.parse("default"))
+
+
+def _result(folder: Path) -> Mapping[str, Any]:
+    path = folder / RESULT
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(read_file(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise SettingsError(f"{path} is no JSON object")
+    return found

@@ -1,0 +1,206 @@
+"""The document of a diagnosis: `digmon-diagnosis`, version 1; every key is always there.
+
+found = Diagnosis.from_json(path.read_text())
+print(found.answer.agent if found.answer else found.goal.why)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dig._util.text import first_wrong
+from dig._version import __version__
+from dig.errors import SettingsError
+
+from .concepts import FailureKind, Reason, Status, Verdict
+
+Confidence = Literal["high", "medium", "low"]
+StageStatus = Literal["done", "failed", "skipped"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class EvidenceRow(_Part):
+    """What a record or a step shows."""
+
+    step: int | None
+    t: int | None
+    says: str = Field(max_length=400)
+
+
+class SourceRow(_Part):
+    """What is explained."""
+
+    name: str
+    kind: Literal["run", "trace", "conversation"]
+    sha256: str
+    records: int | None
+    steps: int
+
+
+class GoalRow(_Part):
+    """Whether it is good, and by which test."""
+
+    test: str
+    good: bool
+    progress: float | None
+    why: str
+
+
+class FailureRow(_Part):
+    """Something by which it is not good."""
+
+    kind: FailureKind
+    about: str
+    evidence: tuple[EvidenceRow, ...]
+
+
+class AttemptRow(_Part):
+    """A part of the run that tries to solve the problem by one plan."""
+
+    id: str
+    plan: str | None
+    activations: tuple[str, ...]
+    accepted: str | None
+    ended: str
+
+
+class AnswerRow(_Part):
+    """The first candidate, in short."""
+
+    agent: str
+    step: int | None
+    t: int | None
+    activation: str | None
+    mechanism: str | None
+    confidence: Confidence
+    reason: str
+
+
+class CandidateRow(_Part):
+    """A place that may be at fault."""
+
+    rank: int
+    id: str
+    agent: str
+    step: int | None
+    t: int | None
+    until: int | None
+    activation: str | None
+    event: str | None
+    share: float
+    status: Status
+    mechanism: str | None
+    subtask: str | None
+    by: tuple[str, ...]
+    evidence: tuple[EvidenceRow, ...] = Field(min_length=1)
+
+
+class ChangedArm(_Part):
+    """The replays with a change."""
+
+    n: int
+    good: int
+    fulfilled: int
+    progress: tuple[float | None, ...]
+    forks: tuple[str, ...]
+
+
+class UnchangedArm(_Part):
+    """The replays without it, from the same record."""
+
+    n: int
+    good: int
+    progress: tuple[float | None, ...]
+    forks: tuple[str, ...]
+
+
+class ArmRows(_Part):
+    """Both arms of a hypothesis."""
+
+    changed: ChangedArm
+    unchanged: UnchangedArm
+
+
+class HypothesisRow(_Part):
+    """What was tried, and what came of it."""
+
+    id: str
+    candidate: str
+    attempt: str | None
+    interventions: tuple[dict[str, Any], ...]
+    expects: dict[str, Any] | None
+    verdict: Verdict
+    reason: Reason | None
+    arms: ArmRows
+    p: float | None
+    onset: int | None
+    no_return: int | None
+
+
+class StageRow(_Part):
+    """Something that was done for the diagnosis."""
+
+    name: str
+    by: Literal["structural", "model", "replay"]
+    status: StageStatus
+    why: str | None
+
+
+class CostRow(_Part):
+    """What this call alone has cost."""
+
+    replays: int = 0
+    seconds: float = 0.0
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = None
+
+
+class Diagnosis(_Part):
+    """Why a run failed, and how that is known."""
+
+    format: Literal["digmon-diagnosis"] = "digmon-diagnosis"
+    version: Literal[1] = 1
+    dig: str = __version__
+    source: SourceRow
+    goal: GoalRow
+    failures: tuple[FailureRow, ...]
+    attempts: tuple[AttemptRow, ...]
+    method: str
+    model: str | None
+    answer: AnswerRow | None
+    candidates: tuple[CandidateRow, ...]
+    chain: tuple[int, ...]
+    hypotheses: tuple[HypothesisRow, ...]
+    fix: str | None
+    confidence: Literal["verified", "suspected", "unknown"]
+    stages: tuple[StageRow, ...]
+    cost: CostRow
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The document, on one line."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The diagnosis that a document describes.
+
+        Raises:
+            SettingsError: It is none; the message names the place.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            place, why = first_wrong(error)
+            raise SettingsError(f"this is no diagnosis: {place or 'the text'}: {why}") from None
+
+    def hypothesis(self, name: str | None) -> HypothesisRow | None:
+        """The hypothesis with this id."""
+        return next((one for one in self.hypotheses if one.id == name), None)

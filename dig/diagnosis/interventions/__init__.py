@@ -1,0 +1,5 @@
+"""Interventions: what can be changed in a recorded run, and which change rules propose.
+
+- `kinds`: the kinds, their order from small to large, their JSON, and what they are in words.
+- `proposing`: changes by what the records show about an agent.
+"""

@@ -1,0 +1,50 @@
+"""What a run recorded, written as an edit: to be put elsewhere, or as a change of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dig.graph.records import End
+from dig.traces.replay.edits import changeable
+from dig.traces.run import RecordedActivation, RecordedRun
+
+
+def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
+    """What an activation decided, as an edit of another end."""
+    assert activation.end is not None
+    return {
+        "fates": [
+            {"event": fate.event, "fate": fate.fate, "to": [*fate.to]}
+            for fate in activation.end.fates
+        ],
+        "outputs": [
+            {
+                "payload": event.payload, "to": [*event.to], "type": event.type,
+                "final": event.final,
+            }
+            for event in run.outputs(activation)
+        ],
+    }  # fmt: skip
+
+
+def as_recorded(run: RecordedRun, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The edit of the same record that changes nothing: the control of an edit.
+
+    Args:
+        run: The run.
+        row: An edit, as plain JSON.
+    """
+    record = run.records[row["at"]]
+    if isinstance(record, End):
+        error = record.error
+        fates = decision_of(run, run.activations[record.activation])["fates"]
+        same = {"error": error} if error else {"fates": fates}  # outputs keep their policies
+    else:
+        said = {key: getattr(record, key) for key in changeable(record)}
+        same = {
+            key: [*value] if isinstance(value, tuple) else value
+            for key, value in said.items()
+            if value is not None and key in row["edit"]
+        }
+    return {**row, "edit": same}

@@ -1,0 +1,251 @@
+"""Replays: forks of a failed run, each made once, kept beside the run, and judged.
+
+A fork lies in a directory whose name is a checksum of all that it follows from: the parent's bytes
+before the fork, the changes, the team, the repeat, and the version of dig. It is made in a hidden
+directory and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from dig._util.text import one_line
+from dig._version import __version__
+from dig.diagnosis.case import RunSource
+from dig.diagnosis.goal import Goal
+from dig.diagnosis.interventions.kinds import read_interventions
+from dig.errors import DigError, SettingsError
+from dig.graph.codec import dumps, encode
+from dig.runtime.checkpoint import is_deterministic
+from dig.tasks.run.execute import INTERRUPTED, Disturbance
+from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew, task_crew
+from dig.tasks.run.methods import Arrangement
+from dig.tasks.run.teams import models
+from dig.traces.journal.files import write_file
+from dig.traces.journal.journal import RESULT
+from dig.traces.run import RecordedRun
+from dig.traces.usage import Costs
+
+Disturb = Callable[[Arrangement], Disturbance]
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """All that a process needs to make replays of one run.
+
+    Attributes:
+        source: The run directory or trace.
+        goal: Says when a replay is good.
+        forks: Where the forks lie.
+        team: The team that goes on, as `module:team`; ``None``: the simulated agents of the run.
+        task: The task of the run, if it is not one of this package.
+        crew: Makes the team that goes on, in place of a name.
+        detectors: The user's detectors, as `module:object`.
+        disturb: Makes the disturbance that the run had, such as injected faults.
+        is_fresh: Whether forks that are there already are made again.
+    """
+
+    source: Path
+    goal: Goal
+    forks: Path
+    team: str | None = None
+    task: str | None = None
+    crew: Callable[[], Crew] | None = None
+    detectors: tuple[str, ...] = ()
+    disturb: Disturb | None = None
+    is_fresh: bool = False
+
+    def made_crew(self) -> Crew:
+        """The team that goes on.
+
+        Raises:
+            SettingsError: There is no such team, or the run was not one of simulated agents.
+        """
+        if self.crew is not None:
+            return self.crew()
+        source = read_source(self.source, self.detectors)
+        if source.wrapped is not None:
+            raise SettingsError(
+                f"{source.name} is a run of {one_line(source.wrapped, 60)}, whose code ran outside "
+                "of dig-monitor and is not in the trace: it cannot be continued, so no change of "
+                "it can be tried; `digmon why` without --try says what its records show"
+            )
+        if self.task is not None:
+            return task_crew(source.side, self.task, self.team, self.detectors)
+        if self.team is not None:
+            return named_crew(self.team)
+        return simulated_crew(source.side, self.detectors)
+
+    def place(self, request: ReplayRequest) -> Path:
+        """Where the fork of a request lies."""
+        source = read_source(self.source, self.detectors)
+        key = blake2b(_prefix(source, request.at), digest_size=16)
+        crew = {
+            "team": self.team or "simulated",
+            "task": self.task,
+            "faults": source.side.get("faults"),
+        }
+        said = [request.at, [*request.changes], crew, [*self.detectors], request.repeat]
+        key.update(dumps([*said, __version__]).encode())
+        return self.forks / key.hexdigest()
+
+    def is_made(self, request: ReplayRequest) -> bool:
+        """Whether the fork of a request is there, and counts."""
+        return not self.is_fresh and self.crew is None and self.place(request).exists()
+
+    @cached_property
+    def manner(self) -> Manner:
+        """How the team that goes on works.
+
+        Raises:
+            SettingsError: There is no such team.
+        """
+        team = self.made_crew().team
+        side = read_source(self.source, self.detectors).side
+        virtual = goes_on_virtually(team, side, False)
+        names = tuple(one.settings.model for one in models(team))
+        return Manner(virtual, virtual and is_deterministic(team), names)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a team works.
+
+    Attributes:
+        is_paired: Whether replays with the same repeat draw the same random numbers.
+        is_deterministic: Whether repeats would be the same.
+        models: The language models that it asks.
+    """
+
+    is_paired: bool
+    is_deterministic: bool
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """One replay that is to be made.
+
+    Attributes:
+        at: The first record that may differ.
+        changes: The changes, as plain JSON; none: a control.
+        repeat: Which random numbers are drawn from there on; 0: those of the run.
+        is_control: Whether the changes are none, or an edit that changes nothing.
+    """
+
+    at: int
+    changes: tuple[Row, ...] = ()
+    repeat: int = 0
+    is_control: bool = False
+
+
+@dataclass(frozen=True)
+class MadeReplay:
+    """One replay, judged.
+
+    Attributes:
+        fork: Its directory; ``None``, if it could not be made.
+        good: Whether it is good.
+        progress: How far it came.
+        why: What it lacks, or why it could not be made.
+        cpu_s: The processor time that it took; 0, if it was there already.
+        costs: What models cost in it: calls, tokens, US dollars.
+    """
+
+    fork: Path | None
+    good: bool = False
+    progress: float | None = None
+    why: str = ""
+    cpu_s: float = 0.0
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4)
+def read_source(path: Path, detectors: tuple[str, ...] = ()) -> RunSource:
+    """A source, read once in a process."""
+    return RunSource.read(path, detectors)
+
+
+@lru_cache(maxsize=64)
+def read_fork(path: Path) -> RecordedRun:
+    """The records of a fork, read once in a process."""
+    return RecordedRun.read(path, payloads=True)
+
+
+def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
+    """Make a replay or find it, and judge it; one that cannot be made says why.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted; nothing is left of it.
+    """
+    began = time.process_time()
+    place = lab.place(request)
+    is_found = lab.is_made(request)
+    if not is_found:
+        try:
+            _make(lab, request, place)
+        except DigError as error:
+            return MadeReplay(None, why=one_line(error), cpu_s=time.process_time() - began)
+        except Exception as error:  # a user's own code
+            why = one_line(f"{type(error).__name__}: {error}")
+            return MadeReplay(None, why=why, cpu_s=time.process_time() - began)
+    result, run = json.loads((place / RESULT).read_bytes()), read_fork(place)
+    source, costs = read_source(lab.source, lab.detectors), Costs()
+    judged = lab.goal(source.finished(request.at, run, result))
+    took = 0.0 if is_found else time.process_time() - began
+    for record in () if is_found else run.records[request.at :]:
+        costs(record)
+    return MadeReplay(place, judged.good, judged.progress, judged.why, took, costs.sums)
+
+
+def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
+    """Fork into a hidden directory, and give it its name when it is whole."""
+    hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
+    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
+    try:
+        made = fork(
+            lab.source, request.at, hidden, changes=read_changes(request), repeat=request.repeat,
+            crew=crew, detectors=lab.detectors, disturb=lab.disturb,
+        )  # fmt: skip
+        if made.result.reason == INTERRUPTED:
+            raise KeyboardInterrupt
+        result = {**made.to_json(), "directory": str(place)}
+        write_file(made.directory / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
+        if place.exists():
+            rmtree(place)
+        read_fork.cache_clear()
+        made.directory.rename(place)
+    finally:
+        rmtree(hidden, ignore_errors=True)
+
+
+def read_changes(request: ReplayRequest) -> Any:
+    """The changes of a request, as the fork takes them."""
+    return read_interventions(request.changes) if request.changes else ()
+
+
+def _prefix(source: RunSource, at: int) -> bytes:
+    """A checksum of the records before one."""
+    digests = _digests(source.path, source.detectors)
+    return digests[min(at, len(digests) - 1)]
+
+
+@lru_cache(maxsize=4)
+def _digests(path: Path, detectors: tuple[str, ...]) -> list[bytes]:
+    """For each number of records, a checksum of so many records of a source."""
+    found, sums = blake2b(digest_size=16), [b""]
+    for record in read_source(path, detectors).run.records:
+        found.update(encode(record).encode())
+        sums.append(found.digest())
+    return sums

@@ -1,0 +1,140 @@
+"""`digmon why` and `try`: exit status, output, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.graph.records import Start
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.journal.reader import TRACE, read_records
+from tests.diagnosis.failed_runs import failed
+
+ANSWERED = "dig.diagnosis.goal:has_answer"
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which agent-3 says nothing."""
+    return failed(tmp_path_factory.mktemp("silent"))
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that ends well."""
+    return execute(TeamRun(agents=4, size=3000), tmp_path_factory.mktemp("good")).directory
+
+
+def first_start(run: Path, agent: str) -> int:
+    return next(r.t for r in read_records(run) if isinstance(r, Start) and r.agent == agent)
+
+
+def test_why_explains_a_failed_run(call: Any, silent: Path) -> None:
+    """The faults go on in the forks, the agent is named, and the status is 1."""
+    status, out, err = call("why", silent, "--try", "--good", ANSWERED)
+    assert status == 1
+    assert "Cause: agent-3" in out and len(out.splitlines()) <= 15
+    assert "1/60" in err
+
+
+def test_why_without_try_says_what_could_be_tried(call: Any, silent: Path) -> None:
+    """No replay is made; the suspects are told, and how to go on."""
+    status, out, err = call("why", silent, "--good", ANSWERED, "--runs", "nowhere")
+    assert status == 1
+    assert f"digmon why {silent} --try" in out
+    assert err == "" and not Path("nowhere").exists()
+
+
+def test_a_good_run_is_status_0(call: Any, good: Path) -> None:
+    """There is nothing to explain."""
+    status, out, _ = call("why", good, "--try", "--good", ANSWERED)
+    assert status == 0
+    assert "nothing to explain" in out
+
+
+def test_a_good_run_can_be_taken_as_failed(call: Any, good: Path) -> None:
+    """`--good none` is a complaint."""
+    status, out, _ = call("why", good, "--good", "none", "--json")
+    assert status == 1
+    assert [one["kind"] for one in json.loads(out)["failures"]] == ["complaint"]
+
+
+def test_several_sources_are_a_line_each(
+    call: Any, silent: Path, good: Path, tmp_path: Path
+) -> None:
+    """In the order given; one that cannot be read is told, has no line, and status 2."""
+    broken = tmp_path / "broken.dig.jsonl"
+    broken.write_bytes((silent / TRACE).read_bytes()[:300] + b"\n{}\n")
+    status, out, err = call("why", good, broken, silent, "--json", "--good", ANSWERED)
+    assert status == 2
+    assert [json.loads(line)["source"]["name"] for line in out.splitlines()] == [
+        good.name, silent.name,
+    ]  # fmt: skip
+    assert err.startswith("digmon: ") and "broken" in err
+
+
+def test_try_has_the_status_of_its_verdict(call: Any, silent: Path) -> None:
+    """0: validated; 1: not."""
+    at = first_start(silent, "agent-3")
+    given = ("try", silent, "--at", at, "--good", ANSWERED)
+    status, out, _ = call(*given, "--seat", "agent-3=agent-1")
+    assert status == 0 and "Smallest change that makes the run good" in out
+    status, out, _ = call(*given, "--seat", "agent-2=agent-1", "--json")
+    assert status == 1
+    (tried,) = json.loads(out)["hypotheses"]
+    assert tried["interventions"] == [
+        {"kind": "seat", "at": at, "agent": "agent-2", "by": "agent-1"}
+    ]
+
+
+def test_try_reads_hypotheses(call: Any, silent: Path, tmp_path: Path) -> None:
+    """A file has a list of lists of interventions."""
+    at = first_start(silent, "agent-3")
+    file = tmp_path / "tries.json"
+    seat = {"kind": "seat", "at": at, "agent": "agent-3", "by": "agent-1"}
+    file.write_text(json.dumps([[{"kind": "tell", "at": at, "agent": "agent-1", "note": "go"}],
+                                [seat]]))  # fmt: skip
+    status, out, _ = call("try", silent, "--hypotheses", file, "--good", ANSWERED, "--json")
+    assert status == 0
+    assert [one["interventions"][0]["kind"] for one in json.loads(out)["hypotheses"]] == [
+        "tell", "seat",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ((), "name a change"),
+        (("--seat", "agent-1=agent-2"), "say from which record on"),
+        (("--seat", "agent-1", "--at", "3"), "two parts"),
+        (("--again", "a999"), "there is no activation"),
+        (("--edit", "[1]", "--at", "3"), "neither JSON nor a file"),
+        (("--hypotheses", "nowhere.json"), "cannot be read as JSON"),
+        (("--wait", "-5"), "greater than 0"),
+        (("--omit", "3", "--good", "rmse=3"), "goal"),
+        (("--omit", "3", "--team", "nowhere:team"), "nowhere"),
+    ],
+)
+def test_what_is_asked_wrongly_is_status_2(
+    given: tuple[str, ...], why: str, call: Any, silent: Path
+) -> None:
+    """One sentence says what is wrong."""
+    status, out, err = call("try", silent, *given)
+    assert (status, out) == (2, "")
+    assert why in err
+
+
+def test_why_prints_its_schema(call: Any) -> None:
+    """The JSON schema of the document, without a source."""
+    status, out, _ = call("why", "--schema")
+    assert status == 0
+    assert {"answer", "hypotheses", "fix"} <= json.loads(out)["properties"].keys()
+
+
+def test_why_needs_a_source(call: Any) -> None:
+    """Without one it says how it is called."""
+    assert call("why")[0] == 2
