@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,8 +34,33 @@ Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon benc
 @bench.command()
 def make(
     out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
-    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")] = 1,
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
+    version: Annotated[
+        int,
+        typer.Option(min=1, max=2, help="Of the set; in one of version 1 traces tell their seeds."),
+    ] = 2,
+    salt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A secret without which nobody can play the held-out runs again; by default drawn "
+            "anew. The same seed and salt make the same bytes.",
+        ),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:OBJECT", help="A kind of fault of your own, instead of ours."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Make it of failing runs that were made elsewhere: a folder for each, with its "
+            "trace, twin and label.json (agent, kind, activation, t).",
+        ),
+    ] = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,12 +68,22 @@ def make(
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
+    from dig.faults.benchmark.brought import bring_set
     from dig.faults.benchmark.candidates import Recipe
     from dig.faults.benchmark.storing import make_set
 
-    recipe = Recipe(seed=seed, count=count)
+    recipe = Recipe(
+        seed=seed,
+        count=count,
+        version=1 if version == 1 else 2,
+        salt=(token_hex(16) if salt is None else salt) if version == 2 else "",
+        foreign=tuple(kind or ()),
+    )
     with progress_shown("interrupted; nothing was kept") as progress:
-        count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
+        if source is not None:
+            count = len(bring_set(out, source, progress).instances)
+        else:
+            count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
     print_result(
         as_json,
         lambda: {"instances": count, "directory": str(out)},
@@ -68,6 +104,10 @@ def attribute(
     name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
     known: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="Give it the held-out traces without contents."),
+    ] = False,
 ) -> None:
     """Have an attributor name, from the trace alone, the root causes of each run of a set.
 
@@ -78,7 +118,7 @@ def attribute(
     from dig.traces.journal.files import write_output
 
     with progress_shown() as progress:
-        answers = attribute_all(name, FaultSet.open(known), progress)
+        answers = attribute_all(name, FaultSet.open(known), progress, structure_only=structure_only)
     with file_errors(output, "written"):
         write_output(output, answers.text().encode())
     print(f"{counted(len(answers.answers), 'answer')} in {output}")
@@ -92,6 +132,10 @@ def score(
         int | None,
         typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
     ] = None,
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="The answers are about traces without contents."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score answers: what they say about causes, and about the way from there to the outcome."""
@@ -99,13 +143,15 @@ def score(
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_answers import score
 
-    found = score(read_answers(answers), FaultSet.open(known), shuffle)
-    _show([found.table()], found.to_json(), as_json)
+    found = score(
+        read_answers(answers), FaultSet.open(known), shuffle, structure_only=structure_only
+    )
+    _show(found.tables(), found.to_json(), as_json)
 
 
 @bench.command()
 def detectors(known: Set, as_json: AsJson = False) -> None:
-    """Hold what was found in each run against its faults: precision, recall, delay, confusion."""
+    """Hold what was found in each run against its faults: recall, delay, false alarms."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_detectors import score_detectors
 
@@ -116,13 +162,13 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 
 @bench.command()
 def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
-    """Play each run again with healing: what it saves, what it does not, what it makes worse."""
+    """Play each failure again with healing and by its rivals: what is saved, and what is not."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_healing import score_healing
 
     with progress_shown() as progress:
         found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
-    _show([found.table()], found.to_json(), as_json)
+    _show(found.tables(), found.to_json(), as_json)
 
 
 @bench.command(name="try")

@@ -112,10 +112,10 @@ def test_detectors_and_healing_print_tables_or_json(call: Any, small: FaultSet) 
     """The same figures in both."""
     code, out, _ = call("bench", "detectors", small.path)
     assert code == 0
-    assert "| no fault | 30 |" in out
+    assert "| no fault | 40 |" in out
     code, out, _ = call("bench", "detectors", small.path, "--json")
     (found,) = json.loads(out).values()
-    assert found["confusion"]["no fault"]["OE"]["count"] == 30
+    assert found["confusion"]["no fault"]["OE"]["count"] == 40
     code, out, err = call("bench", "healing", small.path, "--jobs", 1)
     assert (code, err.splitlines()[-1]) == (0, "30 of 30 runs")
     assert "| all | 30 |" in out
@@ -135,7 +135,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_make_makes_a_set_once(call: Any, tmp_path: Path) -> None:
     """And does not touch one that is there."""
     out = tmp_path / "set"
-    made = call("bench", "make", "--out", out, "--seed", 7, "--count", 2, "--jobs", 1)
+    made = call(
+        "bench", "make", "--out", out, "--seed", 7, "--salt", "q1", "--count", 2, "--jobs", 1
+    )
     assert made[1] == (f"2 instances in {out}; {out / 'CARD.md'} tells more\n"), made[2]
     assert "2 of 2 instances" in made[2]
     assert [one.id for one in FaultSet.open(out).index.instances] == ["i0001", "i0002"]

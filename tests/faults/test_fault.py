@@ -36,7 +36,9 @@ def test_a_fault_is_written_in_one_line() -> None:
     assert (fault.kind, fault.target, fault.start_s, fault.end_s) == (
         "corrupt", "agent 3", 10.0, 30.5,
     )  # fmt: skip
-    assert fault.parameters == {"how": "counts", "probability": 1.0, "at_most": 2}
+    assert fault.parameters == {
+        "how": "counts", "probability": 1.0, "at_most": 2, "rise_s": 0.0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, InstanceDraft, Recipe, Stratum
-from dig.faults.benchmark.generate import Made, attempt
+from dig.faults.benchmark.generate import attempt
+from dig.faults.benchmark.hidden import Made
 from dig.faults.benchmark.instances import LABELS, FaultSet
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.catalogue import KINDS

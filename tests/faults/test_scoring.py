@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,8 @@ def rounded(given: Answer, truth: Truth = TRUTH) -> dict[str, float]:
 
 def test_all_metrics_are_there_in_their_order() -> None:
     """What is measured is what the table of metrics says."""
-    assert [*marks(Answer(), TRUTH, CONCERNED)] == [*METRICS]
+    with_decoys = replace(TRUTH, innocent=frozenset({"c"}))
+    assert [*marks(Answer(), with_decoys, CONCERNED)] == [*METRICS]
 
 
 def test_a_right_answer_is_right_in_all() -> None:
@@ -69,6 +72,8 @@ def test_a_partly_right_answer() -> None:
         "node_f1": 0.889,
         "edge_f1": 0.667,
         "evidence": 0.6,
+        "agent": 1,
+        "step": 1,
     }
 
 
@@ -106,7 +111,7 @@ def test_empty_against_empty_is_one() -> None:
     assert set(rounded(Answer(), nothing).values()) == {1.0}
     found = rounded(answer("b/drop", "b-outcome"), nothing)
     assert {name: value for name, value in found.items() if name != "evidence"} == {
-        name: 0.0 for name in METRICS if name != "evidence"
+        name: 0.0 for name in METRICS if name not in ("evidence", "innocents")
     }
 
 

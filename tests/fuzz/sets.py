@@ -126,7 +126,7 @@ class Sets(Entrance):
         answers, known = read_answers(self._path / ANSWERS), FaultSet.open(self._path)
         for shuffle in (None, 1):
             scores = score(answers, known, shuffle)
-            _shown([scores.table()], scores.to_json())
+            _shown(scores.tables(), scores.to_json())
 
     def _detectors(self) -> None:
         found = score_detectors(FaultSet.open(self._path))
@@ -138,7 +138,7 @@ class Sets(Entrance):
         labels = [one.label() for one in FaultSet.open(self._path).labelled()]
         played = [self._healed(label) for label in labels if not label.is_healed]
         scores = HealingScores(tuple(filter(None, played)))
-        _shown([scores.table()], scores.to_json())
+        _shown(scores.tables(), scores.to_json())
 
     def _healed(self, label: Label) -> Pair | None:
         assert label.team_run.agents_are == "simulated"

@@ -18,18 +18,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from dig._util.text import one_line
 from dig.faults.inject.catalogue import KINDS
 
 from .reading import read_model
-
-
-def _known(kind: str) -> str:
-    if kind not in KINDS:
-        raise ValueError(
-            f"there is no kind of fault {one_line(repr(kind), 60)}; known are: {', '.join(KINDS)}"
-        )
-    return kind
 
 
 def _once(numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -37,7 +28,7 @@ def _once(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 Name = Annotated[str, StringConstraints(min_length=1)]
-FaultKind = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": [*KINDS]})]
+FaultKind = Annotated[Name, Field(json_schema_extra={"examples": [*KINDS]})]
 RecordNumber = Annotated[int, Field(ge=0)]
 Evidence = Annotated[tuple[RecordNumber, ...], AfterValidator(_once)]
 
@@ -54,7 +45,7 @@ class RootCause(_Part):
     component: Name
     """The agent at fault, by name."""
     kind: FaultKind
-    """The kind of fault, a name of the catalogue (`digmon faults`)."""
+    """The kind of fault: a name of the catalogue (`digmon faults`), or any other."""
     evidence: Evidence = ()
     """Numbers of records that show it; they should be about the component."""
 
@@ -77,6 +68,10 @@ class Answer(_Part):
     """Every root cause: two, where two faults met."""
     propagation: tuple[CausalStep, ...] = ()
     """How the failure went on from there."""
+    step: RecordNumber | None = None
+    """The activation in which it began, counted from 0 in the order of their starts."""
+    onset: RecordNumber | None = None
+    """The record at which it began."""
 
 
 class Answers(_Part):
@@ -93,7 +88,7 @@ class Answers(_Part):
 
     def text(self) -> str:
         """The file."""
-        return json.dumps(self.model_dump(), ensure_ascii=True, indent=1) + "\n"
+        return json.dumps(self.model_dump(exclude_none=True), ensure_ascii=True, indent=1) + "\n"
 
 
 def read_answers(path: Path) -> Answers:

@@ -13,17 +13,18 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from dig._util.text import one_line
-from dig.diagnosis.causes import OUTCOME
+from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.components import blamed
 from dig.errors import DigError, SettingsError
 from dig.faults.inject.catalogue import KINDS
-from dig.graph.records import Emit, End, FindingRow, Record, Run, Start
+from dig.graph.records import Deliver, Emit, End, Expire, FindingRow, Leave, Record, Run, Start
 from dig.tasks.user_objects import load
 
 from .answers import Answer, Answers, CausalStep, RootCause
 from .deviations import SIGNS, UsualSigns
 from .instances import BASELINE, FaultSet, Instance
-from .reading import read_run
+from .reading import read_run, step_at
+from .rules import rules
 
 Attributor = Callable[[Sequence[Record]], Answer]
 """Names the causes of a run's failure, by the records of its trace; none, if nothing went wrong."""
@@ -47,6 +48,49 @@ def last_agent(known: FaultSet) -> Attributor:
     def attribute(run: Sequence[Record]) -> Answer:
         last = _last(run)
         return _blame(run, last.agent, kind_of(run), last.t) if last else Answer()
+
+    return attribute
+
+
+def constant(known: FaultSet) -> Attributor:
+    """The first agent in the header, with `drop`; by way of the task."""
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        agent = _header(run).agents[0]
+        return Answer(
+            root_causes=(RootCause(component=agent, kind="drop", evidence=(len(run) - 1,)),),
+            propagation=(
+                CausalStep(source=agent, target=TASK, evidence=(len(run) - 1,)),
+                CausalStep(source=TASK, target=OUTCOME, evidence=(len(run) - 1,)),
+            ),
+            step=0,
+            onset=0,
+        )
+
+    return attribute
+
+
+def most_frequent(known: FaultSet) -> Attributor:
+    """The agent that was activated most often; of equals the one that was first."""
+    kind_of = usual_kinds(known)
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        starts = [record for record in run if isinstance(record, Start)]
+        if not starts:
+            return Answer()
+        times = Counter(start.agent for start in starts)
+        first = max(starts, key=lambda start: times[start.agent])
+        return _blame(run, first.agent, kind_of(run), first.t)
+
+    return attribute
+
+
+def by_rules(known: FaultSet) -> Attributor:
+    """The agent and kind by a page of rules, written from the catalogue of kinds alone."""
+
+    def attribute(run: Sequence[Record]) -> Answer:
+        found = rules(run)
+        return _blame(run, *found) if found else Answer()
 
     return attribute
 
@@ -84,7 +128,9 @@ def earliest_deviation(known: FaultSet) -> Attributor:
     runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
         run = read_run(path)
-        runs.setdefault(_sort(run), []).append(run)
+        task, *rest = _sort(run)
+        for sort in {(task, *rest), (None, *rest)}:  # a trace without contents names no task
+            runs.setdefault(sort, []).append(run)
     usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
 
     def attribute(run: Sequence[Record]) -> Answer:
@@ -98,13 +144,21 @@ def earliest_deviation(known: FaultSet) -> Attributor:
 ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": random_agent,
+        "constant": constant,
+        "most_frequent": most_frequent,
         "last_agent": last_agent,
         "most_findings": most_findings,
         "first_finding": first_finding,
         "earliest_deviation": earliest_deviation,
+        "rules": by_rules,
     }
 )
 """The baselines by name: each is made from a set, of which it may read the public part."""
+
+FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
+"""The baselines that stand beside every score."""
+ORACLE = "oracle"
+"""What reading the twin gives: no attributor has it, and it is no floor but a line."""
 
 
 def attributor(name: str, known: FaultSet) -> Attributor:
@@ -126,39 +180,105 @@ def attributor(name: str, known: FaultSet) -> Attributor:
     return found
 
 
+_FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
+
+
+def oracle(instance: Instance) -> Answer:
+    """What the first record that differs from the twin gives.
+
+    Raises:
+        SettingsError: The instance has no labels.
+    """
+    run, twin = instance.records(), instance.twin()
+    pairs = zip(run, twin, strict=False)
+    t = next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(run), len(twin)) - 1)
+    ours, theirs = run[t], twin[min(t, len(twin) - 1)]
+    # The earlier one is the surprise: what was done, or what was to be done and is missing.
+    makers = [_maker(run, ours), _maker(twin, theirs)]
+    maker = next(filter(None, makers if ours.us <= theirs.us else reversed(makers)), None)
+    if maker is None:
+        return Answer()
+    return _blame(run, maker, _difference(ours, theirs, run), t)
+
+
+def _maker(run: Sequence[Record], record: Record) -> str | None:
+    """The agent whose act a record is."""
+    if isinstance(record, Start | Leave):
+        return record.agent
+    by = record.activation if isinstance(record, End) else None
+    if isinstance(record, Emit):
+        by = record.by
+    if isinstance(record, Expire | Deliver):
+        by = next(one.by for one in run if isinstance(one, Emit) and one.event == record.event)
+    return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
+
+
+def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
+    """The kind of fault that a first difference looks like most."""
+    match ours:
+        case Leave():
+            return "leave"
+        case Expire():
+            return "drop"
+        case Emit() if isinstance(theirs, Emit) and ours.to != theirs.to:
+            team = _header(run).agents
+            return "misaddress" if {*ours.to} & {*team} else "address_nobody"
+        case Emit() if isinstance(theirs, Emit) and ours.payload != theirs.payload:
+            return "submit_early" if ours.final else "corrupt"
+        case Emit(final=True):
+            return "submit_early"
+        case End(error=str(error)):
+            return "stall" if "longer" in error else "crash"
+        case End(fates=fates):
+            usual = theirs.fates if isinstance(theirs, End) else ()
+            mine = {fate.fate for fate in fates} - {fate.fate for fate in usual}
+            for fate, kind in _FATES.items():
+                if fate in mine:
+                    return kind
+            if isinstance(theirs, End) and len(ours.outputs) > len(theirs.outputs):
+                return "duplicate"
+            return "silent"
+    return "delay" if isinstance(theirs, Deliver) else "stall"
+
+
 def attribute_all(
-    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None
-) -> Answers:
+    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
+    *, structure_only: bool = False,
+) -> Answers:  # fmt: skip
     """The answers of an attributor about every run of a set.
 
     Args:
         name: Its name, as `attributor` takes it.
         known: The set.
         progress: Takes a word for what is counted, how many are done, and how many there are.
+        structure_only: Whether it gets the traces without contents, which held-out instances have.
 
     Raises:
-        SettingsError: There is no such attributor, it raised an error, or it did not return an
-            `Answer`.
+        SettingsError: There is no such attributor, no trace is without contents, it raised an
+            error, or it did not return an `Answer`.
     """
     attribute = attributor(name, known)
     answers: dict[str, Answer] = {}
-    total = len(known.index.instances)
-    for instance in known.instances():
-        answers[instance.entry.id] = _answer(name, attribute, instance)
-        progress("answers", len(answers), total)
+    instances = [one for one in known.instances() if one.structure or not structure_only]
+    if not instances:
+        raise SettingsError(f"{known.path} has no traces without contents")
+    for instance in instances:
+        run = instance.structure_only() if structure_only else instance.records()
+        answers[instance.entry.id] = _answer(name, attribute, run, instance.entry.id)
+        progress("answers", len(answers), len(instances))
     return Answers(by=name, answers=answers)
 
 
-def _answer(name: str, attribute: Attributor, instance: Instance) -> Answer:
+def _answer(name: str, attribute: Attributor, run: Sequence[Record], about: str) -> Answer:
     try:
-        answer = attribute(instance.records())
+        answer = attribute(run)
     except DigError:
         raise
     except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
-        raise SettingsError(f"{name} raised {_told(error)} about {instance.entry.id}") from error
+        raise SettingsError(f"{name} raised {_told(error)} about {about}") from error
     if not isinstance(answer, Answer):
         raise SettingsError(
-            f"{name} answered {_told(answer)} about {instance.entry.id}; it must be a "
+            f"{name} answered {_told(answer)} about {about}; it must be a "
             "dig.faults.benchmark.answers.Answer"
         )
     return answer
@@ -175,9 +295,9 @@ def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
     """A guess at a kind: the most frequent one of the public runs with the same first finding."""
     found: dict[str | None, Counter[str]] = {}
     for instance in known.labelled("public"):
-        for fault in instance.label().faults:
+        for kind in instance.label().kind.split(" + "):
             for pattern in {_first_pattern(instance.records()), None}:
-                found.setdefault(pattern, Counter())[fault["kind"]] += 1
+                found.setdefault(pattern, Counter())[kind] += 1
 
     def kind_of(run: Sequence[Record]) -> str:
         kinds = found.get(_first_pattern(run)) or found[None]
@@ -200,8 +320,8 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
-    to = next((record.to for record in run if isinstance(record, Emit)), None)
-    return (first.task, first.agents, to)
+    to = next((record.to for record in run if isinstance(record, Emit)), ())
+    return (first.task, first.agents, len(to))
 
 
 def _last(run: Sequence[Record]) -> Start | None:
@@ -221,4 +341,6 @@ def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
             CausalStep(source=source, target=target, evidence=(len(run) - 1,))
             for source, target in pairwise(way)
         ),
+        step=step_at(run, t),
+        onset=t,
     )

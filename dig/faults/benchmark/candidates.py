@@ -1,16 +1,19 @@
 """Candidates for instances: configurations, kinds of faults, and how one is drawn from a seed.
 
-A stratum is a configuration (task, size, team) with a kind of fault, or two for a hybrid. In each
-the same number of candidates is tried, until it has enough instances.
+A stratum is a configuration (task, size, team) with a kind of fault, or two for a hybrid, and a
+sort of difficulty. In each the same number of candidates is tried, until it has enough instances.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, Literal
 
-from dig.faults.inject.catalogue import KINDS, Kind
+from dig.faults.inject.catalogue import KINDS, Kind, kind_of
 from dig.faults.inject.fault import Fault
 from dig.graph.records import Record, Start
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
@@ -35,6 +38,22 @@ CALM = Profile(
 )
 """The habits of the agents. With the usual ones most runs end early by themselves, which would
 hide the effect of a fault; with these a few of a hundred do."""
+CALMER = replace(
+    CALM,
+    submit_early=0.004,
+    announce=0.0002,
+    wait=0.0001,
+    hand_over=0.0005,
+    pass_on=0.004,
+    misaddress=0.00002,
+    discard=0.00001,
+    fail=0.0001,
+    count_twice=0.02,
+    mix=0.02,
+    error=0.05,
+    confusion=0.1,
+)
+"""The habits in sets of version 2."""
 
 LATEST = 0.7
 """The part of a run in which faults begin: while work is going on."""
@@ -105,6 +124,17 @@ CONFIGURATIONS = (
 )
 """The sorts of runs of a set. With `all`, each agent begins a lineage of its own."""
 
+HIDDEN_CONFIGURATIONS = (
+    Configuration(COUNT_FREQUENCY, 5000, 3),
+    Configuration(COUNT_FREQUENCY, 10_000, 6),
+    Configuration(COUNT_FREQUENCY, 10_000, 12),
+    Configuration(NEWSGROUPS, 150, 6),
+    Configuration(NEWSGROUPS, 150, 12),
+    Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
+    Configuration(NEWSGROUPS, 150, 6, is_healed=True),
+)
+"""The sorts of runs of a set of version 2."""
+
 HYBRIDS = (
     ("crash", "corrupt"),
     ("drop", "duplicate"),
@@ -114,6 +144,41 @@ HYBRIDS = (
     ("discard_needed", "address_nobody"),
 )
 """Pairs of kinds: a prominent one, and a subtle one."""
+
+_Oddity = tuple[str, Mapping[str, Any]]
+_TWICE: _Oddity = ("duplicate", {})
+"""What befalls a message whose copy arrives does no harm."""
+
+DECOYS: Mapping[str, tuple[_Oddity, ...]] = MappingProxyType(
+    {
+        "drop": (_TWICE, ("drop", {})),
+        "delay": (("delay", {"seconds": 6.0}),),
+        "misaddress": (_TWICE, ("misaddress", {})),
+        "address_nobody": (_TWICE, ("address_nobody", {})),
+        "corrupt": (_TWICE, ("corrupt", {"how": "garbled"})),
+        "stall": (("stall", {"seconds": 20.0}),),
+        "crash": (("crash", {}),),
+        "leave": (("leave", {}),),
+        "slow": (("slow", {"factor": 6.0}),),
+        "silent": (_TWICE, ("drop", {})),
+        "hoard": (("hoard", {}),),
+        "pass_on": (("pass_on", {}),),
+        "submit_early": (("slow", {"factor": 4.0}),),
+        "never_submit": (("crash", {}),),
+        "discard_needed": (_TWICE, ("corrupt", {"how": "garbled"})),
+        "replay_stale": (_TWICE,),
+    }
+)
+"""For each kind of fault an oddity of the same sign that does no harm: the kinds that make it."""
+
+GRADUAL = (
+    "drop", "delay", "misaddress", "address_nobody", "corrupt", "stall", "crash", "slow", "silent",
+    "hoard", "discard_needed", "pass_on",
+)  # fmt: skip
+"""The kinds of faults that may grow."""
+
+SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (("corrupt",), ("corrupt", "slow"))
+"""The kinds of faults in the stratum of wrong numbers of the right shape."""
 
 HEALED = (
     ("ignore_notes",),
@@ -127,22 +192,34 @@ HEALED = (
 """The kinds of faults in runs that are healed; only such runs have notes to ignore."""
 
 
+Sort = Literal["plain", "hybrid", "decoys", "gradual", "silent contents", "foreign", "brought"]
+"""What makes the cause hard to tell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Where instances are drawn from: a sort of run, and the kinds of its faults."""
+    """Where instances are drawn from: a sort of run, the kinds of its faults, and the difficulty.
+
+    Attributes:
+        configuration: The sort of run.
+        kinds: The kinds of its faults.
+        sort: What makes the cause hard to tell.
+    """
 
     configuration: Configuration
     kinds: tuple[str, ...]
+    sort: Sort = "plain"
 
     @property
     def kind(self) -> str:
         """The kinds of its faults: `drop`, or `drop + slow`."""
-        return " + ".join(self.kinds)
+        return " + ".join(kind_of(kind).name for kind in self.kinds)
 
     @property
     def name(self) -> str:
         """The label of its random numbers."""
-        return f"{self.configuration.name}/{self.kind}"
+        sort = "" if self.sort in ("plain", "hybrid") else f"/{self.sort}"
+        return f"{self.configuration.name}/{' + '.join(self.kinds)}{sort}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,29 +229,84 @@ class Recipe:
     Attributes:
         seed: Of everything.
         count: How many instances are wanted.
-        configurations: The sorts of runs.
+        configurations: The sorts of runs; by default those of the version.
         baseline_runs: Fault-free runs of each configuration: so many that one in a hundred is rare.
         most_of_a_stratum: How many instances may come from one stratum.
         tries: How many candidates of a stratum are tried, at most.
+        version: Of the set: 1, in which each trace says how it is made again, or 2.
+        salt: The secret of a set of version 2, from which follows all that its seed gives.
+        foreign: Users' own kinds of faults, as `module:object`; the set has no others then.
     """
 
     seed: int
     count: int = 500
-    configurations: tuple[Configuration, ...] = CONFIGURATIONS
+    configurations: tuple[Configuration, ...] = ()
     baseline_runs: int = 99
     most_of_a_stratum: int = 4
     tries: int = 10
+    version: Literal[1, 2] = 1
+    salt: str = ""
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What all random numbers of the set are drawn by."""
+        return f"{self.seed}/{self.salt}" if self.version == 2 else str(self.seed)
+
+    @property
+    def sorts_of_runs(self) -> tuple[Configuration, ...]:
+        """The configurations of the set."""
+        if self.configurations:
+            return self.configurations
+        return CONFIGURATIONS if self.version == 1 else HIDDEN_CONFIGURATIONS
 
     @property
     def strata(self) -> list[Stratum]:
-        """Each configuration with each kind and each hybrid."""
-        return [Stratum(one, some) for one in self.configurations for some in one.kinds]
+        """Each configuration with each kind and each hybrid, and their difficulties."""
+        return [one for place in self.sorts_of_runs for one in self._strata(place)]
+
+    def _strata(self, place: Configuration) -> list[Stratum]:
+        if self.foreign:
+            return [Stratum(place, (kind,), "foreign") for kind in self.foreign]
+        if self.version == 1 or place.is_healed:
+            return [Stratum(place, some, _sort_of(some)) for some in place.kinds]
+        return [
+            *(Stratum(place, some, _sort_of(some)) for some in place.kinds),
+            *(Stratum(place, (kind,), "decoys") for kind in DECOYS),
+            *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
+            *(Stratum(place, some, "silent contents") for some in SILENT_CONTENTS),
+        ]
+
+    def most_of(self, stratum: Stratum) -> int:
+        """How many instances may come from a stratum: more, where there are few strata."""
+        if stratum.sort == "foreign":
+            return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
+        return self.most_of_a_stratum * (3 if stratum.sort == "silent contents" else 1)
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""
-        chance = random.Random(f"{self.seed}/{configuration.name}/baseline")
-        seeds = (chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs))
-        return [configuration.run(seed) for seed in seeds]
+        chance = random.Random(f"{self.key}/{configuration.name}/baseline")
+        seeds = [chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs)]
+        if self.version == 1:
+            return [configuration.run(seed) for seed in seeds]
+        return [salted(configuration.run(seed), self.key, chance) for seed in seeds]
+
+
+def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
+    """The run in a set of version 2: with a salt of its own, from any agent on.
+
+    Args:
+        run: The run by its configuration.
+        key: What the random numbers of the set are drawn by.
+        chance: Draws the agent that is given the problem.
+    """
+    secret = blake2b(f"{key}/{run.name}".encode(), digest_size=16).hexdigest()
+    profile = run.profile if run.method == "dig" else CALMER
+    return replace(run, salt=secret, first=chance.randrange(run.agents), profile=profile)
+
+
+def _sort_of(kinds: Sequence[str]) -> Sort:
+    return "plain" if len(kinds) == 1 else "hybrid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +316,26 @@ class InstanceDraft:
     Attributes:
         stratum: Where it is drawn.
         number: Which try it is, counted from 0.
-        seed: The seed of the set.
+        seed: The seed of the set; in version 2 its key, with the salt.
+        version: The version of the set.
     """
 
     stratum: Stratum
     number: int
-    seed: int
+    seed: int | str
+    version: Literal[1, 2] = 1
 
     @property
     def run(self) -> TeamRun:
         """The run, before anything is injected."""
-        return self.stratum.configuration.run(self._chance("run").randrange(2**31))
+        chance = self._chance("run")
+        run = self.stratum.configuration.run(chance.randrange(2**31))
+        return run if self.version == 1 else salted(run, f"{self.seed}/{self.number}", chance)
+
+    @property
+    def has_decoys(self) -> bool:
+        """Whether there are innocent oddities beside the fault."""
+        return self.stratum.sort in ("decoys", "gradual")
 
     def faults(self, twin: Sequence[Record], again: int = 0) -> tuple[Fault, ...]:
         """The faults to inject, drawn by the records of the run without them.
@@ -210,36 +351,95 @@ class InstanceDraft:
             The faults, the prominent one first; none, if there are fewer agents than faults.
         """
         chance = self._chance(f"faults {again}")
-        end_s = twin[-1].ts
-        starts: dict[str, list[float]] = {}
-        for record in twin:
-            if isinstance(record, Start) and record.ts <= LATEST * end_s:
-                starts.setdefault(record.agent, []).append(record.ts)
+        starts = _starts(twin)
         if len(starts) < len(self.stratum.kinds):
             return ()
         faults: list[Fault] = []
         targets = chance.sample(sorted(starts), len(self.stratum.kinds))
         for kind, target in zip(self.stratum.kinds, targets, strict=True):
-            subtle = SUBTLE if faults else {}
-            begins = max(0.0, chance.choice(starts[target]) - LEAD_S * chance.random())
-            ends = begins + end_s * chance.uniform(*LASTS) if chance.random() < 0.5 else None
-            faults.append(
-                Fault(
-                    kind=kind,
-                    target=target,
-                    start_s=round(begins, 3),
-                    end_s=None if ends is None else round(ends, 3),
-                    parameters={**_parameters(KINDS[kind], chance), **subtle},
-                )
-            )
+            chosen = _parameters(kind_of(kind), chance) | (SUBTLE if faults else {})
+            fault = _drawn(kind, target, starts[target], twin[-1].ts, chance, chosen)
+            faults.append(self._made_hard(fault, starts[target], twin[-1].ts, chance))
         return tuple(faults)
+
+    def decoys(self, run: Sequence[Record], again: int = 0) -> tuple[Fault, ...]:
+        """Innocent oddities of the sign of the fault, drawn by the records of the run without any.
+
+        Args:
+            run: The records of the run without faults and without decoys.
+            again: The number of earlier draws, which were not innocent or had no effect.
+        """
+        if not self.has_decoys:
+            return ()
+        chance, starts = self._chance(f"decoys {again}"), _starts(run)
+        faults: list[Fault] = []
+        for _ in range(chance.randint(1, 3)):
+            target = chance.choice(sorted(starts))
+            begins = _begin(starts[target], chance)
+            for kind, parameters in DECOYS[self.stratum.kinds[0]]:
+                chosen = {"at_most": 1, **parameters}
+                ends = round(begins + 0.5, 3) if kind == "leave" else None
+                faults.append(
+                    Fault(kind=kind, target=target, start_s=begins, end_s=ends, parameters=chosen)
+                )
+        return tuple(faults)
+
+    def _made_hard(
+        self, fault: Fault, starts: Sequence[float], end_s: float, chance: random.Random
+    ) -> Fault:
+        """The fault, as the sort of its stratum has it."""
+        if self.stratum.sort == "gradual":
+            rise_s = round(end_s * chance.uniform(0.4, 1.0), 3)
+            begins = round(max(0.0, min(starts) - LEAD_S * chance.random()), 3)
+            parameters = {**fault.parameters, "rise_s": rise_s}
+            if "at_most" in fault.row.injector.parameters:
+                parameters["at_most"] = 100
+            return replace(fault, start_s=begins, end_s=None, parameters=parameters)
+        if self.stratum.sort == "silent contents" and fault.kind == "corrupt":
+            begins = round(max(0.0, min(starts) - LEAD_S * chance.random()), 3)
+            parameters = {**fault.parameters, "how": "moved"}
+            return replace(fault, start_s=begins, end_s=None, parameters=parameters)
+        return fault
 
     def _chance(self, purpose: str) -> random.Random:
         # What a string seeds is the same on all machines.
         return random.Random(f"{self.seed}/{self.stratum.name}/{self.number}/{purpose}")
 
 
-def _parameters(kind: Kind, chance: random.Random) -> dict[str, str]:
+def _starts(run: Sequence[Record]) -> dict[str, list[float]]:
+    """When each agent begins its activations, as long as work is going on."""
+    starts: dict[str, list[float]] = {}
+    for record in run:
+        if isinstance(record, Start) and record.ts <= LATEST * run[-1].ts:
+            starts.setdefault(record.agent, []).append(record.ts)
+    return starts
+
+
+def _begin(starts: Sequence[float], chance: random.Random) -> float:
+    return round(max(0.0, chance.choice(starts) - LEAD_S * chance.random()), 3)
+
+
+def _drawn(
+    kind: str, target: str, starts: Sequence[float], end_s: float, chance: random.Random,
+    parameters: Mapping[str, Any],
+) -> Fault:  # fmt: skip
+    """A fault that begins just before an activation; half of all faults end.
+
+    Args:
+        kind: Its kind.
+        target: Its agent.
+        starts: When the agent begins its activations.
+        end_s: When the run without it ends.
+        chance: Draws the window.
+        parameters: Its parameters.
+    """
+    begins = _begin(starts, chance)
+    ends = begins + end_s * chance.uniform(*LASTS) if chance.random() < 0.5 else None
+    ends = None if ends is None else round(ends, 3)
+    return Fault(kind=kind, target=target, start_s=begins, end_s=ends, parameters=parameters)
+
+
+def _parameters(kind: Kind, chance: random.Random) -> dict[str, Any]:
     """A value for each parameter that has named ones; all others keep their defaults."""
     return {
         name: chance.choice(parameter.choices)

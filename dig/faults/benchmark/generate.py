@@ -11,50 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from dig.diagnosis.causes import CausalGraph
 from dig.errors import SettingsError
-from dig.faults.inject.run_pair import lines, play
+from dig.faults.inject.run_pair import play
 from dig.faults.truth.baseline import Baseline
-from dig.faults.truth.verification import Dropped, verify
+from dig.faults.truth.verification import Dropped, Ending, verify
 from dig.tasks.experiment.workers import Workers
 
 from .candidates import Configuration, InstanceDraft, Recipe, Stratum
+from .hidden import DRAWS, NOBODY, SHARE_UNHARMED, Made, attempt_hidden
 from .instances import Label, RunEnding, Split
 
-DRAWS = 16
-"""How many times faults are drawn until all of them take effect: many fit few agents only."""
 FIRST = 2
 """How many instances every stratum may have before any has more."""
-NOBODY = "nobody to inject it into"
+ENOUGH = "enough runs without harm"
 
 Progress = Callable[[str, int, int], None]
 """Takes a word for what is made, how many there are, and how many are wanted."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """A candidate that is an instance.
-
-    Attributes:
-        candidate: The candidate.
-        label: Its label, which has no instance's name yet.
-        graph: The verified consequences.
-        trace: The trace's bytes.
-        twin: The trace's bytes without the faults.
-        records: How many records the trace has.
-    """
-
-    candidate: InstanceDraft
-    label: Label
-    graph: CausalGraph
-    trace: bytes
-    twin: bytes
-    records: int
-
-    @property
-    def kind(self) -> str:
-        """The kinds of its faults."""
-        return self.candidate.stratum.kind
 
 
 @dataclass(frozen=True)
@@ -65,11 +37,14 @@ class Harvest:
         made: The instances, in the order in which they were found.
         dropped: How many candidates were dropped, by kind and reason.
         tried: How many candidates there were.
+        raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
+            (`good`) it was raised, dropped ones included; sets of version 2 alone have it.
     """
 
     made: tuple[Made, ...]
     dropped: dict[str, Counter[str]]
     tried: int
+    raised: dict[str, Counter[str]]
 
 
 def harvest(
@@ -90,12 +65,19 @@ def harvest(
     made: list[Made] = []
     dropped: dict[str, Counter[str]] = {}
     kept: Counter[Stratum] = Counter()
-    tried = 0
+    raised: dict[str, Counter[str]] = {}
+    tried = unharmed = 0
+    do = attempt if recipe.version == 1 else attempt_hidden
     progress("instances", 0, recipe.count)
     for wanted in _rounds(recipe, kept):
         tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
-        for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
+        for candidate, result in zip(wanted, workers.each(do, tries), strict=True):
             tried += 1
+            if isinstance(result, Made) and not result.label.harm:
+                unharmed += 1
+                if unharmed > SHARE_UNHARMED * recipe.count:
+                    result = Dropped(ENOUGH, result.ending)
+            _count_raised(raised, result.ending)
             if isinstance(result, Made):
                 made.append(result)
                 kept[candidate.stratum] += 1
@@ -103,11 +85,18 @@ def harvest(
             else:
                 dropped.setdefault(candidate.stratum.kind, Counter())[result.reason] += 1
             if len(made) == recipe.count:
-                return Harvest(tuple(made), dropped, tried)
+                return Harvest(tuple(made), dropped, tried, raised)
     raise SettingsError(
         f"{tried} candidates gave {len(made)} instances and not {recipe.count}; ask for fewer "
         "with --count"
     )
+
+
+def _count_raised(raised: dict[str, Counter[str]], ending: Ending | None) -> None:
+    """Count the patterns that were raised in a candidate."""
+    if ending is not None:
+        for pattern in ending.raised:
+            raised.setdefault(pattern, Counter())["good" if ending.is_good else "bad"] += 1
 
 
 def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
@@ -121,10 +110,12 @@ def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDra
         while some := [
             stratum
             for stratum in recipe.strata
-            if kept[stratum] < most and tried[stratum] < recipe.tries
+            if kept[stratum] < most * recipe.most_of(stratum) / recipe.most_of_a_stratum
+            and tried[stratum] < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
         ]:
-            random.Random(f"{recipe.seed}/round/{number}").shuffle(some)
-            yield [InstanceDraft(stratum, tried[stratum], recipe.seed) for stratum in some]
+            random.Random(f"{recipe.key}/round/{number}").shuffle(some)
+            seed = recipe.seed if recipe.version == 1 else recipe.key
+            yield [InstanceDraft(one, tried[one], seed, recipe.version) for one in some]
             tried.update(some)
             number += 1
 
@@ -153,13 +144,12 @@ def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
         faulted=RunEnding.of(faulted),
         twin=RunEnding.of(twin),
     )
-    trace, without = lines(faulted.records), lines(twin.records)
-    return Made(candidate, label, graph, trace, without, len(faulted.records))
+    return Made(candidate, label, graph, faulted.records, twin.records)
 
 
-def splits(made: Sequence[Made], seed: int) -> list[tuple[Split, Made]]:
+def splits(made: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
     """The instances in the order of their ids, half of each kind held out."""
-    chance = random.Random(f"{seed}/split")
+    chance = random.Random(f"{key}/split")
     shuffled = list(made)
     chance.shuffle(shuffled)
     seen: Counter[str] = Counter()

@@ -7,8 +7,11 @@
     public/INSTANCE/             trace.dig.jsonl twin.dig.jsonl label.json causal_graph.json
     held-out/INSTANCE/           trace.dig.jsonl
     held-out-labels/INSTANCE/    twin.dig.jsonl label.json causal_graph.json
+    held-out-labels/secret.json  the seed and the salt of a set of version 2
+    structure-only/INSTANCE/     trace.dig.jsonl of held-out instances, without contents
 
-The labels of the held-out part are in a folder of their own, which can be kept back.
+The labels of the held-out part are in a folder of their own, which can be kept back. The last two
+are in sets of version 2 alone.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    RootModel,
     StringConstraints,
     TypeAdapter,
 )
@@ -32,6 +36,7 @@ from pydantic import (
 from dig._util.text import one_line
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import RecordError, SettingsError
+from dig.faults.inject.catalogue import KINDS, is_foreign
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.injections import Injection
 from dig.faults.inject.run_pair import Played
@@ -46,7 +51,10 @@ INDEX = "set.json"
 DROPPED = "dropped.json"
 CARD = "CARD.md"
 BASELINE = "baseline"
+ENDINGS = "endings.json"
 LABELS = "held-out-labels"
+STRUCTURE = "structure-only"
+SECRET = "secret.json"
 
 TWIN = "twin.dig.jsonl"
 LABEL = "label.json"
@@ -66,14 +74,20 @@ class _Part(BaseModel):
 
 
 class RunEnding(_Part):
-    """The end of a run: its outcome, the validity and error of its answer, and its findings by
-    pattern."""
+    """The end of a run: its outcome, the validity, completeness and error of its answer, and its
+    findings by pattern."""
 
     outcome: str
     valid: bool
+    complete: bool | None = None
     rmse: Amount | None
     seconds: Amount
     raised: Mapping[str, Count]
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether there is no valid answer, or one that is not complete."""
+        return not self.valid or self.complete is False
 
     @classmethod
     def of(cls, played: Played) -> RunEnding:
@@ -82,10 +96,21 @@ class RunEnding(_Part):
         return cls(
             outcome=result.outcome,
             valid=result.outcome == "submitted" and (score is None or score.valid),
+            complete=score.complete if score and score.valid else None,
             rmse=played.rmse,
             seconds=result.seconds,
             raised=result.raised(),
         )
+
+
+class Endings(RootModel[tuple[RunEnding, ...]]):
+    """The ends of the runs of a baseline, in their order."""
+
+
+class _Candidates(BaseModel):
+    """What `dropped.json` tells of all candidates."""
+
+    raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
 
 
 def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,6 +120,10 @@ def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(row.get("kind"), str) or not isinstance(row.get("target"), str):
+        raise ValueError("a fault has a kind and a target")
+    if row["kind"] not in KINDS and (is_foreign(row["kind"]) or {*row} == {"kind", "target"}):
+        return row  # a user's own kind, or one of a run that was made elsewhere
     try:
         Fault.read(row)
     except SettingsError as error:
@@ -116,6 +145,26 @@ _FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
 _InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
 
 
+class TrueCause(_Part):
+    """One fault of a run.
+
+    Attributes:
+        number: Its place among the faults of the label.
+        component: The agent at fault.
+        kind: The name of its kind.
+        step: The activation in which it first acted, counted from 0 in the order of starts.
+        first_act: The first record that it may have changed.
+        first_effect: The first record that is another one than without it.
+    """
+
+    number: int = 0
+    component: str
+    kind: str
+    step: Count
+    first_act: Count
+    first_effect: Count
+
+
 class Label(_Part):
     """The faults of a run, and its end with and without them.
 
@@ -127,6 +176,11 @@ class Label(_Part):
         injections: The acts of the faults in the trace.
         faulted: The end of the run.
         twin: The end of the same run without faults.
+        stratum: What makes the cause hard to tell.
+        harm: Whether the run has no right and complete answer.
+        causes: The faults that led to what the run came to; in sets of version 1 all are.
+        bystanders: The faults that did not.
+        innocent: The decoys: oddities that are in the twin as well, and did no harm.
     """
 
     instance: str
@@ -136,6 +190,11 @@ class Label(_Part):
     injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
     faulted: RunEnding
     twin: RunEnding
+    stratum: str = "plain"
+    harm: bool = True
+    causes: tuple[TrueCause, ...] = ()
+    bystanders: tuple[TrueCause, ...] = ()
+    innocent: tuple[_FaultRow, ...] = ()
 
     @property
     def team_run(self) -> TeamRun:
@@ -156,13 +215,23 @@ class Label(_Part):
 
     @property
     def injected(self) -> tuple[Fault, ...]:
-        """The faults."""
+        """The faults.
+
+        Raises:
+            SettingsError: They are of a kind that is in no catalogue.
+        """
         return tuple(Fault.read(fault) for fault in self.faults)
+
+    @property
+    def decoys(self) -> tuple[Fault, ...]:
+        """The decoys."""
+        return tuple(Fault.read(fault) for fault in self.innocent)
 
     @property
     def kind(self) -> str:
         """The kinds of the faults: `drop`, or `drop + slow`."""
-        return " + ".join(fault["kind"] for fault in self.faults)
+        names = {one.number: one.kind for one in (*self.causes, *self.bystanders)}
+        return " + ".join(names.get(i, str(one["kind"])) for i, one in enumerate(self.faults))
 
 
 def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T]]:
@@ -174,7 +243,7 @@ def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T
 
 
 def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
-    if {*sums} != {*FILES}:
+    if {*sums} - {STRUCTURE} != {*FILES}:
         raise ValueError(f"there is one for each of {', '.join(FILES)}")
     return sums
 
@@ -203,8 +272,8 @@ class Index(_Part):
     """The index of a set."""
 
     format: Literal["digmon-fault-set"] = "digmon-fault-set"
-    version: Literal[1] = 1
-    seed: int
+    version: Literal[1, 2] = 1
+    seed: int | None = None
     instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
 
 
@@ -216,11 +285,13 @@ class Instance:
         entry: Its line in the index.
         folder: Where its trace is.
         labels: The folder of all other files, which may be kept back.
+        structure: The folder of the trace without contents, if there is one.
     """
 
     entry: Entry
     folder: Path
     labels: Path
+    structure: Path | None = None
 
     @property
     def is_labelled(self) -> bool:
@@ -230,6 +301,18 @@ class Instance:
     def records(self) -> tuple[Record, ...]:
         """The run's records."""
         return read_run(self._checked(self.folder / TRACE))
+
+    def structure_only(self) -> tuple[Record, ...]:
+        """The run's records without contents.
+
+        Raises:
+            SettingsError: There are none.
+        """
+        if self.structure is None:
+            raise SettingsError(f"{self.entry.id} has no trace without contents")
+        path = self.structure / TRACE
+        check_sum(path, self.entry.sha256[STRUCTURE])
+        return read_run(path)
 
     def twin(self) -> tuple[Record, ...]:
         """The records of the same run without faults."""
@@ -284,7 +367,26 @@ class FaultSet:
             if not splits or entry.split in splits:
                 folder = self.path / entry.split / entry.id
                 labels = folder if entry.split == "public" else self.path / LABELS / entry.id
-                yield Instance(entry, folder, labels)
+                structure = self.path / STRUCTURE / entry.id if STRUCTURE in entry.sha256 else None
+                yield Instance(entry, folder, labels, structure)
+
+    def baseline_endings(self) -> Iterator[tuple[str, tuple[RunEnding, ...]]]:
+        """The ends of the runs without a fault, by configuration.
+
+        Raises:
+            SettingsError: A file of them cannot be read.
+        """
+        for path in sorted((self.path / BASELINE).glob(f"*/{ENDINGS}")):
+            yield path.parent.name, read_model(Endings, path).root
+
+    def raised(self) -> Mapping[str, Mapping[str, int]]:
+        """For each pattern, in how many candidates with which end it was raised.
+
+        Raises:
+            SettingsError: The file of them cannot be read.
+        """
+        path = self.path / DROPPED
+        return read_model(_Candidates, path).raised if path.is_file() else {}
 
     def labelled(self, *splits: Split) -> list[Instance]:
         """The instances whose labels are there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from dig._util.text import cut, one_line
 from dig.errors import RecordError, RuleError, SettingsError, file_errors
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Record
+from dig.graph.records import Record, Start
 from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.json_text import parse
 from dig.traces.journal.reader import read_records
@@ -65,6 +66,17 @@ def read_run(path: Path) -> tuple[Record, ...]:
         except RuleError as error:
             raise fault(path, number, str(error)) from None
     return records
+
+
+def step_at(records: Sequence[Record], t: int) -> int:
+    """The activation that a record belongs to or, between two, the one that began before it."""
+    row = records[t]
+    name = getattr(row, "activation", None) or getattr(row, "by", None)
+    starts = [one for one in records if isinstance(one, Start)]
+    for number, start in enumerate(starts):
+        if start.activation == name:
+            return number
+    return max(0, sum(start.t <= t for start in starts) - 1)
 
 
 def check_sum(path: Path, expected: str) -> None:

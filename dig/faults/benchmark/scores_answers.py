@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -20,32 +21,47 @@ from dig._util.text import counted, cut, name
 from dig.diagnosis.causes import CausalGraph
 from dig.diagnosis.components import concerned
 from dig.errors import SettingsError
-from dig.tasks.experiment.statistics import Mean, as_json, share
+from dig.graph.records import Record
+from dig.tasks.experiment.statistics import Mean, as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
-from .instances import Entry, FaultSet, Instance, by_kind
+from .baselines import FLOORS, ORACLE, attributor, oracle
+from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
+from .reading import step_at
 
 T = TypeVar("T")
 _Cause = tuple[str, str]  # a component and the kind of its fault
 _Way = tuple[str, str]  # a step from one component to another
 
-METRICS: Mapping[str, str] = MappingProxyType(
+FRONT: Mapping[str, str] = MappingProxyType(
     {
         "exact": "the causes, (component, kind), are exactly the true ones",
+        "f1": "harmonic mean of their precision and recall",
+        "agent": "the component that is named first is a true one",
+        "step": "the activation is a true one, or the next to it",
+        "edge_f1": "F1 of the steps between components",
+        "evidence": "share of the evidence that exists and is about the component it is for",
+        "innocents": "a decoy is named as a cause, of the runs that have decoys; 0 is best",
+    }
+)
+"""The metrics of the front row; each goes from 0 to 1."""
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        **FRONT,
         "precision": "share of the named causes that are true",
         "recall": "share of the true causes that are named",
-        "f1": "harmonic mean of the two",
         "any_agent": "a true component is among the named ones, whatever the kind",
         "path": "from a true component that is named, named steps lead to an alarm",
         "path_kind": "the same, from one that is named with its true kind",
         "path_true": "the same as `path`, with true steps only",
         "node_f1": "F1 of the components that take part",
-        "edge_f1": "F1 of the steps between components",
-        "evidence": "share of the evidence that exists and is about the component it is for",
     }
 )
-"""The metrics, in the order of all tables; each goes from 0 to 1."""
+"""All metrics: those of the front row, then those of the appendix; each goes from 0 to 1."""
+NO_HARM = "no harm"
+"""The runs with a right and complete answer: in no figure but their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,34 +73,74 @@ class Truth:
         nodes: The components that take part.
         edges: The steps from one to another.
         alarms: The components at which the consequences are seen.
+        bystanders: The components that a fault acted on without consequence.
+        innocent: The components of decoys.
+        steps: The activations in which the faults first acted.
+        onsets: The records at which they first showed.
     """
 
     causes: frozenset[_Cause]
     nodes: frozenset[str]
     edges: frozenset[_Way]
     alarms: frozenset[str]
+    bystanders: frozenset[str] = frozenset()
+    innocent: frozenset[str] = frozenset()
+    steps: frozenset[int] = frozenset()
+    onsets: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, graph: CausalGraph) -> Truth:
-        """The truth of a verified causal graph."""
+    def of(
+        cls, graph: CausalGraph, label: Label | None = None, run: Sequence[Record] = ()
+    ) -> Truth:
+        """The truth of a verified causal graph.
+
+        Args:
+            graph: The graph.
+            label: The label of the run, if its steps and bystanders count.
+            run: The records of the run, from which steps follow that the label does not tell.
+        """
         over = graph.project()
         return cls(
             frozenset((cause.component, cause.kind) for cause in over.root_causes),
             frozenset(node.component for node in over.nodes),
             frozenset((edge.source, edge.target) for edge in over.edges),
             frozenset(over.alarms),
+            *(_told(label, run, over) if label else ()),
         )
 
 
+def _told(
+    label: Label, run: Sequence[Record], over: CausalGraph
+) -> tuple[frozenset[str], frozenset[str], frozenset[int], frozenset[int]]:
+    """Bystanders, innocents, steps and onsets, by a label."""
+    true = {cause.component for cause in over.root_causes}
+    if label.causes:
+        steps = {cause.step for cause in label.causes}
+        onsets = {cause.first_effect for cause in label.causes}
+    else:  # version 1
+        first: dict[int, int] = {}
+        for act in label.injections:
+            first[act["fault"]] = min(act["t"], first.get(act["fault"], act["t"]))
+        onsets = {*first.values()}
+        steps = {step_at(run, t) for t in onsets if t < len(run)}
+    return (
+        frozenset(one.component for one in label.bystanders) - true,
+        frozenset(fault["target"] for fault in label.innocent) - true,
+        frozenset(steps),
+        frozenset(onsets),
+    )
+
+
 def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -> dict[str, float]:
-    """All metrics of an answer, by name.
+    """All metrics of an answer, by name. To name a bystander is neither right nor wrong.
 
     Args:
         answer: The answer.
         truth: The truth about the run.
         concerned: For each record of the trace, the components that it is about.
     """
-    causes = {(cause.component, cause.kind) for cause in answer.root_causes}
+    told = [one for one in answer.root_causes if one.component not in truth.bystanders]
+    causes = {(cause.component, cause.kind) for cause in told}
     named = {component for component, _ in causes}
     steps = {(step.source, step.target) for step in answer.propagation}
     true_components = {component for component, _ in truth.causes}
@@ -92,19 +148,31 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
     found = named & true_components
     nodes = named.union(*steps)
     precision, recall, f1 = agreement(causes, truth.causes)
-    return {
+    agent = float(told[0].component in true_components if told else not truth.causes)
+    found_marks = {
         "exact": float(causes == truth.causes),
+        "f1": f1,
+        "agent": agent,
+        "step": float(_is_near(answer.step, truth.steps)) if truth.steps else agent,
+        "edge_f1": agreement(steps, truth.edges)[2],
+        "evidence": _evidence(answer, truth, concerned),
+        "innocents": float(bool(named & truth.innocent)),
         "precision": precision,
         "recall": recall,
-        "f1": f1,
         "any_agent": float(bool(found) or named == true_components),
         "path": _path(found, steps, truth, named),
         "path_kind": _path({component for component, _ in hits}, steps, truth, named),
         "path_true": _path(found, steps & truth.edges, truth, named),
         "node_f1": agreement(nodes, truth.nodes)[2],
-        "edge_f1": agreement(steps, truth.edges)[2],
-        "evidence": _evidence(answer, truth, concerned),
     }
+    if not truth.innocent:
+        del found_marks["innocents"]
+    return found_marks
+
+
+def _is_near(step: int | None, steps: Iterable[int]) -> bool:
+    """Whether a step is one of some steps, or the next to one."""
+    return step is not None and any(abs(step - one) <= 1 for one in steps)
 
 
 def agreement(said: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
@@ -160,16 +228,23 @@ class ScoredRun:
     Attributes:
         entry: Its line in the index.
         kind: The kinds of its faults.
-        marks: The metrics, by name.
+        marks: The metrics, by name; `innocents` only where there are decoys.
+        stratum: What makes the cause hard to tell.
+        harm: Whether the run is a failure.
+        off_by: How many records the named onset is away from the next true one, if one is named.
     """
 
     entry: Entry
     kind: str
     marks: dict[str, float]
+    stratum: str = "plain"
+    harm: bool = True
+    off_by: int | None = None
 
 
 _STRATA: Sequence[Callable[[ScoredRun], str]] = (
     lambda one: one.entry.split,
+    lambda one: one.stratum,
     lambda one: one.entry.task,
     lambda one: f"{one.entry.agents:2} agents",
     lambda one: one.kind,
@@ -185,36 +260,81 @@ class Scores:
         scored: The runs, by id.
         missing: The runs without an answer.
         unlabelled: The number of runs that were not scored, since their labels are kept back.
+        version: The version of the set.
+        floors: The same runs by each floor, and by the oracle.
     """
 
     by: str
     scored: tuple[ScoredRun, ...]
     missing: tuple[str, ...]
     unlabelled: int
+    version: int = 1
+    floors: Mapping[str, Sequence[ScoredRun]] = field(default_factory=dict)
 
     def strata(self) -> Iterator[tuple[str, list[ScoredRun]]]:
-        """All runs, and those of each part, task, size of team and kind of fault."""
-        yield "all", list(self.scored)
+        """All failures, those of each part, difficulty, task, size of team and kind of fault, and
+        the runs without harm."""
+        failures = [one for one in self.scored if one.harm]
+        yield "all", failures
         for stratum_of in _STRATA:
-            for stratum, some in by_kind(self.scored, stratum_of).items():
+            for stratum, some in by_kind(failures, stratum_of).items():
                 yield stratum.strip(), some
+        if len(failures) < len(self.scored):
+            yield NO_HARM, [one for one in self.scored if not one.harm]
 
-    def table(self) -> Table:
-        """A row a stratum, a column a metric."""
-        return Table(
-            "answers",
-            f"Answers by {self.by or 'nobody'}",
-            ["runs", "count", *METRICS],
-            [
-                [stratum, len(some), *(Value(_mean(some, metric)) for metric in METRICS)]
-                for stratum, some in self.strata()
-            ],
-            self.notes(),
-        )
+    def tables(self) -> list[Table]:
+        """The front row of each stratum beside the floors, and an appendix with all metrics."""
+        appendix = [metric for metric in METRICS if metric not in FRONT]
+        return [
+            Table(
+                "answers",
+                f"Answers by {self.by or 'nobody'}",
+                ["runs", "count", *FRONT, "onset"],
+                [[name, len(some), *_front(some)] for name, some in self.strata()],
+                self.notes(),
+            ),
+            Table(
+                "floors",
+                "Beside what is no attribution, and what has the twin",
+                ["by", "count", *FRONT, "onset"],
+                [
+                    [name, len(some), *_front(some)]
+                    for name, some in ((self.by or "nobody", self.failures), *self._beside())
+                ],
+                ["All failures. `oracle` names the agent of the first record that differs from the "
+                 "twin, which no attributor has."],
+            ),
+            Table(
+                "appendix",
+                f"Answers by {self.by or 'nobody'}: further metrics",
+                ["runs", "count", *appendix],
+                [
+                    [name, len(some), *(Value(_mean(some, metric)) for metric in appendix)]
+                    for name, some in self.strata()
+                ],
+            ),
+        ]  # fmt: skip
+
+    @property
+    def failures(self) -> list[ScoredRun]:
+        """The runs that are failures."""
+        return [one for one in self.scored if one.harm]
+
+    def _beside(self) -> Iterator[tuple[str, list[ScoredRun]]]:
+        for floor, scored in self.floors.items():
+            yield floor, [one for one in scored if one.harm]
 
     def notes(self) -> list[str]:
         """Notes on how to read the scores."""
-        notes = ["Each metric is a mean over runs with its 95 % interval; 1 is best."]
+        notes = [
+            "Each metric is a mean over runs with its 95 % interval; 1 is best, of `innocents` 0.",
+            "Onset: how many records the named one is off, median and quartiles of those named.",
+        ]
+        if self.version == 1:
+            notes.append(
+                "A set of version 1 shows whether the surface of a trace was read: each trace "
+                "tells how its twin is played, causes lie open, and some runs did no harm."
+            )
         if self.missing:
             notes.append(
                 f"{counted(len(self.missing), 'run')} without an answer, which counts as an empty "
@@ -226,26 +346,49 @@ class Scores:
 
     def to_json(self) -> dict[str, Any]:
         """The scores as plain JSON, those of each run too."""
+        beside = {floor: _plain(some) for floor, some in self._beside()}
         return {
             "by": self.by,
             "missing": list(self.missing),
             "unlabelled": self.unlabelled,
-            "strata": {
-                stratum: {metric: as_json(_mean(some, metric)) for metric in METRICS}
-                for stratum, some in self.strata()
-            },
+            "strata": {stratum: _plain(some) for stratum, some in self.strata()},
+            "floors": {floor: beside[floor] for floor in FLOORS if floor in beside},
+            ORACLE: beside.get(ORACLE),
             "runs": {one.entry.id: one.marks for one in self.scored},
         }
 
 
-def score(answers: Answers, known: FaultSet, shuffle: int | None = None) -> Scores:
-    """The scores of answers about a set.
+def _plain(some: Sequence[ScoredRun]) -> dict[str, Any]:
+    """The metrics of some runs, as plain JSON."""
+    means: dict[str, Any] = {metric: as_json(_mean(some, metric)) for metric in METRICS}
+    return {**means, "onset": _onset(some)}
+
+
+def _front(some: Sequence[ScoredRun]) -> list[str | Value]:
+    """The cells of the front row for some runs."""
+    off = _onset(some)
+    onset = "-" if off is None else "{:.0f} [{:.0f}, {:.0f}]".format(*off)
+    return [*(Value(_mean(some, metric)) for metric in FRONT), onset]
+
+
+def _onset(some: Sequence[ScoredRun]) -> tuple[float, float, float] | None:
+    return spread([one.off_by for one in some if one.off_by is not None])
+
+
+def score(
+    answers: Answers, known: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
+    structure_only: bool = False,
+) -> Scores:  # fmt: skip
+    """The scores of answers about a set, beside those of the floors.
 
     Args:
         answers: The answers.
         known: The set.
         shuffle: A seed: labels are exchanged at random between runs of the same configuration, so
             that what is left is what these answers would get by chance.
+        with_floors: Whether the floors are computed, too.
+        structure_only: Whether the answers are about the traces without contents, which held-out
+            instances alone have.
 
     Raises:
         SettingsError: An answer is about a run that is not in the set, or the set has no labels.
@@ -255,15 +398,29 @@ def score(answers: Answers, known: FaultSet, shuffle: int | None = None) -> Scor
         if given not in ids:
             raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
     labelled = known.labelled()
+    if structure_only:
+        labelled = [one for one in labelled if one.structure is not None]
+        if not labelled:
+            raise SettingsError(f"{known.path} has no labelled traces without contents")
     truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
+    floors = {by: attributor(by, known) for by in FLOORS} if with_floors else {}
+    scored: list[ScoredRun] = []
+    beside: dict[str, list[ScoredRun]] = {}
+    for one, truth in zip(labelled, truths, strict=True):
+        asked = _Asked.about(one, truth)
+        scored.append(asked.score(answers.answers.get(one.entry.id, Answer())))
+        for by, floor in floors.items():
+            seen = one.structure_only() if structure_only else one.records()
+            beside.setdefault(by, []).append(asked.score(floor(seen)))
+        if with_floors:
+            beside.setdefault(ORACLE, []).append(asked.score(oracle(one)))
     return Scores(
         by=answers.by,
-        scored=tuple(
-            _scored(one, truth, answers.answers.get(one.entry.id, Answer()))
-            for one, truth in zip(labelled, truths, strict=True)
-        ),
+        scored=tuple(scored),
         missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
         unlabelled=len(ids) - len(labelled),
+        version=known.index.version,
+        floors=beside,
     )
 
 
@@ -276,10 +433,36 @@ def _shuffled(labelled: Sequence[Instance], seed: int) -> list[Instance]:
     return [of[one.entry.configuration].pop() for one in labelled]
 
 
-def _scored(instance: Instance, truth: Instance, answer: Answer) -> ScoredRun:
-    found = marks(answer, Truth.of(truth.graph()), concerned(instance.records()))
-    return ScoredRun(instance.entry, truth.label().kind, found)
+@dataclass(frozen=True)
+class _Asked:
+    """A run that answers are scored about, and what is true of it."""
+
+    entry: Entry
+    label: Label
+    truth: Truth
+    concerned: Sequence[AbstractSet[str]]
+
+    @classmethod
+    def about(cls, instance: Instance, truth: Instance) -> _Asked:
+        """The run of an instance with the truth of the same one, or of another."""
+        run, label = instance.records(), truth.label()
+        true = Truth.of(truth.graph(), label, run if truth is instance else truth.records())
+        return cls(instance.entry, label, true, concerned(run))
+
+    def score(self, answer: Answer) -> ScoredRun:
+        """The metrics of an answer."""
+        off_by = None
+        if answer.onset is not None:
+            off_by = min((abs(answer.onset - t) for t in self.truth.onsets), default=None)
+        found = marks(answer, self.truth, self.concerned)
+        label = self.label
+        return ScoredRun(self.entry, label.kind, found, label.stratum, label.harm, off_by)
 
 
 def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:
-    return share([one.marks[metric] for one in some])
+    """The mean over runs; those with one twin count as one, since they are alike."""
+    of_each: dict[str, list[float]] = {}
+    for one in some:
+        if metric in one.marks:
+            of_each.setdefault(one.entry.sha256[TWIN], []).append(one.marks[metric])
+    return share([fmean(values) for values in of_each.values()])

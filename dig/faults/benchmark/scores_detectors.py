@@ -1,9 +1,14 @@
-"""Scores of detectors against known faults: precision, recall, delay and confusion."""
+"""Scores of detectors: recall and delay on failures with known faults, false alarms without faults.
+
+False alarms are counted in the runs of the baseline, which nothing has chosen; the twins of
+instances are chosen because they went well, so no figure is taken from them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dig.detectors.patterns import NAMES
@@ -23,11 +28,11 @@ class Seen:
     """The findings of one run.
 
     Attributes:
-        kind: The kinds of its faults; `no fault` for a twin.
+        kind: The kinds of its faults; `no fault` for a run of the baseline.
         should: The patterns that the faults should raise.
         may: The patterns that the faults may raise.
         delays: For each pattern that was raised, the records and seconds from the first injection
-            to its first finding; in a twin, from the beginning.
+            to its first finding; in a run without faults nothing but the patterns counts.
     """
 
     kind: str
@@ -37,19 +42,36 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class FaultFree:
+    """A run of the baseline.
+
+    Attributes:
+        where: The size of the team.
+        raised: The patterns that were raised.
+        is_bad: Whether it has no valid and complete answer.
+    """
+
+    where: str
+    raised: frozenset[str]
+    is_bad: bool
+
+
+@dataclass(frozen=True)
 class PatternScore:
     """The scores of one pattern.
 
     Attributes:
         name: The pattern.
-        expected: Of the runs whose fault should raise it, those in which it was raised.
-        rightly: Of the runs and twins in which it was raised, those whose fault should or may.
+        expected: Of the failures whose fault should raise it, those in which it was raised.
+        false: Of the runs without a fault that ended well, those in which it was raised.
+        bad: Of the candidates of the set in which it was raised, those with a bad end.
         delays: Records and seconds from injection to finding, of those whose fault should raise it.
     """
 
     name: str
     expected: tuple[bool, ...]
-    rightly: tuple[bool, ...]
+    false: tuple[bool, ...]
+    bad: tuple[bool, ...]
     delays: tuple[tuple[int, float], ...]
 
     def row(self) -> list[str | int | Value]:
@@ -58,48 +80,63 @@ class PatternScore:
         seconds = spread([seconds for _, seconds in self.delays])
         return [
             self.name,
-            Value(share(self.rightly)),
-            len(self.rightly),
             Value(share(self.expected)),
             len(self.expected),
             _spread(records, ".0f"),
             _spread(seconds, ".1f"),
+            Value(share(self.bad)),
+            len(self.bad),
+            Value(share(self.false)),
+            len(self.false),
         ]
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain JSON."""
         return {
-            "precision": as_json(share(self.rightly)),
             "recall": as_json(share(self.expected)),
             "delay_records": spread([records for records, _ in self.delays]),
             "delay_s": spread([seconds for _, seconds in self.delays]),
+            "bad_if_raised": as_json(share(self.bad)),
+            "false_alarms": as_json(share(self.false)),
         }
 
 
 @dataclass(frozen=True)
 class DetectorScores:
-    """The findings in the runs of a set and in their twins, and their scores."""
+    """The findings in the failures of a set and in its baseline, and their scores.
+
+    Attributes:
+        seen: The failures.
+        fault_free: The runs of the baseline.
+        candidates: For each pattern, how many of all candidates in which it was raised ended well
+            (`good`) and badly (`bad`); sets of version 1 do not tell.
+    """
 
     seen: tuple[Seen, ...]
+    fault_free: tuple[FaultFree, ...] = ()
+    candidates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def patterns(self) -> list[str]:
         """The patterns: the standard ones, and others that were raised."""
-        others = {pattern for one in self.seen for pattern in one.delays} - {*NAMES}
-        return [*NAMES, *sorted(others)]
+        raised = {pattern for one in self.seen for pattern in one.delays}
+        raised |= {pattern for one in self.fault_free for pattern in one.raised}
+        return [*NAMES, *sorted(raised - {*NAMES})]
 
     def pattern(self, name: str) -> PatternScore:
         """The scores of a pattern."""
         wanted = [one for one in self.seen if name in one.should]
+        ended = self.candidates.get(name, {})
         return PatternScore(
             name,
             tuple(name in one.delays for one in wanted),
-            tuple(name in one.should | one.may for one in self.seen if name in one.delays),
+            tuple(name in one.raised for one in self.fault_free if not one.is_bad),
+            (True,) * ended.get("bad", 0) + (False,) * ended.get("good", 0),
             tuple(one.delays[name] for one in wanted if name in one.delays),
         )
 
     def tables(self, among: str) -> list[Table]:
-        """Precision, recall and delay of each pattern; kinds of faults against patterns.
+        """Recall, delay and false alarms of each pattern; false alarms by team; confusion.
 
         Args:
             among: A description of the runs, for the titles.
@@ -109,30 +146,50 @@ class DetectorScores:
                 "detectors",
                 f"Each pattern against the faults that should raise it, {among}",
                 [
-                    "pattern", "precision", "raised in", "recall", "should be in",
-                    "delay, records", "delay, s",
+                    "pattern", "recall", "should be in", "delay, records", "delay, s",
+                    "bad end if raised", "raised in", "false alarms", "runs without",
                 ],
                 [self.pattern(name).row() for name in self.patterns],
                 [
-                    "Precision: of the runs and twins in which it was raised, those whose fault "
-                    "should or may raise it. Recall: of the runs whose fault should raise it, "
-                    "those in which it was. Delay: from the first injection to the first finding, "
-                    "median and quartiles."
+                    "Recall: of the failures whose fault should raise it, those in which it was. "
+                    "Delay: from the first injection to the first finding, median and quartiles. "
+                    "Bad end if raised: of all candidates of the set, dropped ones included. False "
+                    "alarms: of the runs of the baseline, which are not chosen, that ended well."
                 ],
+            ),
+            Table(
+                "false-alarms",
+                f"False alarms by size of team, {among}",
+                ["runs without a fault", "count", *self.patterns],
+                [
+                    [where, len(some), *(self._false(some, name) for name in self.patterns)]
+                    for where, some in self._by_team()
+                ],
+                [f"{self.bad_by_themselves} of {len(self.fault_free)} runs of the baseline ended "
+                 "badly by themselves; they are left out."],
             ),
             Table(
                 "confusion",
                 f"In what share of runs a pattern was raised, {among}",
                 ["fault", "runs", *self.patterns, "nothing"],
-                [[kind, len(some), *self._shares(kind, some)] for kind, some in self._by_kind()],
-                ["`!`: it should be raised; `?`: it may be. `no fault`: the twins."],
+                [[kind, len(some), *self._shares(some)] for kind, some in self._by_kind()],
+                ["`!`: it should be raised; `?`: it may be. `no fault`: the baseline."],
             ),
         ]  # fmt: skip
+
+    @property
+    def bad_by_themselves(self) -> int:
+        """How many runs of the baseline ended badly."""
+        return sum(one.is_bad for one in self.fault_free)
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
         return {
             "patterns": {name: self.pattern(name).to_json() for name in self.patterns},
+            "false_alarms": {
+                where: {name: as_json(self._false(some, name).ours) for name in self.patterns}
+                for where, some in self._by_team()
+            },
             "confusion": {
                 kind: {
                     name: as_json(share([name in one.delays for one in some]))
@@ -142,12 +199,25 @@ class DetectorScores:
             },
         }
 
+    def _by_team(self) -> list[tuple[str, list[FaultFree]]]:
+        good = [one for one in self.fault_free if not one.is_bad]
+        teams = by_kind(good, lambda one: one.where)
+        return [(where.strip(), some) for where, some in teams.items()]
+
+    def _false(self, some: Sequence[FaultFree], name: str) -> Value:
+        return Value(share([name in one.raised for one in some]))
+
     def _by_kind(self) -> list[tuple[str, list[Seen]]]:
-        found = by_kind(self.seen, lambda one: one.kind)
+        none = frozenset[str]()
+        quiet = [
+            Seen(NO_FAULT, none, none, dict.fromkeys(one.raised, (0, 0.0)))
+            for one in self.fault_free
+        ]
+        found = by_kind([*quiet, *self.seen], lambda one: one.kind)
         order = dict.fromkeys((NO_FAULT, *KINDS, *found))  # hybrids last
         return [(kind, found[kind]) for kind in order if kind in found]
 
-    def _shares(self, kind: str, some: Sequence[Seen]) -> Iterable[str]:
+    def _shares(self, some: Sequence[Seen]) -> Iterable[str]:
         for name in self.patterns:
             expected = "!" if name in some[0].should else "?" if name in some[0].may else ""
             yield f"{sum(name in one.delays for one in some) / len(some):.2f}{expected}"
@@ -157,7 +227,8 @@ class DetectorScores:
 def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     """The scores of the findings that the traces of a set have.
 
-    Runs that are healed are left out: their agents have habits that fail without any fault.
+    Runs that are healed are left out: their agents have habits that fail without any fault. So are
+    runs without harm.
 
     Returns:
         The scores by the recipients of the problem: where all agents are given it, each begins a
@@ -169,18 +240,37 @@ def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     seen: dict[str, list[Seen]] = {}
     for instance in known.labelled():
         label = instance.label()
-        if not label.is_healed:
-            seen.setdefault(GIVEN[label.run["to"]], []).extend(_both(instance, label))
-    return {among: DetectorScores(tuple(seen[among])) for among in GIVEN.values() if among in seen}
+        if not label.is_healed and label.harm:
+            seen.setdefault(GIVEN[label.run["to"]], []).append(_seen(instance, label))
+    free = _fault_free(known)
+    return {
+        among: DetectorScores(
+            tuple(seen.get(among, ())), tuple(free.get(among, ())), known.raised()
+        )
+        for among in GIVEN.values()
+        if among in seen or among in free
+    }
 
 
-def _both(instance: Instance, label: Label) -> Iterable[Seen]:
-    rows = [KINDS[fault["kind"]] for fault in label.faults]
+def _seen(instance: Instance, label: Label) -> Seen:
+    rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
     first = min((injection["t"], injection["ts"]) for injection in label.injections)
-    yield Seen(label.kind, should, may, _delays(instance.records(), first))
-    yield Seen(NO_FAULT, frozenset(), frozenset(), _delays(instance.twin(), (0, 0.0)))
+    return Seen(label.kind, should, may, _delays(instance.records(), first))
+
+
+def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
+    """The runs of the baseline that are not healed, by the recipients of the problem."""
+    found: dict[str, list[FaultFree]] = {}
+    for name, endings in known.baseline_endings():
+        team = re.search(r"-(\d+)x-(one|all)$", name)
+        if team is None:  # healed, or no configuration of ours
+            continue
+        for one in endings:
+            row = FaultFree(f"{team[1]:>2} agents", frozenset(one.raised), one.is_bad)
+            found.setdefault(GIVEN[team[2]], []).append(row)
+    return found
 
 
 def _delays(run: Iterable[Record], since: tuple[int, float]) -> dict[str, tuple[int, float]]:

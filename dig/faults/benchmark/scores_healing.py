@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dig.faults.inject.run_pair import play
@@ -12,6 +12,11 @@ from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 
 from .instances import FaultSet, Label, RunEnding, by_kind
+
+NONE, OTHER_DRAWS, HEALED = "none", "other draws", "dig"
+RIVALS = ("watchdog", "retry", "judge")
+METHODS = (NONE, OTHER_DRAWS, *RIVALS, HEALED)
+"""What is done about the failures, in the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,18 @@ class Pair:
         plain: Its end without healing.
         healed: Its end with healing.
         unharmed: Its end with healing and without faults.
+        rivals: Its end by other methods, by name.
     """
 
     kind: str
     plain: RunEnding
     healed: RunEnding
     unharmed: RunEnding
+    rivals: Mapping[str, RunEnding] = field(default_factory=dict)
+
+    def by(self, method: str) -> RunEnding | None:
+        """Its end by a method."""
+        return {NONE: self.plain, HEALED: self.healed, **self.rivals}.get(method)
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,29 @@ class HealingScores:
     """Pairs of runs."""
 
     pairs: tuple[Pair, ...]
+
+    def tables(self) -> list[Table]:
+        """The methods beside one another, and healing by kind of fault."""
+        return [self._methods(), self.table()]
+
+    def _methods(self) -> Table:
+        """A row a method, on the same runs."""
+        return Table(
+            "methods",
+            "The same failures with the same faults, by method",
+            ["method", "runs", *_COLUMNS],
+            [[name, len(some), *_of_method(some).values()] for name, some in self._by_method()],
+            [
+                "Complete: the answer is valid and about all of the problem. `other draws`: "
+                "nothing is done, but agents draw other random numbers, since instances are "
+                "chosen because they fail unhealed. `watchdog` tells all to continue after a "
+                "silence, `retry` poses the problem again; neither knows a graph.",
+            ],
+        )
+
+    def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
+        rows = [(name, [one.by(name) for one in self.pairs]) for name in METHODS]
+        return [(name, [one for one in some if one]) for name, some in rows if any(some)]
 
     def table(self) -> Table:
         """A row a kind of fault."""
@@ -54,7 +88,17 @@ class HealingScores:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The table as plain JSON."""
+        """The tables as plain JSON."""
+        methods = {name: _of_method(some) for name, some in self._by_method()}
+        return {
+            "methods": {
+                name: {column: as_json(cell.ours) for column, cell in row.items()}
+                for name, row in methods.items()
+            },
+            **self._kinds(),
+        }
+
+    def _kinds(self) -> dict[str, Any]:
         return {
             kind: {
                 column: as_json(cell.ours) if isinstance(cell, Value) else cell
@@ -74,14 +118,15 @@ def score_healing(
     """Play the runs of a set again, with healing.
 
     Args:
-        known: The set; runs without labels are left out, and those that were healed already.
+        known: The set; runs without labels are left out, and those that were healed already or
+            did no harm.
         jobs: The number of processes.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
         SettingsError: The set has no labels.
     """
-    labels = [label for one in known.labelled() if not (label := one.label()).is_healed]
+    labels = [label for one in known.labelled() if _is_wanted(label := one.label())]
     pairs: list[Pair] = []
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         for pair in workers.each(heal, labels):
@@ -91,11 +136,38 @@ def score_healing(
 
 
 def heal(label: Label) -> Pair:
-    """Play one run with healing, with its faults and without."""
-    run = replace(label.team_run, method="dig")
+    """Play one run by each method, with its faults, and with healing without them."""
+    plain, faults = label.team_run, (*label.decoys, *label.injected)
+    run = replace(plain, method="dig")
+    others = {
+        OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
+        **{method: replace(plain, method=method) for method in RIVALS},
+    }
     return Pair(
-        label.kind, label.faulted, RunEnding.of(play(run, label.injected)), RunEnding.of(play(run))
+        label.kind,
+        label.faulted,
+        RunEnding.of(play(run, faults)),
+        RunEnding.of(play(run, label.decoys)),
+        {name: RunEnding.of(play(other, faults)) for name, other in others.items()},
     )
+
+
+def _is_wanted(label: Label) -> bool:
+    return label.harm and not label.is_healed
+
+
+_COLUMNS = ("valid", "complete", "RMSE", "s")
+
+
+def _of_method(some: Sequence[RunEnding]) -> dict[str, Value]:
+    """The cells of a method."""
+    cells = (
+        share([one.valid for one in some]),
+        share([one.valid and one.complete is not False for one in some]),
+        mean([one.rmse for one in some if one.rmse is not None]),
+        mean([one.seconds for one in some if one.valid]),
+    )
+    return dict(zip(_COLUMNS, map(Value, cells), strict=True))
 
 
 def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:

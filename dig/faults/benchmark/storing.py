@@ -5,39 +5,47 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from dig.errors import SettingsError, file_errors
-from dig.faults.inject.run_pair import Played, lines, play
+from dig.faults.inject.run_pair import Played, lines, play, published
 from dig.faults.truth.baseline import Baseline
+from dig.graph.records import Emit, End, Finish, Record, Run
 from dig.tasks.experiment.workers import Workers
 from dig.traces.journal.files import write_file
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe
 from .datasheet import datasheet
-from .generate import Harvest, Made, Progress, harvest, splits
+from .generate import Harvest, Progress, harvest, splits
+from .hidden import Made
 from .instances import (
     BASELINE,
     CARD,
     DROPPED,
+    ENDINGS,
     GRAPH,
     INDEX,
     LABEL,
     LABELS,
+    SECRET,
+    STRUCTURE,
     TWIN,
     Entry,
+    FaultSet,
     Index,
     RunEnding,
     Split,
 )  # fmt: skip
 
-ENDINGS = "endings.json"
+ERROR = "an error"
+"""What stands in a trace without contents where an error had a text."""
 
 
 def make_set(
@@ -58,22 +66,28 @@ def make_set(
         KeyboardInterrupt: It was interrupted; nothing is left.
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
-    with _filling(out) as folder, workers:
+    with filling(out) as folder, workers:
         baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
         found = harvest(recipe, baselines, workers, progress)
         entries = tuple(
-            _write_instance(folder, f"i{number:04}", split, made)
-            for number, (split, made) in enumerate(splits(found.made, recipe.seed), 1)
+            write_instance(folder, f"i{number:04}", split, made)
+            for number, (split, made) in enumerate(splits(found.made, recipe.key), 1)
         )
-        index = Index(seed=recipe.seed, instances=entries)
-        _write(folder / INDEX, _json(index.model_dump()))
-        _write(folder / DROPPED, _json(_dropped(found)))
-        _write(folder / CARD, datasheet(index, found, recipe).encode())
+        is_open = recipe.version == 1
+        seed = recipe.seed if is_open else None
+        index = Index(version=recipe.version, seed=seed, instances=entries)
+        if not is_open:
+            write(
+                folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt})
+            )
+        write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
+        write(folder / DROPPED, as_json_bytes(_dropped(found)))
+        write(folder / CARD, datasheet(FaultSet(folder, index), found, recipe).encode())
     return index
 
 
 @contextmanager
-def _filling(out: Path) -> Iterator[Path]:
+def filling(out: Path) -> Iterator[Path]:
     """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
 
     It is within `out`, since that may be another file system, or a shell's current directory.
@@ -95,18 +109,35 @@ def _filling(out: Path) -> Iterator[Path]:
             out.rmdir()
 
 
-def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
-    configuration = made.candidate.stratum.configuration
+def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+    """Write the files of an instance.
+
+    Args:
+        folder: Of the set.
+        name: Of the instance.
+        split: Its part.
+        made: The instance.
+
+    Returns:
+        Its line in the index.
+    """
+    configuration, is_open = made.candidate.stratum.configuration, made.candidate.version == 1
+    trace, twin = (run if is_open else published(run, name) for run in (made.trace, made.twin))
     label = made.label.model_copy(update={"instance": name})
     files = {
-        TRACE: made.trace,
-        TWIN: made.twin,
-        LABEL: _json(label.model_dump()),
-        GRAPH: _json(made.graph.to_json()),
+        TRACE: lines(trace),
+        TWIN: lines(twin),
+        LABEL: as_json_bytes(label.model_dump()),
+        GRAPH: as_json_bytes(made.graph.to_json()),
     }
     labels = split if split == "public" else LABELS
     for file, data in files.items():
-        _write(folder / (split if file == TRACE else labels) / name / file, data)
+        write(folder / (split if file == TRACE else labels) / name / file, data)
+    sums = {file: sha256(data).hexdigest() for file, data in files.items()}
+    if split == "held-out" and not is_open:
+        bare = lines(without_contents(trace))
+        sums[STRUCTURE] = sha256(bare).hexdigest()
+        write(folder / STRUCTURE / name / TRACE, bare)
     return Entry(
         id=name,
         split=split,
@@ -114,8 +145,8 @@ def _write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
         task=configuration.task,
         size=configuration.size,
         agents=configuration.agents,
-        records=made.records,
-        sha256={file: sha256(data).hexdigest() for file, data in files.items()},
+        records=len(trace),
+        sha256=sums,
     )
 
 
@@ -123,20 +154,22 @@ def _write_baseline(
     folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
     """Write the fault-free runs of each configuration, their endings, and their baseline."""
-    wanted = [run for one in recipe.configurations for run in recipe.baseline(one)]
+    wanted = [run for one in recipe.sorts_of_runs for run in recipe.baseline(one)]
     played = workers.each(play, wanted)
     found: dict[Configuration, Baseline] = {}
-    for configuration in recipe.configurations:
+    for configuration in recipe.sorts_of_runs:
         runs: list[Played] = []
         for number, run in enumerate(islice(played, recipe.baseline_runs)):
             runs.append(run)
-            _write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(run.records))
+            name = f"{configuration.name}-{number:03}"
+            records = run.records if recipe.version == 1 else published(run.records, name)
+            write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(records))
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))
         endings = [RunEnding.of(run).model_dump() for run in runs]
-        _write(folder / configuration.name / ENDINGS, _json(endings))
+        write(folder / configuration.name / ENDINGS, as_json_bytes(endings))
         found[configuration] = Baseline.from_runs(runs)
-        _write(folder / f"{configuration.name}.json", _json(found[configuration].to_json()))
+        write(folder / f"{configuration.name}.json", as_json_bytes(found[configuration].to_json()))
     return found
 
 
@@ -144,16 +177,49 @@ def _dropped(found: Harvest) -> Mapping[str, Any]:
     return {
         "tried": found.tried,
         "kept": len(found.made),
+        **(
+            {"raised": {name: dict(found.raised[name]) for name in sorted(found.raised)}}
+            if found.raised
+            else {}
+        ),
         "dropped": {
             kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
         },
     }
 
 
-def _json(value: Any) -> bytes:
+def as_json_bytes(value: Any) -> bytes:
+    """A file of JSON."""
     return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
+    """Write a file, with the folders that lead to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, data, mode=0o666)
+
+
+def without_contents(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The records of a run with a token in place of each payload, and without texts of errors.
+
+    Equal payloads have equal tokens, which are numbered in the order in which they came.
+    """
+    tokens: dict[str, str] = {}
+    return tuple(_bare(record, tokens) for record in records)
+
+
+def _bare(record: Record, tokens: dict[str, str]) -> Record:
+    if isinstance(record, Run):
+        return replace(record, task=None)
+    if isinstance(record, Emit):
+        return replace(record, payload=_token(record.payload, tokens))
+    if isinstance(record, End) and record.error is not None:
+        return replace(record, error=ERROR)
+    if isinstance(record, Finish) and record.answer is not None:
+        return replace(record, answer=_token(record.answer, tokens))
+    return record
+
+
+def _token(payload: Any, tokens: dict[str, str]) -> str:
+    text = json.dumps(payload, sort_keys=True)
+    return tokens.setdefault(text, f"payload-{len(tokens) + 1}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from dig._util.text import one_line
 from dig.errors import SettingsError
+from dig.tasks.user_objects import load
 
 from .injector import COMMON, Injector, Parameter
 from .kinds import agents, coordination, messages
@@ -112,13 +113,33 @@ KINDS: Mapping[str, Kind] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def kind_of(name: str) -> Kind:
-    """The kind with a name.
+    """The kind with a name, or a user's own as `module:object`: a `Kind`, or an `Injector`.
 
     Raises:
         SettingsError: There is no such kind; the message names all kinds.
     """
+    if name not in KINDS and is_foreign(name):
+        return _foreign(name)
     if name not in KINDS:
         raise SettingsError(
             f"there is no fault {one_line(repr(name), 60)}; known are: {', '.join(KINDS)}"
         )
     return KINDS[name]
+
+
+def is_foreign(name: object) -> bool:
+    """Whether the name of a kind says where a user's own injector is."""
+    return isinstance(name, str) and ":" in name
+
+
+def _foreign(name: str) -> Kind:
+    found = load(name, "kind of fault")
+    if isinstance(found, type) and issubclass(found, Injector):
+        meaning = one_line((found.__doc__ or "").partition("\n")[0], 200)
+        return Kind(name, "foreign", meaning, found)
+    if not isinstance(found, Kind):
+        raise SettingsError(
+            f"{name} is no kind of fault: it must be a subclass of "
+            "dig.faults.inject.injector.Injector, or a dig.faults.inject.catalogue.Kind"
+        )
+    return found

@@ -11,7 +11,7 @@ from dig._util.text import names, one_line
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
-from .catalogue import Kind, kind_of
+from .catalogue import Kind, is_foreign, kind_of
 from .injector import Parameter
 
 
@@ -88,12 +88,19 @@ class Fault:
         return asdict(self)
 
     @classmethod
-    def read(cls, row: Mapping[str, Any]) -> Fault:
-        """The fault that `to_json` made this of.
+    def read(cls, row: Mapping[str, Any], foreign: Collection[str] = ()) -> Fault:
+        """The fault that `to_json` made this of; no module is imported because a file names it.
+
+        Args:
+            row: The description.
+            foreign: The kinds, as `module:object`, that the caller allows.
 
         Raises:
-            SettingsError: It describes no fault.
+            SettingsError: It describes no fault, or one of a kind that has to be named here.
         """
+        kind = row.get("kind") if isinstance(row, Mapping) else None
+        if is_foreign(kind) and kind not in foreign:
+            raise SettingsError(f"the fault is of a kind to be named here too: {_shown(kind)}")
         try:
             return cls(**row)
         except (TypeError, AttributeError, OverflowError) as error:

@@ -55,11 +55,14 @@ class Acting:
         self.injector: Injector = fault.row.injector(fault.parameters)
         self._run = run
 
-    def moment(self, turn: int, agent: str | None = None, repeats: Sequence[int] = ()) -> Moment:
+    def moment(
+        self, turn: int, time_s: float, agent: str | None = None, repeats: Sequence[int] = ()
+    ) -> Moment:
         """The moment of an activation.
 
         Args:
             turn: Which of the agent's activations it is.
+            time_s: When it starts, in seconds since the run began.
             agent: The agent in whose place the target decides; ``None``: its own.
             repeats: The repeats whose random numbers are drawn.
         """
@@ -72,7 +75,8 @@ class Acting:
         purpose = f"fault {self.number} {self.fault.kind}"
         draws = KeyedRandom(repeated(self._run.key, repeats), agent, turn)
         act = Touch(self.number, agent, turn)
-        return Moment(purpose, draws, self._run.payloads, act, told)
+        since_s = max(0.0, time_s - self.fault.start_s)
+        return Moment(purpose, draws, self._run.payloads, act, told, since_s)
 
 
 class FaultyAgent:
@@ -172,7 +176,7 @@ class _Turn:
     def __init__(self, acting: Sequence[Acting], view: View, repeats: Sequence[int]) -> None:
         self._acting, self._given, self.view = acting, view, view
         self._moments = {
-            one.number: one.moment(view.turn, view.agent, repeats)
+            one.number: one.moment(view.turn, view.time_s, view.agent, repeats)
             for one in acting
             if one.fault.is_on(view.time_s)
         }

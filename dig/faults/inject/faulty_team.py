@@ -171,7 +171,8 @@ class Injected(Disturbance):
         """All leaves and joins, in order."""
         script: list[Outside] = []
         for acting in self._acting:
-            fault, moment = acting.fault, acting.moment(NO_TURN)
+            fault = acting.fault
+            moment = acting.moment(NO_TURN, fault.start_s)
             for at_s, change in acting.injector.script(moment, fault.start_s, fault.end_s):
                 script.append(Outside(at_s, fault.target, change, moment))
         return sorted(script, key=lambda one: one.at_s)

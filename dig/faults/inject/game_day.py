@@ -138,7 +138,7 @@ class GameDay:
     async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: AgentCall) -> Any:
         target, end_s = acting.fault.target, acting.fault.end_s
         self._turns[target] += 1
-        moment = acting.moment(self._turns[target])
+        moment = acting.moment(self._turns[target], self.now)
         left_s = MOST_SECONDS if end_s is None else end_s - self.now
         return await hook(replace(call, remaining_s=left_s), go, moment)
 

@@ -63,7 +63,13 @@ Parameters = Mapping[str, Parameter]
 PROBABILITY = Parameter("Probability that it acts, each time it could.", 1.0, null=0, most=1)
 AT_MOST = Parameter("How many times it acts at most.", None, null=0)
 ONCE = replace(AT_MOST, default=1)
-COMMON: Parameters = MappingProxyType({"probability": PROBABILITY, "at_most": AT_MOST})
+RISE = Parameter(
+    "Seconds over which it grows to its full strength; 0: it has that at once.", 0.0,
+    most=MOST_SECONDS,
+)  # fmt: skip
+COMMON: Parameters = MappingProxyType(
+    {"probability": PROBABILITY, "at_most": AT_MOST, "rise_s": RISE}
+)
 """The parameters of every kind."""
 
 
@@ -97,11 +103,12 @@ class Moment:
 
     Attributes:
         payloads: The transforms of the task's payloads.
+        since_s: Seconds since the fault began.
     """
 
     def __init__(
         self, purpose: str, draws: KeyedRandom, payloads: Payloads, act: Touch,
-        told: Callable[[Touch], None],
+        told: Callable[[Touch], None], since_s: float = 0.0,
     ) -> None:  # fmt: skip
         """Begin.
 
@@ -111,8 +118,9 @@ class Moment:
             payloads: The transforms of the task's payloads.
             act: A template of the acts, with fault, target and turn.
             told: Takes each act.
+            since_s: Seconds since the fault began.
         """
-        self.payloads = payloads
+        self.payloads, self.since_s = payloads, since_s
         self._purpose, self._draws, self._act, self._told = purpose, draws, act, told
         self._touches: list[Touch] = []
 
@@ -183,10 +191,12 @@ class Injector:
     An object of it belongs to one fault in one run, and may keep what it has seen of its target.
 
     Attributes:
-        parameters: The kind's parameters, by name, besides `probability` and `at_most`.
+        parameters: The kind's parameters, by name, besides those of `COMMON`.
+        has_amount: Whether what it does grows while the fault rises; else its probability does.
     """
 
     parameters: ClassVar[Parameters] = MappingProxyType({})
+    has_amount: ClassVar[bool] = False
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         """Begin, with a value for each parameter."""
@@ -204,7 +214,15 @@ class Injector:
         limit = self.chosen["at_most"]
         if limit is not None and self.acted >= limit:
             return False
-        return moment.chance(self.chosen["probability"], what, index)
+        probability: float = self.chosen["probability"]
+        if not self.has_amount:
+            probability *= self.strength(moment)
+        return moment.chance(probability, what, index)
+
+    def strength(self, moment: Moment) -> float:
+        """How far the fault has grown, from 0 to 1."""
+        rise_s: float = self.chosen["rise_s"]
+        return min(1.0, moment.since_s / rise_s) if rise_s else 1.0
 
     def watch(self, view: View, decision: Decision) -> None:
         """Every decision of the target, inside and outside the window, before it is changed."""

@@ -25,6 +25,7 @@ TRANSFORMS: Mapping[str, str] = MappingProxyType(
         "garbled": "nothing is left of it that can be read",
         "counts": "each count of a solution is ten times as high, as by a slip of a digit",
         "covers": "a solution says that it covers everything",
+        "moved": "counts of a solution stand at other values; their sum is right",
         "part": "a problem is about the part after its own, or before it",
     }
 )
@@ -85,6 +86,7 @@ class _Counted:
             "garbled": _garbled,
             "counts": self.counts,
             "covers": self.covers,
+            "moved": self.moved,
             "part": self.part,
         }
         joined, heaped = partial(self.joined, disjoint), partial(self.joined, list)
@@ -99,6 +101,16 @@ class _Counted:
     def covers(self, payload: Any) -> Any:
         partial = Partial.read(payload, self.reading)
         return None if partial is None else {**payload, "covers": [list(partial.job.whole)]}
+
+    def moved(self, payload: Any) -> Any:
+        """Each count stands at the value whose count is as far from the other end."""
+        partial = Partial.read(payload, self.reading)
+        if partial is None:
+            return None
+        counts = payload["counts"]
+        ranked = sorted(counts, key=lambda value: (counts[value], value))
+        taken = zip(ranked, reversed(ranked), strict=True)
+        return {**payload, "counts": {value: counts[other] for value, other in taken}}
 
     def part(self, payload: Any) -> Any:
         job = Job.read(payload, self.reading)

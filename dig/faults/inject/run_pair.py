@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dig.graph.codec import encode
-from dig.graph.records import Emit, Record
+from dig.graph.records import DISTURBANCE, Emit, Record, Run
 from dig.runtime.result import RunResult
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
@@ -74,6 +74,28 @@ def without_policy(record: Record) -> Record:
     """A record that names no delivery policy: only faults have them here."""
     if isinstance(record, Emit) and record.policy is not None:
         return replace(record, policy=None)
+    return record
+
+
+def published(records: Iterable[Record], name: str) -> tuple[Record, ...]:
+    """The records of a run that say nothing about how it can be played again.
+
+    The header has a neutral name and no seed. Every message of an agent bears the mark of a
+    disturbed delivery, so that the mark does not tell which ones a fault has disturbed; a
+    continuation delivers such messages as recorded.
+
+    Args:
+        records: The records, as `Played` has them.
+        name: The neutral name of the run.
+    """
+    return tuple(_neutral(record, name) for record in records)
+
+
+def _neutral(record: Record, name: str) -> Record:
+    if isinstance(record, Run):
+        return replace(record, run=name, seed=None)
+    if isinstance(record, Emit) and record.by is not None and not record.final:
+        return replace(record, policy=DISTURBANCE)
     return record
 
 

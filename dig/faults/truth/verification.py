@@ -9,12 +9,14 @@ the paths that end in an alarm. docs/faults-verification.md has all of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Final
 
 import networkx as nx
 
 from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
+from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played
 from dig.tasks.accounting import PAYLOADS, TaskParts
 from dig.traces.run import RecordedRun
@@ -26,31 +28,59 @@ from .relations import Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
 
+GOOD: Final = "good"
+"""The verdict about a run with a right and complete answer."""
 SILENT: Final = "silent injection"
 BASELINE_ANOMALOUS: Final = "baseline anomalous"
 TWIN_ANOMALOUS: Final = "twin anomalous"
 NO_CONSEQUENCE: Final = "no consequence"
 NOT_VERIFIED: Final = "not verified"
 
-ALARMS = frozenset({"outcome", "finding"})
+Alarms = AbstractSet[str]
+ALARMS: Alarms = frozenset({"outcome", "finding"})
 """The types of visible failures: the outcome, and findings that rules lead to."""
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """How a faulted run ended.
+
+    Attributes:
+        is_good: Whether its answer was right and complete.
+        raised: The patterns that were raised.
+    """
+
+    is_good: bool
+    raised: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
-    """Why a run is no instance with a known cause; one of the reasons above."""
+    """Why a run is no instance with a known cause.
+
+    Attributes:
+        reason: One of the reasons above, or one of the benchmark's.
+        ending: How the run ended, if that is known.
+    """
 
     reason: str
+    ending: Ending | None = None
 
 
-def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | Dropped:
+def verify(
+    faulted: Played, twin: Played, baseline: Baseline, alarms_are: Alarms = ALARMS
+) -> CausalGraph | Dropped:
     """Follow the consequences of the faults of a run.
 
     Args:
         faulted: The run with its faults.
         twin: The same run without them.
         baseline: Fault-free runs of the same configuration with other seeds.
+        alarms_are: The types of nodes that paths lead to. By default all types; every fault then
+            needs a path, and a twin with unusual findings is no measure. With fewer types, a fault
+            without a path is no root cause, and the twin's answer alone must be good.
     """
+    is_strict = alarms_are == ALARMS
     if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
     runs = Matching(_parts(faulted), _parts(twin))
@@ -58,28 +88,70 @@ def verify(faulted: Played, twin: Played, baseline: Baseline) -> CausalGraph | D
         return Dropped(SILENT)
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
         return Dropped(BASELINE_ANOMALOUS)
-    if _is_anomalous(runs.twin_parts, twin, baseline):
+    if not is_good(runs.twin_parts, twin.rmse, baseline) or (
+        is_strict and _has_unusual_findings(runs.twin, baseline)
+    ):
         return Dropped(TWIN_ANOMALOUS)
     found = deviations(runs, baseline, faulted.rmse, twin.rmse)
-    alarms = {node.id for node in found if node.type in ALARMS}
+    alarms = {node.id for node in found if node.type in alarms_are}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
     setting = Setting(runs.faulted_parts, faulted.injections)
     nodes = sorted([*_roots(runs.faulted, faulted), *found], key=lambda node: node.onset_t)
-    return _graph(faulted, nodes, alarms, setting) or Dropped(NOT_VERIFIED)
+    return _graph(faulted, nodes, alarms, setting, is_strict) or Dropped(NOT_VERIFIED)
 
 
 def _parts(played: Played) -> TaskParts:
     return TaskParts(RecordedRun(played.records), PAYLOADS)
 
 
-def _is_anomalous(parts: TaskParts, twin: Played, baseline: Baseline) -> bool:
-    """Whether the twin itself has an alarm that fault-free runs hardly ever have."""
+def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
+    """Whether a run has an answer that is complete, and no worse than those of fault-free runs.
+
+    Args:
+        parts: The run, with the parts of its task.
+        rmse: The error of its answer, if that is known.
+        baseline: Fault-free runs of the same configuration.
+    """
     run = parts.run
     if run.answer is None or parts.about(run.answer) != parts.whole:
-        return True
-    if twin.rmse is not None and baseline.rarity("outcome wrong", twin.rmse) <= UNUSUAL:
-        return True
+        return False
+    return rmse is None or baseline.rarity("outcome wrong", rmse) > UNUSUAL
+
+
+def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> str:
+    """What a run came to: `good`, or how it is bad.
+
+    Args:
+        run: The run.
+        baseline: Fault-free runs of the same configuration: an answer is wrong if its error is one
+            that they hardly ever have.
+        twin_rmse: The error without the faults; the answer is wrong only if its own is larger.
+
+    Returns:
+        `good`; `incomplete`, `wrong` or `invalid` for an answer; else the outcome of the run.
+    """
+    if run.result.outcome != "submitted":
+        return run.result.outcome
+    if run.score is None:
+        return GOOD
+    if not run.score.valid:
+        return "invalid"
+    if run.score.complete is False:
+        return "incomplete"
+    rmse = run.score.rmse
+    if rmse is None or (twin_rmse is not None and rmse <= twin_rmse):
+        return GOOD
+    return "wrong" if baseline.rarity("outcome wrong", rmse) <= UNUSUAL else GOOD
+
+
+def at_rest(fault: Fault) -> Fault:
+    """The same fault, which never acts; all others keep their places and random numbers."""
+    return replace(fault, parameters={**fault.parameters, "at_most": 0})
+
+
+def _has_unusual_findings(run: RecordedRun, baseline: Baseline) -> bool:
+    """Whether a run has findings that fault-free runs hardly ever have."""
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
         for pattern, count in raised(run).items()
@@ -108,25 +180,43 @@ def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
 
 
 def _graph(
-    faulted: Played, nodes: Sequence[Node], alarms: set[str], setting: Setting
+    faulted: Played, nodes: Sequence[Node], alarms: set[str], setting: Setting, is_strict: bool
 ) -> CausalGraph | None:
-    """The paths from what was injected to alarms; ``None``, if a fault has no such path."""
+    """The paths from what was injected to alarms; ``None``, if there is none.
+
+    Args:
+        faulted: The run with its faults.
+        nodes: All deviations, and the targets, in order of onset.
+        alarms: The ids of the nodes that paths lead to.
+        setting: What relations are asked about.
+        is_strict: Whether each fault needs a path.
+    """
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(node.id for node in nodes)
     edges = list(_steps(nodes, setting))
     graph.add_edges_from((edge.source, edge.target) for edge in edges)
     roots = [node.id for node in nodes if node.state == "injected"]
+    if not is_strict:
+        roots = [root for root in roots if _reaches(graph, root, alarms)]
     reached = set(roots).union(*(nx.descendants(graph, root) for root in roots))
     seen = alarms & reached
     kept = reached & seen.union(*(nx.ancestors(graph, alarm) for alarm in seen))
-    if not kept.issuperset(roots):
+    if not roots or not kept.issuperset(roots):
         return None
+    targets = {node.name for node in nodes if node.id in roots}
+    causes = {Cause(one.target, one.row.name) for one in faulted.faults if one.target in targets}
     return CausalGraph(
         tuple(node for node in nodes if node.id in kept),
         tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
-        tuple(sorted({Cause(fault.target, fault.kind) for fault in faulted.faults})),
+        tuple(sorted(causes)),
         tuple(node.id for node in nodes if node.id in seen),
     )
+
+
+def _reaches(graph: nx.DiGraph[str], root: str, alarms: set[str]) -> bool:
+    """Whether a path leads from a root to an alarm."""
+    below: set[str] = nx.descendants(graph, root)
+    return not alarms.isdisjoint(below)
 
 
 def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:

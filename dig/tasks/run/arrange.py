@@ -79,7 +79,7 @@ def members(run: TeamRun, task: Task) -> tuple[str, ...]:
 def make_problem(run: TeamRun, task: Task) -> Output:
     """The event that starts a run."""
     names = members(run, task)
-    return task.problem(*(names if run.to == "all" else names[:1]))
+    return task.problem(*(names if run.to == "all" else names[run.first : run.first + 1]))
 
 
 def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:

@@ -59,7 +59,10 @@ class TeamRun:
         data: Where the task's data are, if it reads some.
         agents_are: How the team is made; see `dig.tasks.run.teams`.
         options: Further arguments of that way, as plain JSON.
-        to: The recipients of the problem: the first agent alone, or all.
+        to: The recipients of the problem: one agent alone, or all.
+        first: The place of that one agent in the team, counted from 0.
+        salt: A secret that random numbers are drawn by besides the seed: without it, nobody can
+            play the run again.
         judging: Settings of the method `judge`.
         means: The actions that healing may take, with the method `dig`.
         usual: How often good runs of the team raise each pattern, if that was learned.
@@ -82,6 +85,8 @@ class TeamRun:
     agents_are: str = SIMULATED
     options: Mapping[str, Any] = field(default_factory=dict)
     to: Recipients = "one"
+    first: int = 0
+    salt: str = ""
     judging: Judging = field(default_factory=Judging)
     means: tuple[Means, ...] = MEANS
     usual: Usual | None = None
@@ -99,6 +104,10 @@ class TeamRun:
             raise SettingsError(
                 f"agents must be at most {MOST_AGENTS:,} and size at most {MOST_SIZE:,}, "
                 f"got {self.agents:,} and {self.size:,}"
+            )
+        if not 0 <= self.first < self.agents:
+            raise SettingsError(
+                f"first must be an agent's place, from 0 to {self.agents - 1}, got {self.first}"
             )
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)
@@ -122,7 +131,8 @@ class TeamRun:
         Methods, profiles and faults are no part of it, so that runs which differ in these draw
         the same numbers wherever they do the same.
         """
-        return f"{self.task} {self.size} {self.agents} {self.seed}"
+        key = f"{self.task} {self.size} {self.agents} {self.seed}"
+        return f"{key} {self.salt}" if self.salt else key
 
     @property
     def name(self) -> str:
@@ -214,7 +224,10 @@ class TeamRun:
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 """How large a run may be; a number in a file is quickly written."""
 
-_ADDED = ("task", "data", "agents_are", "options", "to", "judging", "means", "usual", "policy")
+_ADDED = (
+    "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",
+    "policy",
+)  # fmt: skip
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""
 _ADDED_LIMITS = (

@@ -15,6 +15,7 @@ from .history import History
 from .relations import rules
 
 TRACE = "trace.dig.jsonl"
+PARTS = ("public", "held-out")
 
 
 def audit(folder: Path, count: int | None = None, seed: int = 0) -> tuple[int, int, list[str]]:
@@ -33,19 +34,47 @@ def audit(folder: Path, count: int | None = None, seed: int = 0) -> tuple[int, i
         instance = _instance(folder, name, pools)
         steps += len(instance.graph["edges"])
         wrong += [f"{name}: {what}" for what in instance.broken(table)]
+        wrong += [f"{name}: {what}" for what in _bare(folder, name)]
     return len(names), steps, wrong
 
 
 def _instance(folder: Path, name: str, pools: dict[str, Pool]) -> Instance:
     """An instance; the labels of those that are held out lie apart from the traces."""
     (about,) = [path.parent for path in folder.glob(f"*/{name}/label.json")]
-    (trace,) = folder.glob(f"*/{name}/{TRACE}")
+    (trace,) = (folder / part / name / TRACE for part in PARTS if (folder / part / name).is_dir())
     label = _json(about / "label.json")
     its = label["configuration"]
     if its not in pools:
         pools[its] = pooled(_baseline(folder / "baseline" / its))
     twin, graph = about / "twin.dig.jsonl", _json(about / "causal_graph.json")
     return Instance(trace, twin, label, graph, pools[its])
+
+
+def _bare(folder: Path, name: str) -> Iterator[str]:
+    """What is wrong with the trace without contents, if there is one."""
+    path = folder / "structure-only" / name / TRACE
+    if not path.is_file():
+        return
+    pairs = zip(_rows(path), _rows(folder / "held-out" / name / TRACE), strict=True)
+    tokens: dict[str, str] = {}
+    for bare, full in pairs:
+        for key in ("payload", "answer"):
+            if full.get(key) is None:
+                continue
+            text = json.dumps(full[key], sort_keys=True)
+            if tokens.setdefault(text, str(bare.get(key))) != bare.get(key):
+                yield f"record {full['t']}: equal contents have other tokens"
+        for row in (bare, full):
+            for key in ("payload", "answer", "error", "task"):
+                row.pop(key, None)
+        if bare != full:
+            yield f"record {full['t']} is another one without contents"
+    if len({*tokens.values()}) != len(tokens):
+        yield "other contents have the same token"
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def _baseline(folder: Path) -> Iterator[tuple[History, float | None]]:

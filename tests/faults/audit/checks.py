@@ -187,12 +187,57 @@ class Instance:
             yield f"{name}: no path leads there from an injection"
         for name in sorted(set(nodes) - _reached(alarms, before)):
             yield f"{name}: no path leads from there to an alarm"
-        targets = {fault["target"] for fault in self.label["faults"]}
+        causes = {(fault["target"], fault["kind"]) for fault in self.label["faults"]}
+        if self.label.get("causes"):  # version 2: some faults may be bystanders
+            causes = {(one["component"], one["kind"]) for one in self.label["causes"]}
+            yield from self._hidden()
+        targets = {target for target, _ in causes}
         if {nodes[root]["name"] for root in roots} != targets:
             yield f"the faults were injected into {sorted(targets)}"
-        causes = {(fault["target"], fault["kind"]) for fault in self.label["faults"]}
         if {(one["component"], one["kind"]) for one in self.graph["root_causes"]} != causes:
             yield f"the root causes are {sorted(causes)}"
+
+    # --- version 2 ---
+
+    def _hidden(self) -> Iterator[str]:
+        """Whether the label of a set of version 2 is what trace, twin and baseline say."""
+        label, header = self.label, self.trace.rows[0]
+        if header.get("seed") is not None or header["run"] != label["instance"]:
+            yield "the header tells the run's seed or name"
+        told = [*label["causes"], *label["bystanders"]]
+        if sorted(one["number"] for one in told) != [*range(len(label["faults"]))]:
+            yield "a fault is neither a cause nor a bystander"
+        for one in told:
+            acts = [act for act in label["injections"] if act["fault"] == one["number"]]
+            if one["first_act"] != min(act["t"] for act in acts):
+                yield f"{one['component']}: the first act is not at record {one['first_act']}"
+            if one["step"] != self._step(min(acts, key=lambda act: act["t"])):
+                yield f"{one['component']}: the first act is not in step {one['step']}"
+        if len(told) == 1 and told[0]["first_effect"] != self.pair.first:
+            yield f"run and twin differ from record {self.pair.first} on"
+        if self._is_good(label["twin"], None) is False:
+            yield "the twin has no good end"
+        if self._is_good(label["faulted"], label["twin"]["rmse"]) is label["harm"]:
+            yield "harm is not what the end of the run says"
+        innocent = {fault["target"] for fault in label["innocent"]}
+        if innocent & {fault["target"] for fault in label["faults"]}:
+            yield "a decoy and a fault are at the same agent"
+
+    def _step(self, act: Graph) -> int:
+        starts = [row for row in self.trace.rows if row["kind"] == "start"]
+        for number, row in enumerate(starts):
+            if row["activation"] == act["activation"]:
+                return number
+        return max(0, sum(1 for row in starts if row["t"] <= act["t"]) - 1)
+
+    def _is_good(self, end: Graph, usual: float | None) -> bool:
+        """Whether a run has an answer that is valid, complete and not wrong."""
+        if end["outcome"] != "submitted" or not end["valid"] or end["complete"] is False:
+            return False
+        rmse = end["rmse"]
+        if rmse is None or (usual is not None and rmse <= usual):
+            return True
+        return rarity(self.pool, "outcome wrong", round(rmse, 6)) > level("wrong")
 
 
 def _reached(names: set[str], ways: dict[str, set[str]]) -> set[str]:

@@ -36,9 +36,11 @@ class Stall(Injector):
         )
     }
 
+    has_amount = True
+
     def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
         """The same decision, much later."""
-        seconds = self.chosen["seconds"]
+        seconds = self.chosen["seconds"] * self.strength(moment)
         if not seconds or not self.happens(moment):
             return plan
         moment.tell(f"took {seconds:g} s longer", since_start=True)
@@ -46,7 +48,7 @@ class Stall(Injector):
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The target hangs before it works."""
-        seconds = self.chosen["seconds"]
+        seconds = self.chosen["seconds"] * self.strength(moment)
         if seconds and self.happens(moment):
             moment.tell(f"hung for {seconds:g} s")
             await anyio.sleep(seconds)
@@ -95,9 +97,11 @@ class Slow(Injector):
         )
     }
 
+    has_amount = True
+
     def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
         """The same decision, later."""
-        factor = self.chosen["factor"]
+        factor = self._factor(moment)
         if factor == 1 or not self.happens(moment):
             return plan
         moment.tell(f"took {factor:g} times as long", since_start=True)
@@ -105,12 +109,16 @@ class Slow(Injector):
 
     async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
         """The same answer, later."""
-        factor, began = self.chosen["factor"], anyio.current_time()
+        factor, began = self._factor(moment), anyio.current_time()
         answer = await go(call)
         if factor > 1 and self.happens(moment):
             moment.tell(f"took {factor:g} times as long")
             await anyio.sleep((factor - 1) * (anyio.current_time() - began))
         return answer
+
+    def _factor(self, moment: Moment) -> float:
+        factor: float = self.chosen["factor"]
+        return 1 + (factor - 1) * self.strength(moment)
 
 
 class Silent(OnTurn):

@@ -57,9 +57,11 @@ class Delay(OnMessage):
         )
     }
 
+    has_amount = True
+
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
         """The same message, which arrives later."""
-        seconds = self.chosen["seconds"]
+        seconds = self.chosen["seconds"] * self.strength(moment)
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
@@ -78,7 +80,7 @@ class Delay(OnMessage):
         return answer
 
     async def _wait(self, moment: Moment, what: str) -> None:
-        seconds = self.chosen["seconds"]
+        seconds = self.chosen["seconds"] * self.strength(moment)
         if seconds and self.happens(moment):
             moment.tell(f"{what} was delayed by {seconds:g} s")
             await anyio.sleep(seconds)

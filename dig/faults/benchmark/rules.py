@@ -1,0 +1,138 @@
+"""A page of rules: if this sign is there, that kind of fault is at work.
+
+Written from the public catalogue of kinds alone, and shipped so that everybody sees how far reading
+the surface of a trace goes. They follow no causes and know no other runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+
+ORDER = (
+    "submit_early", "leave", "drop", "address_nobody", "stall", "crash", "discard_needed",
+    "corrupt", "silent", "never_submit", "pass_on", "split_twice", "work_on_others_part",
+    "duplicate", "replay_stale", "misaddress", "delay", "slow", "hoard", "merge_across_lineages",
+)  # fmt: skip
+"""The kinds, from the one whose signs are plainest to the one whose signs are faintest."""
+
+LATE_S, LONG = 3.0, 4.0
+"""Seconds after which a delivery is late; times the median after which an activation is slow."""
+
+Found = tuple[str, str, int]
+"""An agent, the kind of its fault, and the record that shows it."""
+
+
+def rules(records: Sequence[Record]) -> Found | None:
+    """The agent that shows the plainest sign most often, and the first record that shows it."""
+    run = RecordedRun(records)
+    found = [*_of_records(run), *_of_activations(run), *_of_messages(run)]
+    for kind in ORDER:
+        signs = sorted((t, agent) for agent, what, t in found if what == kind)
+        if signs:
+            times = Counter(agent for _, agent in signs)
+            t, agent = max(signs, key=lambda sign: times[sign[1]])
+            return agent, kind, t
+    last = [one for one in run.activations.values() if one.end is not None]
+    return (last[-1].agent, "slow", last[-1].t) if last else None
+
+
+def _of_records(run: RecordedRun) -> Iterator[Found]:
+    for record in run.records:
+        match record:
+            case Leave(agent=agent):
+                yield agent, "leave", record.t
+            case Expire(event=name) if run.events[name].agent:
+                yield str(run.events[name].agent), "drop", record.t
+            case Emit(event=name, final=False, to=to) if run.events[name].agent:
+                if not {*to} & {*run.agents}:
+                    yield str(run.events[name].agent), "address_nobody", record.t
+            case Deliver(event=name, to=str()):
+                event = run.events[name]
+                if event.agent and record.us - event.us > LATE_S * 1_000_000:
+                    yield event.agent, "delay", record.t
+
+
+def _of_activations(run: RecordedRun) -> Iterator[Found]:
+    took = [one.end.us - one.us for one in run.activations.values() if one.end]
+    usual = median(took) if took else 0
+    for one in run.activations.values():
+        lasted = (one.end.us if one.end else run.last.us) - one.us
+        if one.end is None:
+            if lasted > LONG * usual:
+                yield one.agent, "stall", one.t
+        elif one.end.error is not None:
+            yield one.agent, "stall" if "took longer" in one.end.error else "crash", one.t
+        else:
+            yield from _of_decision(run, one, one.end)
+            if lasted > LONG * usual:
+                yield one.agent, "slow", one.t
+
+
+def _of_decision(run: RecordedRun, one: RecordedActivation, end: End) -> Iterator[Found]:
+    for name in one.with_fate("discard"):
+        sender = run.events[name].agent
+        is_damaged = sender and not isinstance(run.events[name].payload, Mapping)
+        yield (str(sender), "corrupt", run.events[name].t) if is_damaged else (
+            one.agent, "discard_needed", end.t
+        )  # fmt: skip
+    used = [run.events[name] for name in one.with_fate("consume")]
+    if used and not end.outputs:
+        is_last = all(event.type == "solution" for event in used)
+        yield one.agent, "never_submit" if is_last else "silent", end.t
+    if len(one.with_fate("reroute")) > 1:
+        yield one.agent, "pass_on", end.t
+    is_idle = not (used or end.outputs) and {*one.fates.values()} <= {"delay"}
+    if is_idle and any(run.events[name].type != "solution" for name in one.inputs):
+        yield one.agent, "hoard", end.t
+
+
+def _of_messages(run: RecordedRun) -> Iterator[Found]:
+    sent: dict[tuple[str, str, str], RecordedEvent] = {}
+    for event in run.events.values():
+        if event.agent is None:
+            continue
+        if event.final and _lacks(event.payload):
+            yield event.agent, "submit_early", event.t
+        if not event.final and event.type == "problem" and event.agent in event.to[1:]:
+            yield event.agent, "work_on_others_part", event.t
+        said = event.agent, event.type, json.dumps(event.payload, sort_keys=True)
+        before = sent.setdefault(said, event)
+        if before is not event:
+            same = before.by == event.by
+            yield event.agent, _again(before, event) if same else "replay_stale", event.t
+        wanted = event.payload.get("report_to") if isinstance(event.payload, Mapping) else None
+        if event.type == "solution" and not event.final and wanted not in (None, *event.to):
+            yield event.agent, "misaddress", event.t
+        if event.type == "solution" and _is_off(event.payload):
+            yield event.agent, "corrupt", event.t
+
+
+def _again(before: RecordedEvent, event: RecordedEvent) -> str:
+    return "duplicate" if before.to == event.to else "split_twice"
+
+
+def _lacks(payload: object) -> bool:
+    """Whether an answer does not cover all that was asked for."""
+    if not isinstance(payload, Mapping):
+        return True
+    covers, whole = payload.get("covers"), payload.get("whole")
+    if not isinstance(covers, list) or not isinstance(whole, list):
+        return True
+    return bool(sum(stop - start for start, stop in covers) < whole[1] - whole[0])
+
+
+def _is_off(payload: object) -> bool:
+    """Whether the sum of the counts is not about the number of elements that they cover."""
+    if not isinstance(payload, Mapping):
+        return True
+    counts, covers = payload.get("counts"), payload.get("covers")
+    if not isinstance(counts, Mapping) or not isinstance(covers, list):
+        return True
+    elements = sum(stop - start for start, stop in covers)
+    return not 0.5 * elements <= sum(counts.values()) <= 1.2 * elements

@@ -1,0 +1,163 @@
+"""Kinds of faults that are in no catalogue, and failing runs that were made elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.errors import SettingsError
+from dig.faults.benchmark.answers import Answer, Answers, RootCause
+from dig.faults.benchmark.baselines import attribute_all
+from dig.faults.benchmark.brought import bring_set
+from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.instances import FaultSet
+from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.storing import make_set
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.run_pair import lines, play
+from dig.graph.records import Finish
+
+from .plays import STEADY
+
+OWN = '''
+"""A kind of fault of a user's own."""
+
+from dig.faults.inject.catalogue import Kind
+from dig.faults.inject.injector import Moment, OnMessage
+from dig.runtime.agents import NewEvent, View
+
+
+class Whisper(OnMessage):
+    """Half of what it sends cannot be heard."""
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """A message without contents."""
+        return self.changed(message, moment, "a message was whispered", payload=None)
+
+
+WHISPER = Kind("it whispers", "mine", "Half of what it sends cannot be heard.", Whisper)
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the user's module, in which the commands are given."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "my_faults.py").write_text(OWN)
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend(str(place))
+    return place
+
+
+def test_a_foreign_kind_is_made_attributed_and_scored(own: Path) -> None:
+    """Its name is free; it counts as exact by that name alone."""
+    recipe = Recipe(
+        seed=3,
+        count=4,
+        configurations=(Configuration("newsgroups", 60, 3),),
+        baseline_runs=20,
+        version=2,
+        salt="x",
+        foreign=("my_faults:WHISPER",),
+    )
+    make_set(own / "set", recipe)
+    known = FaultSet.open(own / "set")
+    labels = {one.entry.id: one.label() for one in known.instances()}
+    assert {label.kind for label in labels.values()} == {"it whispers"}
+    assert {label.stratum for label in labels.values()} == {"foreign"}
+    assert attribute_all("rules", known).answers.keys() == labels.keys()
+    for kind, exact in (("it whispers", 1.0), ("corrupt", 0.0)):
+        told = {
+            name: Answer(root_causes=(RootCause(component=label.causes[0].component, kind=kind),))
+            for name, label in labels.items()
+        }
+        runs = score(Answers(answers=told), known, with_floors=False).failures
+        assert runs and all(one.marks["exact"] == exact for one in runs)
+        assert all(one.marks["agent"] == 1 for one in runs)
+
+
+def test_no_module_is_imported_because_a_label_names_it(own: Path) -> None:
+    """Who plays a foreign fault again has to name it."""
+    row = Fault(kind="my_faults:WHISPER", target="agent-1").to_json()
+    with pytest.raises(SettingsError, match="of a kind to be named here too"):
+        Fault.read(row)
+    assert Fault.read(row, foreign=["my_faults:WHISPER"]).row.name == "it whispers"
+
+
+def test_what_is_no_kind_is_refused(own: Path) -> None:
+    """With a sentence that says what it must be."""
+    with pytest.raises(SettingsError, match="is no kind of fault: it must be a subclass of"):
+        Fault(kind="json:dumps", target="agent-1")
+
+
+# --- runs that were made elsewhere ---
+
+FAILING = Fault(kind="silent", target="agent-2")
+
+
+def bring(place: Path, change: Callable[[dict[str, Any]], None] = lambda label: None) -> Path:
+    """A folder with one failing run."""
+    run = play(STEADY, [FAILING])
+    end = run.records[-1]
+    assert isinstance(end, Finish) and end.outcome != "submitted"
+    act = run.injections[0]
+    label = {"agent": "agent-2", "kind": "gremlins", "activation": act.activation, "t": act.t}
+    change(label)
+    folder = place / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "trace.dig.jsonl").write_bytes(lines(run.records))
+    (folder / "twin.dig.jsonl").write_bytes(lines(play(STEADY).records))
+    (folder / "label.json").write_text(json.dumps(label))
+    return place / "runs"
+
+
+def test_runs_that_were_made_elsewhere_become_a_set(tmp_path: Path) -> None:
+    """They are attributed and scored as all others; headers are neutral."""
+    bring_set(tmp_path / "set", bring(tmp_path))
+    known = FaultSet.open(tmp_path / "set")
+    (one,) = known.instances()
+    assert one.records()[0].run == one.entry.id  # type: ignore[union-attr]
+    label = one.label()
+    assert (label.kind, label.stratum, label.harm) == ("gremlins", "brought", True)
+    (cause,) = label.causes
+    pairs = zip(one.records(), one.twin(), strict=False)
+    assert cause.first_effect == next(t for t, (a, b) in enumerate(pairs) if a != b)
+    told = Answer(root_causes=(RootCause(component="agent-2", kind="gremlins"),), step=cause.step)
+    scored = score(Answers(answers={one.entry.id: told}), known).to_json()
+    assert scored["strata"]["all"]["exact"]["mean"] == scored["strata"]["all"]["step"]["mean"] == 1
+    assert scored["oracle"]["agent"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"agent": "nobody"}, "no agent is called 'nobody'"),
+        ({"activation": "a1"}, "'a1' is no activation of 'agent-2'"),
+        ({"t": 10**6}, "the run has no record 1000000"),
+        ({"t": 0}, "t: input should be greater than or equal to 1"),
+        ({"more": 1}, "more: extra inputs are not permitted"),
+    ],
+)
+def test_a_label_that_contradicts_the_run_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    """The message names the folder and what is wrong; nothing is left."""
+    source = bring(tmp_path, lambda label: label.update(changes))
+    with pytest.raises(SettingsError, match=said):
+        bring_set(tmp_path / "set", source)
+    assert not (tmp_path / "set").exists()
+
+
+def test_a_run_that_differs_before_its_fault_is_refused(tmp_path: Path) -> None:
+    """The twin must be the same run."""
+    source = bring(tmp_path, lambda label: label.update(activation=None))
+    other = play(replace(STEADY, seed=2)).records
+    (source / "one" / "twin.dig.jsonl").write_bytes(lines(other))
+    with pytest.raises(SettingsError, match="run and twin differ at record 3, before the fault"):
+        bring_set(tmp_path / "set", source)

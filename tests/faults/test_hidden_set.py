@@ -1,0 +1,299 @@
+"""Sets of version 2: nothing public gives the twin, and a failure is a bad end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dig.faults.benchmark.baselines import FLOORS, attribute_all
+from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
+from dig.faults.benchmark.scores_answers import NO_HARM, score
+from dig.faults.benchmark.storing import make_set
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.run_pair import Played, lines, play, published
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import GOOD, at_rest, verdict
+from dig.graph.records import FindingRow, Run
+from dig.tasks.run.team_run import TeamRun
+from dig.traces.journal.reader import TRACE
+from dig.traces.verify import verify
+from tests.faults.audit.__main__ import audit
+
+SECRET = "no-text-of-a-trace"
+HIDDEN = Recipe(
+    seed=77,
+    count=60,
+    configurations=(Configuration("newsgroups", 60, 3), Configuration("count-frequency", 5000, 6)),
+    baseline_runs=40,
+    version=2,
+    salt=SECRET,
+    most_of_a_stratum=2,
+)
+
+ELSEWHERE = """
+from pathlib import Path
+from tests.faults.test_hidden_set import HIDDEN
+from dig.faults.benchmark.storing import make_set
+make_set(Path({out!r}), HIDDEN, jobs=2)
+"""
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
+    """A set of version 2; nobody may change it."""
+    path = tmp_path_factory.mktemp("sets") / "hidden"
+    make_set(path, HIDDEN)
+    return FaultSet.open(path)
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def baseline_of(known: FaultSet, one: Instance) -> Baseline:
+    path = known.path / "baseline" / f"{one.entry.configuration}.json"
+    return Baseline.read(json.loads(path.read_text()))
+
+
+def test_seed_and_salt_make_the_same_bytes(hidden: FaultSet, tmp_path: Path) -> None:
+    """In two processes instead of one, and with another hash seed."""
+    out = tmp_path / "again"
+    environment = {**os.environ, "PYTHONHASHSEED": "5"}
+    script = ELSEWHERE.format(out=str(out))
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=200)
+    assert files(out) == files(hidden.path)
+
+
+def test_nothing_outside_the_labels_tells_a_secret(hidden: FaultSet, tmp_path: Path) -> None:
+    """No seed, salt, run name, kind or twin of a held-out run stands in any other file."""
+    copy = tmp_path / "copy"
+    shutil.copytree(hidden.path, copy)
+    shutil.rmtree(copy / LABELS)
+    text = b"\n".join(path.read_bytes() for path in sorted(copy.rglob("*")) if path.is_file())
+    labels = [one.label() for one in hidden.instances("held-out")]
+    assert len(labels) > 20
+    for label in labels:
+        run = label.run
+        for secret in (run["salt"], run["run"]):
+            assert secret.encode() not in text
+    assert SECRET.encode() not in text
+    for one in hidden.instances("held-out"):
+        public = (one.folder / TRACE).read_text()
+        header = json.loads(public.splitlines()[0])
+        assert header["run"] == one.entry.id and header.get("seed") is None
+        assert f"s{one.label().run['seed']}" not in public
+        assert not [kind for kind in KINDS if len(kind) > 8 and f'"{kind}"' in public]
+    assert not [path for path in (copy / "held-out").rglob("*.*") if path.name != TRACE]
+    assert json.loads((copy / "set.json").read_text()).keys() == {"format", "version", "instances"}
+
+
+def test_a_twin_cannot_be_played_from_what_a_trace_says(hidden: FaultSet) -> None:
+    """All settings of the run but its salt do not give the twin, nor do public salts."""
+    public = [one.label().run["salt"] for one in hidden.instances("public")]
+    for one in [*hidden.instances("held-out")][:6]:
+        run, twin = one.label().team_run, one.twin()
+        assert published(play(run).records, one.entry.id) == twin or one.label().innocent
+        for salt in ("", *public[:3]):
+            tried = play(replace(run, salt=salt))
+            assert published(tried.records, one.entry.id) != twin
+
+
+def test_each_message_of_an_agent_bears_the_same_mark(hidden: FaultSet) -> None:
+    """So that a disturbed delivery cannot be told by it."""
+    for one in hidden.instances():
+        rows = [json.loads(line) for line in (one.folder / TRACE).read_text().splitlines()]
+        sent = [row for row in rows if row["kind"] == "emit" and row["by"] is not None]
+        assert {row.get("policy") for row in sent if not row.get("final")} <= {"fault"}
+
+
+def test_traces_keep_the_rules(hidden: FaultSet) -> None:
+    """The independent checker finds nothing wrong, with contents and without."""
+    for path in sorted(hidden.path.rglob("*.dig.jsonl"))[::9]:
+        assert not verify(path).problems
+
+
+def test_a_label_is_enough_to_play_the_run_again(hidden: FaultSet) -> None:
+    """Trace and twin come out byte for byte, decoys included."""
+    for one in [*hidden.instances()][::5]:
+        label, name = one.label(), one.entry.id
+        faulted = play(label.team_run, (*label.decoys, *label.injected))
+        twin = play(label.team_run, label.decoys)
+        assert lines(published(faulted.records, name)) == (one.folder / TRACE).read_bytes()
+        assert published(twin.records, name) == one.twin()
+
+
+def test_harm_is_a_bad_end(hidden: FaultSet) -> None:
+    """And its twin has a good one."""
+    seen = set()
+    for one in hidden.instances():
+        label, baseline = one.label(), baseline_of(hidden, one)
+        twin = play(label.team_run, label.decoys)
+        run = play(label.team_run, (*label.decoys, *label.injected))
+        assert verdict(twin, baseline) == GOOD
+        assert (verdict(run, baseline, twin.rmse) != GOOD) == label.harm
+        seen.add(label.harm)
+    assert seen == {True, False}
+
+
+def test_runs_without_harm_are_in_no_headline(hidden: FaultSet) -> None:
+    """They have a row of their own."""
+    strata = dict(score(attribute_all("constant", hidden), hidden, with_floors=False).strata())
+    harmless = {one.entry.id for one in hidden.instances() if not one.label().harm}
+    assert harmless
+    assert {run.entry.id for run in strata.pop(NO_HARM)} == harmless
+    assert not harmless & {run.entry.id for some in strata.values() for run in some}
+
+
+def ended(label: Label, faults: Sequence[Fault], baseline: Baseline, twin: Played) -> str:
+    played = play(label.team_run, (*label.decoys, *faults))
+    return verdict(played, baseline, twin.rmse)
+
+
+def test_leaving_a_cause_out_changes_the_end_and_a_bystander_does_not(hidden: FaultSet) -> None:
+    """Each fault of a failure is one of the two."""
+    checked = 0
+    for one in hidden.instances():
+        label, baseline = one.label(), baseline_of(hidden, one)
+        if not label.harm:
+            continue
+        faults, twin = label.injected, play(label.team_run, label.decoys)
+        assert {c.number for c in (*label.causes, *label.bystanders)} == set(range(len(faults)))
+
+        came_to = ended(label, faults, baseline, twin)
+        for cause in (*label.causes, *label.bystanders):
+            others = list(faults)
+            others[cause.number] = at_rest(others[cause.number])
+            assert (ended(label, others, baseline, twin) != came_to) == (cause in label.causes)
+            checked += cause in label.bystanders
+    assert checked
+
+
+def test_decoys_are_in_the_twin_and_do_no_harm(hidden: FaultSet) -> None:
+    """The twin with them is good; the failure is there without them."""
+    decoyed = [one for one in hidden.instances() if one.label().stratum == "decoys"]
+    assert len(decoyed) > 5
+    for one in decoyed:
+        label, baseline = one.label(), baseline_of(hidden, one)
+        quiet = play(label.team_run)
+        twin = play(label.team_run, label.decoys)
+        assert twin.records != quiet.records
+        assert {act.fault for act in twin.injections} == set(range(len(label.decoys)))
+        assert not {f.target for f in label.decoys} & {f.target for f in label.injected}
+        if label.harm:
+            alone = play(label.team_run, (*map(at_rest, label.decoys), *label.injected))
+            assert verdict(alone, baseline, twin.rmse) != GOOD
+
+
+def test_the_onset_of_a_gradual_fault_is_the_first_difference(hidden: FaultSet) -> None:
+    """Its first act may be earlier; its strength rises."""
+    gradual = [one for one in hidden.instances() if one.label().stratum == "gradual"]
+    assert len(gradual) > 3
+    for one in gradual:
+        (cause,) = one.label().causes or one.label().bystanders
+        pairs = zip(one.records(), one.twin(), strict=False)
+        first = next(t for t, (ours, theirs) in enumerate(pairs) if ours != theirs)
+        assert cause.first_act <= cause.first_effect == first
+        assert all(fault.parameters["rise_s"] > 0 for fault in one.label().injected)
+
+
+def test_traces_without_contents_have_none_and_the_same_findings(hidden: FaultSet) -> None:
+    """A token stands for each payload; no error has a text."""
+    found = 0
+    for one in hidden.instances("held-out"):
+        bare, full = one.structure_only(), one.records()
+        assert [(row.kind, row.t, row.us) for row in bare] == [
+            (row.kind, row.t, row.us) for row in full
+        ]
+        findings = [row for row in bare if isinstance(row, FindingRow)]
+        assert findings == [row for row in full if isinstance(row, FindingRow)]
+        found += len(findings)
+        rows = [json.loads(line) for line in lines(bare).splitlines()]
+        payloads = [row["payload"] for row in rows if row["kind"] == "emit"]
+        assert all(str(payload).startswith("payload-") for payload in payloads)
+        assert {row.get("error") for row in rows} <= {None, "an error"}
+        assert isinstance(bare[0], Run) and bare[0].task is None
+    assert found
+
+
+def test_the_structure_only_track_is_answered_and_scored(hidden: FaultSet) -> None:
+    """About held-out runs alone."""
+    answers = attribute_all("rules", hidden, structure_only=True)
+    held_out = {one.entry.id for one in hidden.instances("held-out")}
+    assert answers.answers.keys() == held_out
+    scored = score(answers, hidden, structure_only=True)
+    assert not scored.missing
+    assert {run.entry.id for run in scored.scored} == held_out
+    assert scored.to_json()["floors"]["rules"] == scored.to_json()["strata"]["all"]
+
+
+def test_floors_computed_twice_are_equal(hidden: FaultSet) -> None:
+    """They stand beside every score, in its JSON too."""
+    answers = attribute_all("last_agent", hidden)
+    once, again = (score(answers, hidden).to_json() for _ in range(2))
+    assert once["floors"] == again["floors"]
+    assert [*once["floors"]] == [*FLOORS]
+    assert once["floors"]["last_agent"]["agent"] == once["strata"]["all"]["agent"]
+    assert once["oracle"]["any_agent"]["mean"] > once["floors"]["constant"]["any_agent"]["mean"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_sets_of_both_versions_are_scored_by_the_same_command(
+    version: int, hidden: FaultSet, small: FaultSet
+) -> None:
+    """A note says what version 1 cannot show; its steps follow from its injections."""
+    known = small if version == 1 else hidden
+    found = score(attribute_all("rules", known), known)
+    assert ("version 1" in " ".join(found.notes())) == (version == 1)
+    rules, oracle = (found.to_json()[key] for key in ("floors", "oracle"))
+    assert 0 < rules["rules"]["step"]["mean"] <= 1
+    assert oracle["step"]["mean"] > 0.5
+
+
+def test_a_salt_changes_all_draws_and_nothing_else() -> None:
+    """Runs with other salts have the same problem, and other agents' draws."""
+    run = TeamRun(agents=3, size=2000, method="mas", seed=3)
+    salted = replace(run, salt="x")
+    assert salted.key != run.key and replace(salted, salt="").name == run.name
+    assert TeamRun.read(salted.about()) == salted
+    plain, other = play(run).records, play(salted).records
+    assert plain[1] == other[1] and plain != other
+
+
+def test_the_independent_audit_finds_nothing_wrong(hidden: FaultSet) -> None:
+    """Graphs, labels and traces without contents hold when they are measured from the files."""
+    instances, steps, wrong = audit(hidden.path)
+    assert wrong == []
+    assert instances == HIDDEN.count and steps > 3 * instances
+
+
+def test_the_audit_finds_a_label_that_is_wrong(hidden: FaultSet, tmp_path: Path) -> None:
+    """Another step, a harm that is none, and contents that were left in."""
+    shutil.copytree(hidden.path, tmp_path / "set")
+    harmful = [one for one in hidden.instances("held-out") if one.label().harm]
+    name = harmful[0].entry.id
+    path = tmp_path / "set" / LABELS / name / "label.json"
+    label = json.loads(path.read_text())
+    label["causes"][0]["step"] += 3
+    label["harm"] = False
+    path.write_text(json.dumps(label))
+    bare = tmp_path / "set" / "structure-only" / name / TRACE
+    shutil.copy(tmp_path / "set" / "held-out" / name / TRACE, bare)
+    _, _, wrong = audit(tmp_path / "set")
+    assert {what.partition(": ")[0] for what in wrong} == {name}
+    told = " ".join(wrong)
+    assert "is not in step" in told and "harm is not what" in told and "contents" in told
