@@ -100,7 +100,7 @@ def test_what_is_found_and_healed_meanwhile_is_listed(
     opened(page, server.address)
     expect(page.locator("#findings ol > li")).to_have_count(0)
     settled(page, f"s.t === {growing.write()}")
-    expect(page.locator("#findings ol > li")).to_have_count(6)
+    expect(page.locator("#findings ol > li")).to_have_count(5)
     page.locator("#findings li", has_text="ET").first.locator("button").first.click()
     expect(page.locator("#findings li.chosen .more")).to_contain_text("submitted too early")
     expect(page.locator("#findings li.chosen .note").first).not_to_be_empty()
@@ -160,7 +160,7 @@ def test_it_survives_that_the_server_goes_and_comes_back(
         found = settled(page, f"s.t === {last}")
         assert found["rows"] == last + 1
         assert numbers(page) == list(range(last + 1))
-        assert (found["counts"]["findings"], found["counts"]["heals"]) == (6, 3)
+        assert (found["counts"]["findings"], found["counts"]["heals"]) == (5, 4)
         settled(page, "s.live !== 'waiting'")
 
 

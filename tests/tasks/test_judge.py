@@ -155,7 +155,13 @@ def test_of_a_long_log_it_is_shown_the_beginning_and_the_end() -> None:
 
 
 CLUMSY = Profile(
-    submit_early=0, duplicate=0.4, broadcast=0.3, misaddress=0.05, discard=0.05, pass_on=0.3
+    submit_early=0,
+    chat=0,
+    duplicate=0.4,
+    broadcast=0.3,
+    misaddress=0.05,
+    discard=0.05,
+    pass_on=0.3,
 )
 
 

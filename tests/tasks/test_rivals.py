@@ -320,8 +320,9 @@ def test_a_fork_goes_on_at_any_record_as_its_parent_did(tmp_path: Path, rival: s
 @RIVALS
 def test_a_trace_says_which_rival_there_was(tmp_path: Path, rival: str) -> None:
     """A setup made from the first line alone raises and does the same."""
-    path = execute(runs(rival)[0], tmp_path).directory / "trace.dig.jsonl"
-    made = rewind(path, 2).setup
+    run = runs(rival)[0]
+    path = execute(run, tmp_path).directory / "trace.dig.jsonl"
+    made = rewind(path, 2, tools=make_task(run).tools()).setup
     (silence,) = [one for one in made.detectors() if isinstance(one, Silence)]
     assert silence.pattern == silence_of(cast("Rival", rival))
     assert made.healers is not None
