@@ -92,7 +92,7 @@ def _print_records(parent: Path, as_json: bool) -> None:
 
 
 def disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
-    """What injects the faults of a run again, if it had some."""
+    """A function that injects the faults of a run again; ``None``, if the run had no faults."""
     from dig.faults.inject.faulty_team import disturbance_of
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.journal.reader import trace_path

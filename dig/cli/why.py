@@ -156,7 +156,7 @@ def why(
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """What is changed; several changes are made together."""
+    """The changes that the options name; several changes are made together."""
 
     at: Annotated[int | None, typer.Option(min=0, help="The first record that may differ.")] = None
     edit: Annotated[

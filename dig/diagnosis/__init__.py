@@ -37,7 +37,7 @@ _HOME = {
     "Diagnosis": "document", "Goal": "goal", "Suspects": "suspects",
     "TrialBudget": "trials.arms", "Tried": "trials.arms", "verdict": "trials.verdict",
 }  # fmt: skip
-"""What the package offers, by module; imported when it is asked for, since tasks are slow to."""
+"""The names of the package, by module; a module is imported on demand, since tasks load slowly."""
 
 __all__ = [
     "Candidate", "Case", "Diagnosis", "Goal", "Hypothesis", "Suspects", "TrialBudget", "Tried",

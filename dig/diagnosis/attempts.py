@@ -130,7 +130,7 @@ class _Plans:
         return bool(new)
 
     def _read_note(self, activation: RecordedActivation) -> bool:
-        """Whether it consumed a system event; one that its decision does not name is consumed."""
+        """Whether an activation consumed a system event; one without a named fate is consumed."""
         notes = (e for e in activation.inputs if self._run.events[e].by == SYSTEM)
         return any(activation.fates.get(note, "consume") == "consume" for note in notes)
 

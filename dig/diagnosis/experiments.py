@@ -105,7 +105,7 @@ class Experiments:
         """
         seats = [one for c in self._candidates if (one := seat(self._case, self._team, c))]
         self._try_seats(seats)
-        found = next((one for one in self.findings.validated), None)
+        found = next(iter(self.findings.validated), None)
         if found is not None:
             self._look_closer(found)
         else:

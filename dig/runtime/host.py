@@ -383,11 +383,11 @@ class Host:
         self, started: Started, outputs: Sequence[Output], ended: list[Effect]
     ) -> float | None:
         """After how many seconds an agent that only waits is to be started again, if at all."""
+        if not self._setup.look_again_s or outputs:
+            return None
         state = self.monitor.graph.agents.get(started.agent)
-        waits = state is not None and not outputs and state.buffer.keys() >= {
-            event.id for event in started.events if event.sender != SYSTEM
-        }  # fmt: skip
-        if not (self._setup.look_again_s and waits and state and state.buffer):
+        seen = {event.id for event in started.events if event.sender != SYSTEM}
+        if state is None or not state.buffer or not seen <= state.buffer.keys():
             return None
         if any(isinstance(effect, Wake) and effect.agent == started.agent for effect in ended):
             return None

@@ -45,7 +45,7 @@ def notes() -> tuple[str, ...]:
 
 
 def notes_about() -> tuple[About, ...]:
-    """What the notes of the turn that this code belongs to are about, as data, oldest first."""
+    """The content of the notes of the turn that this code belongs to, as data, oldest first."""
     turn = current.get()
     return turn.about if turn is not None else ()
 
@@ -171,7 +171,7 @@ class Turn:
 
     @property
     def about(self) -> tuple[About, ...]:
-        """What these notes are about, as data; a note of a gate says nothing as data."""
+        """The content of these notes as data; a note of a gate has none."""
         return tuple(self._about)
 
     def listen(self) -> tuple[str, ...]:

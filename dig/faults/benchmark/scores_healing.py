@@ -127,11 +127,8 @@ def score_healing(
         SettingsError: The set has no labels.
     """
     labels = [label for one in known.labelled() if _is_wanted(label := one.label())]
-    pairs: list[Pair] = []
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
-        for pair in workers.each(heal, labels):
-            pairs.append(pair)
-            progress("runs", len(pairs), len(labels))
+        pairs = workers.all(heal, labels, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
 
 

@@ -211,11 +211,8 @@ def score_trials(
         if not (label := one.label()).is_healed and len(label.faults) == 1
         and (not kinds or label.kind in kinds)
     ][:count]  # fmt: skip
-    found: list[TriedInstance] = []
     with Workers(jobs, "the experiments", "try it with fewer --jobs") as workers:
-        for one in workers.each(try_instance, chosen):
-            found.append(one)
-            progress("runs", len(found), len(chosen))
+        found = workers.all(try_instance, chosen, lambda done: progress("runs", done, len(chosen)))
     return TrialScores(tuple(found))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -71,6 +71,25 @@ class Workers:
         finally:
             for future in waiting:
                 future.cancel()
+
+    def all(
+        self, do: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[int], None]
+    ) -> list[Result]:
+        """The results of all items, in their order.
+
+        Args:
+            do: A function of a module, so that another process can import it.
+            items: Its arguments.
+            tell: Takes the number of results so far, after each.
+
+        Raises:
+            SettingsError: A process died.
+        """
+        results: list[Result] = []
+        for result in self.each(do, items):
+            results.append(result)
+            tell(len(results))
+        return results
 
 
 @contextmanager
