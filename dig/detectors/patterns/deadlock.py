@@ -10,7 +10,8 @@ from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.interventions import Create, Intervention
+from dig.detectors.interventions import Create, Intervention, Reroute
+from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_work, restart
 from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
@@ -83,3 +84,32 @@ class HealDeadlock(Healer):
             "do not wait for others that wait for you."
         )
         yield Create(note, tuple(graph.agents))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Wake all; then give what waits to another agent; then begin anew with one more."""
+        waiting: dict[str, list[str]] = finding.evidence["waiting"]
+        held = open_work(graph, dict.fromkeys(e for events in waiting.values() for e in events))
+        helper = step.helper(graph, waiting)
+        if step.number == 1 or helper is None:
+            yield from self.heal(graph, finding)
+        elif step.number == 2:
+            holders = tuple(agent for agent in waiting if agent != helper)
+            note = (
+                f"{listed(holders)} did not act on this, although asked to. It is yours now: take "
+                f"over what {listed(holders)} had to do, and do not wait for them."
+            )
+            for event in held:
+                if helper not in event.copies:
+                    yield Reroute(event.id, note, (helper,), action="reassign", without=holders)
+        else:
+            yield from restart(graph, finding, step, tuple(waiting))
+
+    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+        """Whether some of the work has moved, or an agent is looking at it."""
+        named = {e for events in finding.evidence["waiting"].values() for e in events}
+        held = open_work(graph, named)
+        if len(held) < len(named) or any(event.flight for event in held):
+            return "made"
+        return "under way" if is_worked_on(graph) else "none"

@@ -5,12 +5,14 @@ Paper, section 5 (5).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name, names
 from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Severity
-from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
+from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
@@ -86,3 +88,19 @@ class HealExcessiveRerouting(Healer):
             f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
         )
         yield Inject(finding.subject["event"], note)
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """A note; then give the event to an agent outside of the path."""
+        path, event = finding.evidence["path"], finding.subject["event"]
+        helper = step.helper(graph, path)
+        if step.number == 1 or helper is None or helper in path:
+            yield from self.heal(graph, finding)
+            return
+        again = tuple(agent for agent, times in Counter(path).items() if times > 1)
+        note = (
+            f"{listed(path)} passed this on among themselves. Do not pass it on: it is yours now, "
+            f"and so is what {listed(again)} had to do with it."
+        )
+        yield Reroute(event, note, (helper,), action="reassign", without=again)
