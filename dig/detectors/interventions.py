@@ -83,6 +83,9 @@ Intervention = Act | Refuse
 STEPS = ("reroute", "redeliver", "reassign", "replace", "restart")
 """The actions of healing that a policy can refuse by name; the others are notes."""
 
+BEYOND_NOTES = ("reassign", "replace", "restart")
+"""Those of them that are steps of a ladder alone; they have a budget of their own."""
+
 
 def action_of(intervention: Intervention) -> str:
     """The word of a trace for an intervention: `inject`, `restart`, ..."""
@@ -149,8 +152,8 @@ class Budget:
             helped all through a run of some hundred activations.
         per_pattern: For one pattern; a part of a run's, so that one cannot use up all of it.
         per_subject: For one pattern and one subject. What three notes about the same thing have
-            not mended, a fourth will not. With ladders these are its steps.
-        per_problem: With ladders: how many of all these may be a second step or a later one.
+            not mended, a fourth will not. A ladder has as many steps.
+        per_problem: How often work, or an agent's place, may be given to others (`BEYOND_NOTES`).
     """
 
     per_run: int = 100

@@ -7,13 +7,14 @@ that reroutes it decides where to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from json import dumps
 from typing import Any
 
 from dig.detectors.finding import Finding, bounded, concerned
 from dig.detectors.interventions import (
+    BEYOND_NOTES,
     Budget,
     Create,
     Fit,
@@ -102,12 +103,11 @@ class Healing:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
-            subject = f"{finding.pattern} {self._about(finding, healer)}"
-            ladder = self.ladders and self.ladders.opened(subject, row, finding)
+            ladder = None if self.ladders is None else self._ladder(row, finding, healer)
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
                 self.refuse(row, "the step before still has time to help")
-                continue
-            proposed += self._heal(row, finding, subject, ladder or None, moved)
+            else:
+                proposed += self._heal(row, finding, ladder, moved)
         return proposed
 
     def take_steps(self) -> list[Proposed]:
@@ -118,23 +118,33 @@ class Healing:
         """
         proposed: list[Proposed] = []
         ladders, now = self.ladders, self._recorder.now
-        for subject, ladder in ladders.due(now) if ladders else ():
+        for ladder in ladders.due(now) if ladders else ():
             progress = self._progress(ladder)
-            if progress == "none" and not self._recorder.is_over:
-                proposed += self._heal(ladder.row, ladder.finding, subject, ladder, set())
-            elif ladders:
+            if self._recorder.is_over or ladders is None:
+                break
+            if progress != "none":
                 ladders.wait(ladder, progress, now)
+            elif ladder.steps < self._budget.per_subject:
+                proposed += self._heal(ladder.row, ladder.finding, ladder, set())
+            else:
+                ladder.due = None
+                self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")
         return proposed
 
+    def _ladder(self, row: int, finding: Finding, healer: Healer) -> Ladder:
+        """The ladder of a finding that is raised, maybe once more."""
+        assert self.ladders is not None
+        subject = self._about(finding, healer.ladder_about)
+        return self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
+
     def _heal(
-        self, row: int, finding: Finding, subject: str, ladder: Ladder | None, moved: set[str]
+        self, row: int, finding: Finding, ladder: Ladder | None, moved: set[str]
     ) -> list[Proposed]:
         """Heal a finding, by the next step if there is a ladder.
 
         Args:
             row: The logical time of its record.
             finding: The finding.
-            subject: Its subject for the budget.
             ladder: Its ladder; ``None``: there are none.
             moved: The events that were rerouted because of findings at the same moment.
 
@@ -148,21 +158,24 @@ class Healing:
             ladder.due = None
         if extent == "none":
             return []
-        reason = self._spend(finding, healer, subject)
+        reason = self._spend(finding, healer)
         if reason is not None:
             self.refuse(row, reason)
             return []
-        wishes = _limited(self._ask(healer, finding, subject, ladder), extent)
-        about = self._as_data(finding)
-        asks = rule is not None and extent == "ask" and bool(wishes)
-        for wish in () if extent == "ask" else wishes:
-            if self._is_possible(f"healer of {finding.pattern}", wish):
-                self._carry_out_fitted(row, wish, about, moved)
-        if ladder and self.ladders:
-            self.ladders.wait(ladder, self._progress(ladder), self._recorder.now)
-        if rule is None or not asks:
-            return []
-        return [Proposed(row, finding, wishes, rule.why, rule.deadline_s, rule.otherwise, about)]
+        wishes = _limited(self._ask(healer, finding, ladder), extent)
+        about, now = self._as_data(finding), self._recorder.now
+        proposed: list[Proposed] = []
+        if rule is not None and extent == "ask":
+            how = rule.why, rule.deadline_s, rule.otherwise
+            proposed += [Proposed(row, finding, wishes, *how, about)] if wishes else []
+            now += micros(rule.deadline_s)
+        else:
+            for wish in wishes:
+                if self._is_possible(f"healer of {finding.pattern}", wish):
+                    self._carry_out_fitted(row, wish, about, moved)
+        if ladder and self.ladders is not None:
+            self.ladders.wait(ladder, self._progress(ladder), now)
+        return proposed
 
     def _progress(self, ladder: Ladder) -> Progress:
         """The effect of the latest step about a subject."""
@@ -224,9 +237,10 @@ class Healing:
                 self._recorder.incident("prevented", detail)
                 self._holds.payloads.add_note(note.event, note.note, note.to)
 
-    def _spend(self, finding: Finding, healer: Healer, subject: str) -> str | None:
+    def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding, or a step about it, out of the budget, or say why that cannot be."""
         cooldown_s = healer.cooldown_s
+        subject = f"{finding.pattern} {self._about(finding, healer.about)}"
         now, before = self._recorder.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
             return f"it was healed less than {cooldown_s:g} s ago"
@@ -235,8 +249,6 @@ class Healing:
             f"pattern {finding.pattern}": self._budget.per_pattern,
             f"subject {subject}": self._budget.per_subject,
         }
-        if self.ladders is not None and self._spent[f"subject {subject}"]:
-            limits["problem"] = self._budget.per_problem
         for what, most in limits.items():
             if self._spent[what] >= most:
                 return f"the budget of {most} for this {what.split()[0]} is used up"
@@ -244,26 +256,19 @@ class Healing:
         self._healed[subject] = now
         return None
 
-    def _about(self, finding: Finding, healer: Healer) -> str:
-        """The subject of a finding for the budget, as text that is equal for equal subjects."""
+    def _about(self, finding: Finding, tells: Callable[[Finding], object]) -> str:
+        """The subject of a finding, as text that is equal for equal subjects."""
         about = None
         try:
-            about = healer.about(finding)
+            about = tells(finding)
         except Exception as error:  # a healer must never be able to stop a team
             self._report(finding, error)
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
-    def _ask(
-        self, healer: Healer, finding: Finding, subject: str, ladder: Ladder | None
-    ) -> list[Intervention]:
+    def _ask(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
         """The interventions of a healer about a finding; with a ladder, those of its next step."""
-        graph = self._recorder.graph
         try:
-            if ladder and self.ladders:
-                step = self.ladders.step(ladder, self._spent[f"subject {subject}"])
-                interventions = list(healer.escalate(graph, finding, step))
-            else:
-                interventions = list(healer.heal(graph, finding))
+            interventions = self._step(healer, finding, ladder)
             for intervention in interventions:
                 self.check(intervention)
             missing = list(healer.missing_work(finding))[:MOST_QUOTED]
@@ -274,6 +279,18 @@ class Healing:
         if ladder:
             ladder.took(interventions)
         return [_with_words(intervention, quotation) for intervention in interventions]
+
+    def _step(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
+        """The next step about a finding; without a ladder, or at its end, what is said at first."""
+        graph = self._recorder.graph
+        if ladder and self.ladders and ladder.steps < self._budget.per_subject:
+            step = self.ladders.step(ladder)
+            wishes = list(healer.escalate(graph, finding, step))
+            is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)
+            if not is_more or self._spent["problem"] < self._budget.per_problem:
+                self._spent["problem"] += is_more
+                return wishes
+        return list(healer.heal(graph, finding))
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.

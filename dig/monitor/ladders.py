@@ -29,12 +29,14 @@ class Ladder:
         row: The logical time of its latest finding's record.
         finding: Its latest finding.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
+        steps: How many were taken.
         asked: The agents that its steps have turned to, in order.
     """
 
     row: int
     finding: Finding
     due: int | None = None
+    steps: int = 0
     asked: dict[str, None] = field(default_factory=dict)
 
     def took(self, interventions: list[Intervention]) -> None:
@@ -91,19 +93,18 @@ class Ladders:
         ladder.row, ladder.finding = row, finding
         return ladder
 
-    def step(self, ladder: Ladder, number: int) -> LadderStep:
-        """A step of a ladder."""
-        return LadderStep(number, tuple(ladder.asked), self._idle)
+    def step(self, ladder: Ladder) -> LadderStep:
+        """Take the next step of a ladder."""
+        ladder.steps += 1
+        return LadderStep(ladder.steps, tuple(ladder.asked), self._idle)
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so."""
         ladder.due = None if progress == "made" else now + self.patience
 
-    def due(self, now: int) -> list[tuple[str, Ladder]]:
-        """What is to be looked at by now, with its subject."""
-        return [
-            (name, one) for name, one in self.open.items() if one.due is not None and one.due <= now
-        ]
+    def due(self, now: int) -> list[Ladder]:
+        """What is to be looked at by now."""
+        return [one for one in self.open.values() if one.due is not None and one.due <= now]
 
     def deadline(self) -> int | None:
         """When a subject is to be looked at next, in microseconds."""

@@ -85,6 +85,10 @@ class HealDeadlock(Healer):
         )
         yield Create(note, tuple(graph.agents))
 
+    def ladder_about(self, finding: Finding) -> object:
+        """The agents that hold work: what they hold may change while they get nowhere."""
+        return sorted(finding.evidence["waiting"])
+
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:

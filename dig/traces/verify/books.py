@@ -402,10 +402,7 @@ class Promises:
 
     def _spend(self, pattern: str, subject: str) -> str | None:
         wrong = None
-        limits = [("per_run", ""), ("per_pattern", pattern), ("per_subject", subject)]
-        if "per_problem" in self._budget and self._spent[f"per_subject {subject}"]:
-            limits.append(("per_problem", ""))
-        for what, key in limits:
+        for what, key in (("per_run", ""), ("per_pattern", pattern), ("per_subject", subject)):
             self._spent[f"{what} {key}"] += 1
             most = self._budget.get(what)
             if most is not None and self._spent[f"{what} {key}"] > most:
