@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import micros
 from dig.graph.state import EventState
 
 from .finding import Finding
@@ -31,11 +30,16 @@ class LadderStep:
         number: Its number, counted from 1.
         asked: The agents that earlier steps have turned to, in order.
         idle: The agents whose latest look at work has moved none of it.
+        stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
+            its place. So what belongs together comes together.
+        patience: The time that a step has to help, in microseconds.
     """
 
     number: int = 1
     asked: tuple[str, ...] = ()
     idle: Mapping[str, None] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    patience: int = 0
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """The agent to turn to: one that was not asked yet, that works, and that has little to do.
@@ -44,17 +48,16 @@ class LadderStep:
             graph: The graph as it stands.
             without: Agents that are chosen only if there are no others.
         """
-        agents = list(graph.agents)
-        if not agents:
-            return None
+        stand_ins = {self.stand_ins.get(agent) for agent in without}
 
-        def rank(name: str) -> tuple[bool, bool, bool, bool, int]:
+        def rank(name: str) -> tuple[bool, bool, bool, bool, bool, int]:
             state = graph.agents[name]
             load = len(state.buffer) + len(state.incoming)
-            busy = state.activation is not None
-            return name in without, name in self.asked, name in self.idle, busy, load
+            is_idle, is_new = name in self.idle, name not in stand_ins
+            is_busy = state.activation is not None
+            return name in without, name in self.asked, is_idle, is_new, is_busy, load
 
-        return min(agents, key=rank)
+        return min(graph.agents, key=rank, default=None)
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:
@@ -71,10 +74,9 @@ def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState
     return [event for event in known if graph.is_open(event.n)]
 
 
-def is_worked_on(graph: InteractionGraph) -> bool:
-    """Whether some agent is at work, and has not been for too long."""
-    limit = micros(graph.run.limits.activation_limit_s)
-    return any(graph.now - one.us_start < limit for one in graph.running.values())
+def is_worked_on(graph: InteractionGraph, step: LadderStep) -> bool:
+    """Whether some agent is at work, and has not been for longer than a step has to help."""
+    return any(graph.now - one.us_start < step.patience for one in graph.running.values())
 
 
 def restart(

@@ -131,7 +131,7 @@ class Healer(Component, ABC):
         """
         return self.heal(graph, finding)
 
-    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the latest step about a finding has helped; by default the detector tells."""
         return "made"
 

@@ -179,9 +179,10 @@ class Healing:
 
     def _progress(self, ladder: Ladder) -> Progress:
         """The effect of the latest step about a subject."""
-        finding = ladder.finding
+        assert self.ladders is not None
+        finding, step = ladder.finding, self.ladders.step(ladder)
         try:
-            return self._healers[finding.pattern].progress(self._recorder.graph, finding)
+            return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
         except Exception as error:  # a healer must never be able to stop a team
             self._report(finding, error)
             return "made"
@@ -276,14 +277,15 @@ class Healing:
         except Exception as error:  # a healer must never be able to stop a team
             self._report(finding, error)
             return []
-        if ladder:
-            ladder.took(interventions)
+        if ladder and self.ladders:
+            self.ladders.took(ladder, interventions)
         return [_with_words(intervention, quotation) for intervention in interventions]
 
     def _step(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
         """The next step about a finding; without a ladder, or at its end, what is said at first."""
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
+            ladder.steps += 1
             step = self.ladders.step(ladder)
             wishes = list(healer.escalate(graph, finding, step))
             is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)

@@ -6,7 +6,7 @@ progress for a while. That while is learned from the lengths of the team's own t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dig.detectors.finding import Finding
@@ -39,12 +39,6 @@ class Ladder:
     steps: int = 0
     asked: dict[str, None] = field(default_factory=dict)
 
-    def took(self, interventions: list[Intervention]) -> None:
-        """Remember whom a step has turned to, alone."""
-        for one in interventions:
-            if isinstance(one, Create | Reroute) and len(one.to) == 1:
-                self.asked[one.to[0]] = None
-
 
 class Ladders:
     """The ladders of one run, and what is known of its team.
@@ -63,6 +57,7 @@ class Ladders:
         self._limits = limits
         self._lengths = TurnLengths()
         self._idle: dict[str, None] = {}
+        self._stand_ins: dict[str, str] = {}
 
     def learn(self, ended: ActivationState, us: int, error: str | None) -> None:
         """Learn from a turn: how long it took, and whether it has moved any of its work.
@@ -94,9 +89,17 @@ class Ladders:
         return ladder
 
     def step(self, ladder: Ladder) -> LadderStep:
-        """Take the next step of a ladder."""
-        ladder.steps += 1
-        return LadderStep(ladder.steps, tuple(ladder.asked), self._idle)
+        """The latest step of a ladder."""
+        asked = tuple(ladder.asked)
+        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience)
+
+    def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
+        """Remember whom a step has turned to, alone, and in whose place."""
+        for one in interventions:
+            if isinstance(one, Create | Reroute) and len(one.to) == 1:
+                ladder.asked[one.to[0]] = None
+                if isinstance(one, Reroute):
+                    self._stand_ins.update(dict.fromkeys(one.without, one.to[0]))
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so."""

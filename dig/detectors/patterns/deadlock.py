@@ -110,10 +110,10 @@ class HealDeadlock(Healer):
         else:
             yield from restart(graph, finding, step, tuple(waiting))
 
-    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether some of the work has moved, or an agent is looking at it."""
         named = {e for events in finding.evidence["waiting"].values() for e in events}
         held = open_work(graph, named)
         if len(held) < len(named) or any(event.flight for event in held):
             return "made"
-        return "under way" if is_worked_on(graph) else "none"
+        return "under way" if is_worked_on(graph, step) else "none"

@@ -89,13 +89,13 @@ class HealMissingTermination(Healer):
         else:
             yield from restart(graph, finding, step, without)
 
-    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether there is work again, or an answer, or an agent is looking."""
         if finding.subject and not graph.knows(finding.subject["event"]):
             return "made"
         if graph.open_events():
             return "made"
-        return "under way" if is_worked_on(graph) else "none"
+        return "under way" if is_worked_on(graph, step) else "none"
 
 
 def _last(graph: InteractionGraph, finding: Finding) -> str | None:

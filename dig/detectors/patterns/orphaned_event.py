@@ -115,21 +115,22 @@ class HealOrphanedEvent(Healer):
             return  # an agent has it again
         generator = graph.history.sender(event.n)
         refused = {*event.discarded_by}
+        is_unwanted = event.cause == "discarded" and len(refused) > 1
         can_go_back = generator in graph.agents and generator not in refused
         helper = step.helper(graph, {generator or "", *refused})
         if step.number == 1 and can_go_back:
             yield from self.heal(graph, finding)
-        elif step.number < 3 and helper is not None and helper not in refused:
+        elif step.number < 3 and helper not in (None, *refused) and not is_unwanted:
             note = (
                 f"Nobody has consumed event {described(graph, [event.id])}, and nobody could any "
                 f"more: {LOST.get(event.cause, event.cause)}. Do it yourself."
             )
-            yield Reroute(event.id, note, (helper,), action="reassign")
+            yield Reroute(event.id, note, (helper or "",), action="reassign")
         else:
             note = f"{described(graph, [event.id])} is lost for good. Do without it, or see to it."
             yield Create(note, _users(graph, event))
 
-    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the event is not lost any more; if it gets lost again it is raised again."""
         event = finding.subject["event"]
         is_lost = graph.knows(event) and graph.event(event).cause is not None

@@ -235,7 +235,7 @@ class HealStalledActivation(Healer):
         if step.number > 1:
             yield Replace(stalled, f"it did not answer for long after {limit_s:g} s had passed")
 
-    def progress(self, graph: InteractionGraph, finding: Finding) -> Progress:
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the activation is over, or holds nothing that is open."""
         if finding.subject["activation"] not in graph.running:
             return "made"
