@@ -33,6 +33,7 @@ class LadderStep:
         stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
             its place. So what belongs together comes together.
         patience: The time that a step has to help, in microseconds.
+        now: The moment, in microseconds.
     """
 
     number: int = 1
@@ -40,6 +41,7 @@ class LadderStep:
     idle: Mapping[str, None] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
+    now: int = 0
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """The agent to turn to: one that was not asked yet, that works, and that has little to do.
@@ -76,7 +78,7 @@ def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState
 
 def is_worked_on(graph: InteractionGraph, step: LadderStep) -> bool:
     """Whether some agent is at work, and has not been for longer than a step has to help."""
-    return any(graph.now - one.us_start < step.patience for one in graph.running.values())
+    return any(step.now - one.us_start < step.patience for one in graph.running.values())
 
 
 def restart(

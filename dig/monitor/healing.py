@@ -180,7 +180,7 @@ class Healing:
     def _progress(self, ladder: Ladder) -> Progress:
         """The effect of the latest step about a subject."""
         assert self.ladders is not None
-        finding, step = ladder.finding, self.ladders.step(ladder)
+        finding, step = ladder.finding, self.ladders.step(ladder, self._recorder.now)
         try:
             return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
         except Exception as error:  # a healer must never be able to stop a team
@@ -286,7 +286,7 @@ class Healing:
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
             ladder.steps += 1
-            step = self.ladders.step(ladder)
+            step = self.ladders.step(ladder, self._recorder.now)
             wishes = list(healer.escalate(graph, finding, step))
             is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)
             if not is_more or self._spent["problem"] < self._budget.per_problem:

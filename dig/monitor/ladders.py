@@ -88,10 +88,10 @@ class Ladders:
         ladder.row, ladder.finding = row, finding
         return ladder
 
-    def step(self, ladder: Ladder) -> LadderStep:
-        """The latest step of a ladder."""
+    def step(self, ladder: Ladder, now: int) -> LadderStep:
+        """The latest step of a ladder, as it is to be seen at a moment."""
         asked = tuple(ladder.asked)
-        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience)
+        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience, now)
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
         """Remember whom a step has turned to, alone, and in whose place."""
