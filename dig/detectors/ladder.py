@@ -28,7 +28,6 @@ class LadderStep:
 
     Attributes:
         number: Its number, counted from 1.
-        before: The finding at the step before; ``None``: there was none.
         asked: The agents that earlier steps have turned to, in order.
         idle: The agents whose latest look at work has moved none of it.
         stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
@@ -38,7 +37,6 @@ class LadderStep:
     """
 
     number: int = 1
-    before: Finding | None = None
     asked: tuple[str, ...] = ()
     idle: Mapping[str, None] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)

@@ -30,7 +30,6 @@ class Ladder:
         finding: Its latest finding.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
         steps: How many were taken.
-        before: Its finding at the latest step.
         asked: The agents that its steps have turned to, in order.
     """
 
@@ -38,7 +37,6 @@ class Ladder:
     finding: Finding
     due: int | None = None
     steps: int = 0
-    before: Finding | None = None
     asked: dict[str, None] = field(default_factory=dict)
 
 
@@ -92,14 +90,11 @@ class Ladders:
 
     def step(self, ladder: Ladder, now: int) -> LadderStep:
         """The latest step of a ladder, as it is to be seen at a moment."""
-        return LadderStep(
-            ladder.steps, ladder.before, tuple(ladder.asked), self._idle, self._stand_ins,
-            self.patience, now,
-        )  # fmt: skip
+        asked = tuple(ladder.asked)
+        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience, now)
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
         """Remember whom a step has turned to, alone, and in whose place."""
-        ladder.before = ladder.finding
         for one in interventions:
             if isinstance(one, Create | Reroute) and len(one.to) == 1:
                 ladder.asked[one.to[0]] = None

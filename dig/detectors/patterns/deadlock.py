@@ -17,7 +17,7 @@ from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
-from dig.graph.state import EventState, Problem, by_number
+from dig.graph.state import Problem, by_number
 
 from .idle import IdleDetector
 
@@ -94,34 +94,24 @@ class HealDeadlock(Healer):
     ) -> Iterator[Intervention]:
         """Wake all; then give what waits to another agent; then begin anew with one more."""
         waiting = finding.evidence["waiting"]
-        stuck = _stuck(graph, step.before or finding) or _stuck(graph, finding)
-        helper = step.helper(graph, stuck)
+        helper = step.helper(graph, waiting)
         if step.number == 1 or helper is None:
             yield from self.heal(graph, finding)
         elif step.number == 2:
-            holders = tuple(agent for agent in stuck if agent != helper)
+            holders = tuple(agent for agent in waiting if agent != helper)
             note = (
                 f"{listed(holders)} did not act on this, although asked to. It is yours now: take "
                 f"over what {listed(holders)} had to do, and do not wait for them."
             )
-            for event in dict.fromkeys(e for agent in holders for e in stuck[agent]):
-                if helper not in event.copies:
+            for event in graph.open_events():
+                if helper not in event.copies and not event.copies.keys().isdisjoint(holders):
                     yield Reroute(event.id, note, (helper,), action="reassign", without=holders)
         else:
             yield from restart(graph, finding, step, tuple(waiting))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether each agent has moved what it held, or one is looking at it."""
-        if not _stuck(graph, finding):
+        held = finding.evidence["waiting"].items()
+        if not any(agent in e.copies for agent, some in held for e in open_work(graph, some)):
             return "made"
         return "under way" if is_worked_on(graph, step) else "none"
-
-
-def _stuck(graph: InteractionGraph, finding: Finding) -> dict[str, list[EventState]]:
-    """The agents that still hold some of the work that they held then, and that work."""
-    held = {
-        agent: [event for event in open_work(graph, events) if agent in event.copies]
-        for agent, events in finding.evidence["waiting"].items()
-        if agent in graph.agents
-    }
-    return {agent: events for agent, events in held.items() if events}

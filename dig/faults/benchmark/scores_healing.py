@@ -13,8 +13,8 @@ from dig.tasks.experiment.workers import Workers
 
 from .instances import FaultSet, Label, RunEnding, by_kind
 
-NONE, OTHER_DRAWS, HEALED = "none", "other draws", "dig"
-RIVALS = ("watchdog", "retry", "judge")
+NONE, OTHER_DRAWS, ONCE, HEALED = "none", "other draws", "dig", "dig+"
+RIVALS = ("watchdog", "retry", "judge", ONCE)
 METHODS = (NONE, OTHER_DRAWS, *RIVALS, HEALED)
 """What is done about the failures, in the order of the table."""
 
@@ -29,6 +29,7 @@ class Pair:
         healed: Its end with healing.
         unharmed: Its end with healing and without faults.
         rivals: Its end by other methods, by name.
+        calls: How many activations it took, by method, where it was played now.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Pair:
     healed: RunEnding
     unharmed: RunEnding
     rivals: Mapping[str, RunEnding] = field(default_factory=dict)
+    calls: Mapping[str, int] = field(default_factory=dict)
 
     def by(self, method: str) -> RunEnding | None:
         """Its end by a method."""
@@ -58,18 +60,42 @@ class HealingScores:
             "methods",
             "The same failures with the same faults, by method",
             ["method", "runs", *_COLUMNS],
-            [[name, len(some), *_of_method(some).values()] for name, some in self._by_method()],
+            [
+                [name, len(some), *self._of_method(name, some).values()]
+                for name, some in self._by_method()
+            ],
             [
                 "Complete: the answer is valid and about all of the problem. `other draws`: "
                 "nothing is done, but agents draw other random numbers, since instances are "
                 "chosen because they fail unhealed. `watchdog` tells all to continue after a "
-                "silence, `retry` poses the problem again; neither knows a graph.",
+                "silence, `retry` poses the problem again; neither knows a graph. `dig` heals as "
+                "in the paper, `dig+` step by step. Calls: activations of agents. s: seconds of "
+                f"valid answers. {self._between()}",
             ],
+        )
+
+    def _between(self) -> str:
+        """The pairs in which one way of healing saves what the other loses."""
+        ways = [(one.rivals[ONCE].valid, one.healed.valid) for one in self.pairs]
+        return (
+            f"Valid with `{ONCE}` and not with `{HEALED}`: {ways.count((True, False))}; the other "
+            f"way round: {ways.count((False, True))}."
         )
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
         rows = [(name, [one.by(name) for one in self.pairs]) for name in METHODS]
         return [(name, [one for one in some if one]) for name, some in rows if any(some)]
+
+    def _of_method(self, name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
+        """The cells of a method."""
+        cells = (
+            share([one.valid for one in some]),
+            share([one.valid and one.complete is not False for one in some]),
+            mean([one.rmse for one in some if one.rmse is not None]),
+            mean([one.seconds for one in some if one.valid]),
+            mean([one.calls[name] for one in self.pairs if name in one.calls]),
+        )
+        return dict(zip(_COLUMNS, map(Value, cells), strict=True))
 
     def table(self) -> Table:
         """A row a kind of fault."""
@@ -89,7 +115,7 @@ class HealingScores:
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
-        methods = {name: _of_method(some) for name, some in self._by_method()}
+        methods = {name: self._of_method(name, some) for name, some in self._by_method()}
         return {
             "methods": {
                 name: {column: as_json(cell.ours) for column, cell in row.items()}
@@ -135,17 +161,19 @@ def score_healing(
 def heal(label: Label) -> Pair:
     """Play one run by each method, with its faults, and with healing without them."""
     plain, faults = label.team_run, (*label.decoys, *label.injected)
-    run = replace(plain, method="dig")
-    others = {
+    runs = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
-        **{method: replace(plain, method=method) for method in RIVALS},
+        **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
     }
+    played = {name: play(run, faults) for name, run in runs.items()}
+    endings = {name: RunEnding.of(one) for name, one in played.items()}
     return Pair(
         label.kind,
         label.faulted,
-        RunEnding.of(play(run, faults)),
-        RunEnding.of(play(run, label.decoys)),
-        {name: RunEnding.of(play(other, faults)) for name, other in others.items()},
+        endings.pop(HEALED),
+        RunEnding.of(play(runs[HEALED], label.decoys)),
+        endings,
+        {name: one.result.activations for name, one in played.items()},
     )
 
 
@@ -153,18 +181,7 @@ def _is_wanted(label: Label) -> bool:
     return label.harm and not label.is_healed
 
 
-_COLUMNS = ("valid", "complete", "RMSE", "s")
-
-
-def _of_method(some: Sequence[RunEnding]) -> dict[str, Value]:
-    """The cells of a method."""
-    cells = (
-        share([one.valid for one in some]),
-        share([one.valid and one.complete is not False for one in some]),
-        mean([one.rmse for one in some if one.rmse is not None]),
-        mean([one.seconds for one in some if one.valid]),
-    )
-    return dict(zip(_COLUMNS, map(Value, cells), strict=True))
+_COLUMNS = ("valid", "complete", "RMSE", "s", "calls")
 
 
 def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:
