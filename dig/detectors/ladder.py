@@ -17,9 +17,10 @@ from .finding import Finding
 from .interventions import Intervention, Reroute
 from .notes import described, listed
 
-Progress = Literal["made", "under way", "none"]
-"""The effect of a step so far. `made`: the finding is over, or would be raised again; `under way`:
-an agent is at work on it; `none`: it is time for the next step."""
+Progress = Literal["made", "untold", "under way", "none"]
+"""The effect of a step so far. `made`: it has helped, and what is raised again begins a new ladder;
+`untold`: if it has not, its detector raises the finding again; `under way`: an agent is at work on
+it; `none`: it is time for the next step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,15 +133,11 @@ class Healer(Component, ABC):
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the latest step about a finding has helped; by default the detector tells."""
-        return "made"
+        return "untold"
 
     def about(self, finding: Finding) -> object:
         """What tells findings with equal subjects apart for the budget; by default nothing."""
         return None
-
-    def ladder_about(self, finding: Finding) -> object:
-        """What tells findings with equal subjects apart for ladders; by default as `about` does."""
-        return self.about(finding)
 
     def missing_work(self, finding: Finding) -> Sequence[str]:
         """The events whose words the notes about a finding quote, cut; by default none.

@@ -7,7 +7,7 @@ that reroutes it decides where to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from json import dumps
 from typing import Any
@@ -103,7 +103,10 @@ class Healing:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
-            ladder = None if self.ladders is None else self._ladder(row, finding, healer)
+            ladder = None
+            if self.ladders is not None:
+                subject = dumps(finding.subject, sort_keys=True, default=repr)
+                ladder = self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
                 self.refuse(row, "the step before still has time to help")
             else:
@@ -130,12 +133,6 @@ class Healing:
                 ladder.due = None
                 self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")
         return proposed
-
-    def _ladder(self, row: int, finding: Finding, healer: Healer) -> Ladder:
-        """The ladder of a finding that is raised, maybe once more."""
-        assert self.ladders is not None
-        subject = self._about(finding, healer.ladder_about)
-        return self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
 
     def _heal(
         self, row: int, finding: Finding, ladder: Ladder | None, moved: set[str]
@@ -241,7 +238,7 @@ class Healing:
     def _spend(self, finding: Finding, healer: Healer) -> str | None:
         """Take a finding, or a step about it, out of the budget, or say why that cannot be."""
         cooldown_s = healer.cooldown_s
-        subject = f"{finding.pattern} {self._about(finding, healer.about)}"
+        subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._recorder.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
             return f"it was healed less than {cooldown_s:g} s ago"
@@ -257,11 +254,11 @@ class Healing:
         self._healed[subject] = now
         return None
 
-    def _about(self, finding: Finding, tells: Callable[[Finding], object]) -> str:
-        """The subject of a finding, as text that is equal for equal subjects."""
+    def _about(self, finding: Finding, healer: Healer) -> str:
+        """The subject of a finding for the budget, as text that is equal for equal subjects."""
         about = None
         try:
-            about = tells(finding)
+            about = healer.about(finding)
         except Exception as error:  # a healer must never be able to stop a team
             self._report(finding, error)
         return dumps([finding.subject, about], sort_keys=True, default=repr)

@@ -102,8 +102,10 @@ class Ladders:
                     self._stand_ins.update(dict.fromkeys(one.without, one.to[0]))
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
-        """Look at a subject again after a while, unless its detector does so."""
-        ladder.due = None if progress == "made" else now + self.patience
+        """Look at a subject again after a while, unless its detector does so, or it is over."""
+        ladder.due = now + self.patience if progress in ("under way", "none") else None
+        if progress == "made":
+            self.open = {name: one for name, one in self.open.items() if one is not ladder}
 
     def due(self, now: int) -> list[Ladder]:
         """What is to be looked at by now."""

@@ -85,10 +85,6 @@ class HealDeadlock(Healer):
         )
         yield Create(note, tuple(graph.agents))
 
-    def ladder_about(self, finding: Finding) -> object:
-        """The agents that hold work: what they hold may change while they get nowhere."""
-        return sorted(finding.evidence["waiting"])
-
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
@@ -113,5 +109,5 @@ class HealDeadlock(Healer):
         """Whether each agent has moved what it held, or one is looking at it."""
         held = finding.evidence["waiting"].items()
         if not any(agent in e.copies for agent, some in held for e in open_work(graph, some)):
-            return "made"
+            return "untold"
         return "under way" if is_worked_on(graph, step) else "none"

@@ -92,15 +92,17 @@ class HealExcessiveRerouting(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """A note; then give the event to an agent outside of the path."""
+        """A note; then give the event to an agent outside of the path, if there is one."""
         path, event = finding.evidence["path"], finding.subject["event"]
-        helper = step.helper(graph, path)
-        if step.number == 1 or helper is None or helper in path:
+        times = Counter(path)
+        most = tuple(agent for agent in times if times[agent] == max(times.values()))
+        is_closed = all(agent in times for agent in graph.agents)
+        helper = step.helper(graph, most if is_closed else path)
+        if step.number == 1 or helper is None or helper in most:
             yield from self.heal(graph, finding)
             return
-        again = tuple(agent for agent, times in Counter(path).items() if times > 1)
         note = (
-            f"{listed(path)} passed this on among themselves. Do not pass it on: it is yours now, "
-            f"and so is what {listed(again)} had to do with it."
+            f"{listed(most)} passed this on again and again. Do not pass it on: it is yours now, "
+            f"and so is what {listed(most)} had to do with it."
         )
-        yield Reroute(event, note, (helper,), action="reassign", without=again)
+        yield Reroute(event, note, (helper,), without=most)

@@ -125,7 +125,7 @@ class HealOrphanedEvent(Healer):
                 f"Nobody has consumed event {described(graph, [event.id])}, and nobody could any "
                 f"more: {LOST.get(event.cause, event.cause)}. Do it yourself."
             )
-            yield Reroute(event.id, note, (helper or "",), action="reassign")
+            yield Reroute(event.id, note, (helper or "",), action="redeliver")
         else:
             note = f"{described(graph, [event.id])} is lost for good. Do without it, or see to it."
             yield Create(note, _users(graph, event))
@@ -133,8 +133,8 @@ class HealOrphanedEvent(Healer):
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the event is not lost any more; if it gets lost again it is raised again."""
         event = finding.subject["event"]
-        is_lost = graph.knows(event) and graph.event(event).cause is not None
-        return "none" if is_lost else "made"
+        cause = graph.event(event).cause if graph.knows(event) else None
+        return "untold" if cause in (None, "discarded") else "none"
 
 
 def _users(graph: InteractionGraph, event: EventState) -> tuple[str, ...]:
