@@ -94,9 +94,13 @@ def restart(
         without: The agents that did not act.
     """
     here = [event.id for event in graph.open_events()]
+    h = graph.history
     for problem in problems_of(graph, finding.subject):
-        holders = graph.event(problem).copies if graph.knows(problem) else {}
-        helper = step.helper(graph, (*without, *holders))
+        if not graph.knows(problem):
+            continue
+        holders = graph.event(problem).copies
+        had = {h.agent(v) for v in h.sightings(h.event_number(problem))}
+        helper = step.helper(graph, {*without, *holders, *had})
         if helper is None or helper in holders:
             continue
         others = [agent for agent in without if agent != helper]
