@@ -23,6 +23,9 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, base_name, micros
 from dig.graph.state import ActivationState, by_number
 
+GIVE_UP = 4
+"""How many times as long as its limit an activation lasts when its agent is taken out."""
+
 ENOUGH_OF_AGENT = 5
 """The number of turns of an agent from which on they tell a limit."""
 
@@ -233,11 +236,15 @@ class HealStalledActivation(Healer):
             if helper not in event.copies:
                 yield Reroute(event.id, note, (helper,), action="reassign", without=(stalled,))
         if step.number > 1:
-            yield Replace(stalled, f"it did not answer for long after {limit_s:g} s had passed")
+            yield Replace(
+                stalled, f"it has been at work for {GIVE_UP} times {limit_s:g} s, and holds work"
+            )
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
-        """Whether the activation is over, or holds nothing that is open."""
-        if finding.subject["activation"] not in graph.running:
+        """Whether the activation is over, or is not to be given up yet."""
+        activation = graph.running.get(finding.subject["activation"])
+        if activation is None:
             return "made"
+        gives_up = activation.us_start + GIVE_UP * micros(finding.evidence["limit_s"])
         held = open_work(graph, graph.agents[finding.evidence["agent"]].buffer)
-        return "none" if held else "under way"
+        return "none" if held and step.now >= gives_up else "under way"
