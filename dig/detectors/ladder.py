@@ -56,9 +56,10 @@ class LadderStep:
         def rank(name: str) -> tuple[bool, bool, bool, bool, bool, int]:
             state = graph.agents[name]
             load = len(state.buffer) + len(state.incoming)
-            is_idle, is_new = name in self.idle, name not in stand_ins
-            is_busy = state.activation is not None
-            return name in without, name in self.asked, is_idle, is_new, is_busy, load
+            since = self.now if state.activation is None else state.activation.us_start
+            is_idle = name in self.idle or self.now - since > self.patience
+            is_new, is_busy = name not in stand_ins, state.activation is not None
+            return name in without, is_idle, name in self.asked, is_new, is_busy, load
 
         return min(graph.agents, key=rank, default=None)
 

@@ -142,7 +142,7 @@ def busy(rounds: int, then: str) -> Behaviour:
     def act(view: View) -> Decision:
         step = max((e.payload for e in view.events if isinstance(e.payload, int)), default=0)
         if any(event.sender == "system" for event in view.events):
-            return consumes(view)
+            return reads(view)
         if not step and not any(event.type == "problem" for event in view.events):
             return reads(view)
         to, payload = ("ann", step + 1) if step < rounds else (then, "part")
