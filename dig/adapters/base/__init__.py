@@ -21,6 +21,7 @@ from .plan import (
     Attached,
     Deliver,
     NoteDelivery,
+    ServedSession,
     WrapPlan,
     importing,
     need_attributes,
@@ -32,7 +33,8 @@ from .turn import HandedOver, Turn, current, describe, inside, notes, notes_abou
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
     "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
-    "RunAgent", "Session", "Statistics", "ToolCalls", "Turn", "WrapPlan", "as_call",
-    "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole",
-    "known", "names_in", "need_attributes", "need_version", "notes", "notes_about", "unjson",
+    "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls", "Turn", "WrapPlan",
+    "as_call", "as_payload", "current", "current_turn", "describe", "importing", "inside",
+    "is_whole", "known", "names_in", "need_attributes", "need_version", "notes", "notes_about",
+    "unjson",
 ]  # fmt: skip
