@@ -180,7 +180,7 @@ class PlainTeam:
 
             if served is None:
                 return await Call(session, place.agent, payload, tell=tell).run(work)
-            await served.before_call(session, place.agent)
+            await served.before_call(session, place.agent, payload)
             return await Call(session, place.agent, payload, tell=tell).run(serve)
 
         return call

@@ -24,6 +24,7 @@ import anyio
 from dig._util.redaction import MASK
 from dig._util.text import name, one_line
 from dig.adapters.base import (
+    MOST_IN_ERROR,
     LoopCaller,
     ServedSession,
     Session,
@@ -32,7 +33,7 @@ from dig.adapters.base import (
     current_turn,
     describe,
 )
-from dig.errors import DivergenceError, ReplayError, SettingsError
+from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import ASIDE, NOTICE, Emit, End, FindingRow, Join, Record, Start
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
@@ -44,6 +45,9 @@ NOT_PLAIN = "answer is no plain JSON"
 PATIENCE_S = 60.0
 """A run that goes again may take so much longer than three times what was recorded."""
 
+GRACE_S = 1.0
+"""A step that differs from the recorded one waits so long for another task to make that."""
+
 _OTHERWISE = {
     "seat": "the agents of such a team do different work",
     "resend": "an event of such a team is a call, and its caller waits for the answer",
@@ -54,7 +58,9 @@ _OTHERWISE = {
 """Why the other kinds of changes cannot be made in a team of plain callables."""
 
 _NO_VALUE = object()
-Fits = Callable[[Record], bool]
+Fits = Callable[[Record], bool | None]
+"""Whether a recorded step is the one that waits: ``None``, it is another agent's; ``False``, it is
+one of the same turn, and another task of it may be meant."""
 
 
 class Served:
@@ -69,7 +75,7 @@ class Served:
 
     def __init__(
         self, parent: RecordedRun, at: int, runs: Path, *, changes: Sequence[RunChange] = (),
-        about: Mapping[str, Any] | None = None, patience_s: float = PATIENCE_S,
+        about: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Prepare; nothing runs yet.
 
@@ -79,7 +85,6 @@ class Served:
             runs: The folder in which the new run directory is made.
             changes: What is otherwise: an `edit` of an answer, `again`, `tell`.
             about: Further fields of the new side file.
-            patience_s: How much longer than three times its recorded time the run may take.
 
         Raises:
             ReplayError: There is no such record, or a change cannot be made in such a run; the
@@ -99,7 +104,7 @@ class Served:
         self._tells = sorted(
             (one for one in changes if isinstance(one, TellAgent)), key=lambda one: one.at
         )
-        self._limit_s = patience_s + 3 * parent.times[-1] / 1_000_000
+        self._limit_s = PATIENCE_S + 3 * parent.times[-1] / 1_000_000
         self._count = 0  # records of the new run
         self._freed: float | None = None if at else time.monotonic()
         self._starts: dict[str, int] = {}
@@ -123,7 +128,7 @@ class Served:
         Raises:
             ReplayError: Another record came out before `at`, or the journal cannot answer.
         """
-        raised = ""
+        why = ""
         self._moved = anyio.Event()
         self._loop.bind_to_current_loop()
         token = serving.set(self)
@@ -132,7 +137,13 @@ class Served:
                 try:
                     await entry()
                 except Exception as error:  # of the user's own code
-                    raised = f"; the entry raised {describe(error)}"
+                    why = f"; the entry raised {describe(error)}"
+                    if self._session is None and isinstance(error, DigError):
+                        raise
+            if self._session is None:
+                raise ReplayError(f"the entry wraps no team of plain callables{why}")
+            if self._count < self.at and self._refused is None:
+                self._refused = self._missing(f"by the end of the entry{why}")
         finally:
             serving.reset(token)
             if self._session is not None:
@@ -141,14 +152,6 @@ class Served:
                 unwrap(self._team)
         if self._refused is not None:
             raise self._refused
-        if self._session is None:
-            raise ReplayError(f"the entry wraps no team of plain callables{raised}")
-        if self._count < self.at:
-            missing = self._parent.records[self._count]
-            raise ReplayError(
-                f"record {self._count} of the run did not come again in {self._limit_s:g} s or by "
-                f"the end of the entry{raised}: {one_line(encode(missing), 200)}"
-            )
 
     def attach(self, team: Any, session: Session) -> None:
         """Follow the session of the team, which begins now.
@@ -187,6 +190,10 @@ class Served:
         self._moved.set()
         self._moved = anyio.Event()
 
+    def _missing(self, when: str) -> ReplayError:
+        record = one_line(encode(self._parent.records[self._count]), 200)
+        return ReplayError(f"record {self._count} did not come again {when}: {record}")
+
     def _refuse(self, error: Exception) -> Exception:
         """Give up; the first reason counts."""
         self._refused = self._refused or error
@@ -206,7 +213,9 @@ class Served:
         """The sink of the session: each record before `at` must equal the recorded one."""
         if record.t < self.at:
             expected, got = encode(self._parent.records[record.t]), encode(record)
-            if expected != got:
+            if expected != got and self._scope.cancel_called:
+                self._refuse(self._missing(f"in {self._limit_s:g} s"))
+            elif expected != got:
                 self._refuse(DivergenceError(record.t, expected, got))
         if isinstance(record, Start):
             self._starts[record.activation] = record.t
@@ -216,21 +225,31 @@ class Served:
 
     # --- steps of the agents ---
 
-    async def before_call(self, session: Session, agent: str) -> None:
+    async def before_call(self, session: Session, agent: str, payload: Any) -> None:
         """Wait until it is the turn of a call that the running code makes.
 
         Args:
             session: The session of the team.
             agent: The agent that is called.
+            payload: What it is called with, as plain JSON.
         """
         caller = current_turn(session)
 
-        def fits(record: Record) -> bool:
+        def is_sent(to: Sequence[str], told: Any) -> bool:
+            return told == payload and all(one.partition("#")[0] == agent for one in to)
+
+        def fits(record: Record) -> bool | None:
             if isinstance(record, Join):
-                return record.agent.startswith(f"{agent}#")
+                return record.agent.partition("#")[0] == agent or None
             if caller is None:
-                return isinstance(record, Emit) and record.by is None
-            return _is_of(caller, record)
+                if isinstance(record, Emit) and record.by is None:
+                    return is_sent(record.to, record.payload)
+                return None
+            step = self._step_of(caller, record)
+            if step is None:
+                return None
+            calls = [*_calls(self._parent, step)]
+            return not calls or any(is_sent(*one) for one in calls)
 
         await self._wait(session, fits)
 
@@ -264,7 +283,7 @@ class Served:
                 result = await run()
             except Exception as raised:
                 error = raised
-        await self._wait(session, partial(_is_of, turn))
+        await self._wait(session, partial(self._ends, turn))
         if is_served and recorded is not None and recorded.end is not None:
             await self._until(recorded.end.us)
         edited = self._edits.get(self._ending(turn), _NO_VALUE)
@@ -283,10 +302,28 @@ class Served:
                 session.tick()  # it was raised by time alone
                 if self._count > due.t:
                     continue
-            if step is None or step.t >= self.at or fits(step):
+            fit = step is None or step.t >= self.at or fits(step)
+            if fit:
                 return
             moved = self._moved
-            await moved.wait()
+            with anyio.move_on_after(None if fit is None else GRACE_S) as grace:
+                await moved.wait()
+            if grace.cancelled_caught:
+                return  # it is otherwise, as its records will show
+
+    def _ends(self, turn: Turn, record: Record) -> bool | None:
+        """Whether a turn ends with a record (see `Fits`)."""
+        step = self._step_of(turn, record)
+        return None if step is None else not [*_calls(self._parent, step)]
+
+    def _step_of(self, turn: Turn, record: Record) -> RecordedActivation | None:
+        """The recorded activation that a turn ends or starts with a record, if it goes on so."""
+        match record:
+            case End(activation=name) if name == turn.activation:
+                return self._parent.activations[name]
+            case Start(activation=name, agent=agent) if turn.activation is None:
+                return self._parent.activations[name] if agent == turn.instance else None
+        return None
 
     def _steps(self) -> Iterator[Record]:
         """The coming recorded records that steps of agents lead to."""
@@ -309,9 +346,8 @@ class Served:
     def _ending(self, turn: Turn) -> str:
         """The activation that a turn ends with: the one in progress, or the next one to start."""
         coming = next(self._steps(), None)
-        if turn.activation is None and isinstance(coming, Start):
-            return coming.activation if coming.agent == turn.instance else ""
-        return turn.activation or ""
+        step = None if coming is None else self._step_of(turn, coming)
+        return turn.activation or (step.id if step else "")
 
     def _from_journal(
         self, recorded: RecordedActivation, function: Callable[..., object]
@@ -336,13 +372,6 @@ serving: ContextVar[Served | None] = ContextVar("dig_serving", default=None)
 """The run that the running code makes again."""
 
 
-def _is_of(turn: Turn, record: Record) -> bool:
-    """Whether a turn goes on with a record: it ends its activation, or starts the next one."""
-    if turn.activation is not None:
-        return isinstance(record, End) and record.activation == turn.activation
-    return isinstance(record, Start) and record.agent == turn.instance
-
-
 # --- what the journal can answer ---
 
 
@@ -352,6 +381,18 @@ def answer_of(run: RecordedRun, activation: RecordedActivation) -> RecordedEvent
     if len(outputs) != 1 or _is_continuation(outputs[0], activation):
         return None
     return outputs[0]
+
+
+def _calls(run: RecordedRun, activation: RecordedActivation) -> Iterator[tuple[Sequence[str], Any]]:
+    """The calls that an activation ended with: to whom, and with what."""
+    if activation.end is None or answer_of(run, activation) is not None:
+        return
+    for fate in activation.end.fates:
+        if fate.fate == "reroute":
+            yield fate.to, run.events[fate.event].payload
+    for event in run.outputs(activation):
+        if not _is_continuation(event, activation):
+            yield event.to, event.payload
 
 
 def is_single(run: RecordedRun, activation: RecordedActivation) -> bool:
@@ -486,4 +527,4 @@ def _raised_again(text: str, function: Callable[..., object]) -> Exception | Non
         made = known(message) if message else known()
     except Exception:  # it is the user's, and may take anything
         return None
-    return made if describe(made) == text else None
+    return made if describe(made) == text and len(text) < MOST_IN_ERROR else None
