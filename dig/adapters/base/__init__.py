@@ -35,6 +35,6 @@ __all__ = [
     "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches",
     "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls", "Turn",
     "WrapPlan", "as_call", "as_payload", "current", "current_turn", "describe", "importing",
-    "inside", "is_whole", "known", "names_in", "need_attributes", "need_version", "notes", "notes_about",
-    "unjson",
+    "inside", "is_whole", "known", "names_in", "need_attributes", "need_version", "notes",
+    "notes_about", "unjson",
 ]  # fmt: skip

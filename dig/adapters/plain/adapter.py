@@ -159,8 +159,7 @@ class PlainTeam:
     def monitored(self, session: Session, place: CallablePlace) -> Function:
         """An async callable that does what another does, and tells the session of it."""
         own, works, served = self._work(place), self._works, self._served
-        is_stateless = place.agent in self._stateless
-        tell = partial(_told, session) if is_stateless else as_payload
+        tell = partial(_told, session) if place.agent in self._stateless else as_payload
 
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -176,7 +175,8 @@ class PlainTeam:
             def serve(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
                 assert served is not None
                 run = partial(work, agent, notes)
-                return served.answer(session, place.function, run, is_stateless=is_stateless)
+                is_pure = agent in self._stateless
+                return served.answer(session, place.function, run, is_stateless=is_pure)
 
             if served is None:
                 return await Call(session, place.agent, payload, tell=tell).run(work)

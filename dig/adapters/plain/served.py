@@ -174,6 +174,7 @@ class Served:
             return after
 
         session.guard.on_step_end = on_step_end
+        self._step_is_over(session)
 
     def _step_is_over(self, session: Session) -> None:
         while self._tells and self._count >= self._tells[0].at:
@@ -273,10 +274,12 @@ class Served:
                 f"{recorded.agent} is not declared stateless, so it runs again in any case; see "
                 "`stateless` in docs/wrapping.md"
             ))  # fmt: skip
-        is_served = recorded is not None and is_stateless and is_single(self._parent, recorded)
-        error: Exception | None = None
-        result: Any = None
-        if is_served and recorded is not None and recorded.id not in self._again:
+        is_served = (
+            recorded is not None and is_stateless and recorded.id not in self._again
+            and is_single(self._parent, recorded)
+        )  # fmt: skip
+        result, error = None, None
+        if is_served and recorded is not None:
             result, error = self._from_journal(recorded, function)
         else:
             try:
@@ -319,10 +322,10 @@ class Served:
     def _step_of(self, turn: Turn, record: Record) -> RecordedActivation | None:
         """The recorded activation that a turn ends or starts with a record, if it goes on so."""
         match record:
-            case End(activation=name) if name == turn.activation:
-                return self._parent.activations[name]
-            case Start(activation=name, agent=agent) if turn.activation is None:
-                return self._parent.activations[name] if agent == turn.instance else None
+            case End(activation=activation) if activation == turn.activation:
+                return self._parent.activations[activation]
+            case Start(activation=activation, agent=agent) if turn.activation is None:
+                return self._parent.activations[activation] if agent == turn.instance else None
         return None
 
     def _steps(self) -> Iterator[Record]:
@@ -347,7 +350,8 @@ class Served:
         """The activation that a turn ends with: the one in progress, or the next one to start."""
         coming = next(self._steps(), None)
         step = None if coming is None else self._step_of(turn, coming)
-        return turn.activation or (step.id if step else "")
+        ending = step or self._recorded(turn)
+        return ending.id if ending else ""
 
     def _from_journal(
         self, recorded: RecordedActivation, function: Callable[..., object]
