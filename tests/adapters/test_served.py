@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import anyio
@@ -158,6 +160,64 @@ def test_the_prefix_is_the_recorded_one_byte_for_byte(
         new = RecordedRun.read(served.directory)
         assert lines(new.records[:at]) == lines(parent.records[:at])
         assert isinstance(new.last, Finish)
+
+
+def random_entry(seed: int) -> Callable[..., Any]:
+    """An entry whose agents call each other, in turn and at once, with random pauses."""
+    names = tuple(f"agent-{number}" for number in range(Random(seed).randint(2, 5)))
+
+    async def entry(runs: Path | None = None) -> Any:
+        team: dict[str, Any] = {}
+
+        def make(agent: str) -> Any:
+            async def work(task: str) -> Any:
+                draw, got = Random(f"{seed} {agent} {task}"), [agent]
+
+                async def ask(other: str, part: str) -> None:
+                    try:
+                        got.append(await team[other](part))
+                    except ValueError as error:
+                        got.append(str(error))
+
+                await anyio.sleep(draw.choice([0, 0, 0.01, 0.02]))
+                for _ in range(draw.randint(0, 2) if len(task) < 4 else 0):
+                    async with anyio.create_task_group() as tasks:
+                        for number in range(draw.randint(1, 3)):
+                            tasks.start_soon(ask, draw.choice(names), f"{task}{number}")
+                    await ask(draw.choice(names), f"{task}x")
+                if draw.random() < 0.1:
+                    raise ValueError(agent)
+                return None if draw.random() < 0.1 else sorted(map(str, got))
+
+            return work
+
+        team.update((agent, make(agent)) for agent in names)
+        stateless = {agent for agent in names if Random(agent).random() < 0.7}
+        dig.wrap(team, journal=runs, stateless=stateless)
+        with suppress(ValueError):
+            await team["agent-0"]("q")
+        directory = dig.session_of(team).directory
+        dig.unwrap(team)
+        return directory
+
+    return entry
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("seed", range(5))
+def test_random_teams_run_again_as_recorded(seed: int, backend: str, tmp_path: Path) -> None:
+    """Whatever goes on at once: every record before a random one comes again."""
+    name, options = backends()[backend]()
+    run = partial(anyio.run, backend=name, backend_options=options)
+    entry = random_entry(seed)
+    parent = RecordedRun.read(run(entry, tmp_path), payloads=True)
+    whole = len(parent.records)
+    for at in (whole, *(Random(seed).randrange(whole) for _ in range(2))):
+        served = Served(parent, at, tmp_path / "again")
+        run(served.run, entry, dig.unwrap)
+        assert served.directory is not None
+        new = RecordedRun.read(served.directory, payloads=True)
+        assert lines(new.records[:at]) == lines(parent.records[:at])
 
 
 def test_until_the_record_stateless_agents_answer_from_the_journal(tmp_path: Path) -> None:

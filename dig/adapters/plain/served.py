@@ -240,8 +240,6 @@ class Served:
             return told == payload and all(one.partition("#")[0] == agent for one in to)
 
         def fits(record: Record) -> bool | None:
-            if isinstance(record, Join):
-                return record.agent.partition("#")[0] == agent or None
             if caller is None:
                 if isinstance(record, Emit) and record.by is None:
                     return is_sent(record.to, record.payload)
@@ -299,13 +297,14 @@ class Served:
     async def _wait(self, session: Session, fits: Fits) -> None:
         """Wait until the next recorded step fits, or the run is free."""
         while self._count < self.at:
-            due = self._parent.records[self._count]
-            step = next(self._steps(), None)
-            if isinstance(due, FindingRow) and (step is None or due.us < step.us):
+            due, request, step = self._parent.records[self._count], *self._coming()
+            if isinstance(due, FindingRow) and (request is None or due.us < request.us):
                 session.tick()  # it was raised by time alone
                 if self._count > due.t:
                     continue
-            fit = step is None or step.t >= self.at or fits(step)
+            if request is None or request.t >= self.at:
+                return
+            fit = None if step is None else fits(step)
             if fit:
                 return
             moved = self._moved
@@ -328,11 +327,14 @@ class Served:
                 return self._parent.activations[activation] if agent == turn.instance else None
         return None
 
-    def _steps(self) -> Iterator[Record]:
-        """The coming recorded records that steps of agents lead to."""
-        for t in range(self._count, len(self._parent.records)):
-            if not isinstance(self._parent.records[t], ASIDE):
-                yield self._parent.records[t]
+    def _coming(self) -> tuple[Record | None, Record | None]:
+        """The next recorded request, and that of an agent: an instance that is called joins."""
+        coming = (self._parent.records[t] for t in range(self._count, len(self._parent.records)))
+        requests = (one for one in coming if not isinstance(one, ASIDE))
+        first = step = next(requests, None)
+        while isinstance(step, Join):
+            step = next(requests, None)
+        return first, step
 
     async def _until(self, us: int) -> None:
         """Wait for a recorded moment, if the run is free before it comes."""
@@ -348,7 +350,7 @@ class Served:
 
     def _ending(self, turn: Turn) -> str:
         """The activation that a turn ends with: the one in progress, or the next one to start."""
-        coming = next(self._steps(), None)
+        _, coming = self._coming()
         step = None if coming is None else self._step_of(turn, coming)
         ending = step or self._recorded(turn)
         return ending.id if ending else ""
