@@ -117,15 +117,15 @@ class FirstOnly(_ReadsLess):
         return [one for one in view.events if is_work(one)][1:]
 
 
-class ToItself(OnMessage):
-    """A solution goes to the agent itself instead of to the agent that needs it."""
+class Enveloped(OnMessage):
+    """A solution is put into an envelope that no other agent opens."""
 
     def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same solution, to itself."""
-        if message.type != "solution" or message.to == [view.agent]:
+        """The same solution, one level deeper."""
+        if message.type != "solution":
             return [message]
-        what = "a solution went to its own agent"
-        return self.changed(message, moment, what, to=[view.agent])
+        what = "a solution was put into an envelope"
+        return self.changed(message, moment, what, payload={"result": message.payload})
 
 
 class Mislabel(OnMessage):
@@ -146,19 +146,20 @@ class LastWins(_ReadsLess):
         return [one for one in view.events if is_solution(one)][:-1]
 
 
-class Hub(OnTurn):
-    """The agent gives all parts of a problem to one agent."""
+class Echo(OnTurn):
+    """The agent sends the solutions that it is given back to the agents that sent them."""
 
     def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """The same parts, with one recipient."""
-        parts = parts_of(decision)
-        if not parts or not view.others:
+        """To consume, and to send back."""
+        back = [
+            NewEvent(payload=one.payload, to=[one.sender], type="solution")
+            for one in view.events
+            if is_solution(one) and one.sender in view.others
+        ]
+        if not back:
             return decision
-        one = moment.choice(view.others, "hub")
-        changed = [part.model_copy(update={"to": [one]}) for part in parts]
-        moment.tell("gave all parts to one agent", output=changed[0])
-        rest = [output for output in decision.outputs if output not in parts]
-        return decision.model_copy(update={"outputs": [*changed, *rest]})
+        moment.tell("sent solutions back", output=back[0])
+        return Decision.respond(view).model_copy(update={"outputs": back})
 
 
 class Gap(OnTurn):
@@ -182,4 +183,4 @@ def _counts(message: NewEvent) -> dict[str, Any]:
 
 
 DIAGNOSED = (Truncate, Shift, SwapRecipients, AskBack, FirstOnly)
-HEALED = (ToItself, Mislabel, LastWins, Hub, Gap)
+HEALED = (Enveloped, Mislabel, LastWins, Echo, Gap)
