@@ -77,20 +77,49 @@ class TaskParts:
     Attributes:
         run: The run.
         accounting: Reads the payloads of its events.
+        problem: The part that one of its problems is about, if it has several: nothing else is
+            looked at then.
     """
 
-    def __init__(self, run: RecordedRun, accounting: Accounting) -> None:
+    def __init__(
+        self, run: RecordedRun, accounting: Accounting, problem: Range | None = None
+    ) -> None:
         """Read nothing yet."""
         self.run = run
         self.accounting = accounting
+        self.problem = problem
         self._about: dict[str, Ranges] = {}
 
     def about(self, event: RecordedEvent) -> Ranges:
         """The parts that an event of the run is about."""
         known = self._about.get(event.id)
         if known is None:
-            known = self._about[event.id] = self.accounting.about(event)
+            known = self._about[event.id] = self._clipped(self.accounting.about(event))
         return known
+
+    def _clipped(self, about: Ranges) -> Ranges:
+        if self.problem is None:
+            return about
+        start, stop = self.problem
+        return merged((max(a, start), min(b, stop)) for a, b in about if a < stop and start < b)
+
+    def is_of_another_problem(self, event: RecordedEvent) -> bool:
+        """Whether an event is about another problem alone."""
+        if self.problem is None or self.about(event):
+            return False
+        return bool(self.accounting.about(event))
+
+    @cached_property
+    def answer(self) -> RecordedEvent | None:
+        """The accepted answer; of a session, the last one to its problem."""
+        if self.problem is None:
+            return self.run.answer
+        answers = (one for one in self.run.events.values() if one.accepted_t is not None)
+        return next((one for one in reversed([*answers]) if self._is_asked(one.payload)), None)
+
+    def _is_asked(self, payload: Any) -> bool:
+        whole = payload.get("whole") if isinstance(payload, Mapping) else None
+        return range_of(whole) == self.problem
 
     def report_to(self, event: RecordedEvent) -> str | None:
         """The agent to which the result of an event is to be reported."""
@@ -99,6 +128,8 @@ class TaskParts:
     @cached_property
     def whole(self) -> Ranges:
         """The whole task: the parts of the first event from outside that names any."""
+        if self.problem is not None:
+            return (self.problem,)
         posed = (self.about(event) for event in self.run.events.values() if event.by is None)
         return next(filter(None, posed), ())
 
@@ -143,6 +174,6 @@ class TaskParts:
 
     def is_missing(self, part: Range) -> bool:
         """Whether a part is not in the answer; without one, whether no solution of it is left."""
-        if self.run.answer is not None:
-            return not covers(self.about(self.run.answer), part)
+        if self.answer is not None:
+            return not covers(self.about(self.answer), part)
         return all(self.gone_t(event) is not None for event in self.solutions(part))

@@ -242,7 +242,7 @@ def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
     to = next((record.to for record in run if isinstance(record, Emit)), ())
-    return (first.task, first.agents, len(to))
+    return (first.task, first.agents, len(to), first.session)
 
 
 def _last(run: Sequence[Record]) -> Start | None:

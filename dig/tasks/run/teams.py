@@ -21,6 +21,7 @@ from dig._util.text import names
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, Thinking, as_planned
 from dig.tasks.catalogue import kind
+from dig.tasks.simulated.agent import OneProblemAtATime
 from dig.tasks.task import Task
 from dig.tasks.user_objects import call, load
 
@@ -82,7 +83,10 @@ def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
     agent = kind(run.task).agent
     if agent is None:
         raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
-    return dict.fromkeys(run.names, agent(run.key, run.profile))
+    made: Any = agent(run.key, run.profile)
+    if run.problems > 1:
+        made = OneProblemAtATime(made)
+    return dict.fromkeys(run.names, made)
 
 
 def _own(run: TeamRun, task: Task, rest: str) -> Team:
