@@ -59,7 +59,7 @@ def wrong(graph: Graph, views: list[Instance], rules: dict[str, Rule]) -> Iterat
     end sees them.
     """
     first = views[0]
-    bad = [one for one in views if not one.ended_well] or views
+    bad = views[:1] if len(views) == 1 else [one for one in views if not one.ended_well] or views
     nodes = {node["id"]: node for node in graph["nodes"]}
     for node in nodes.values():
         found = [[*one._node(node)] for one in bad]
