@@ -19,6 +19,9 @@ from .ranges import Range, Ranges, covers, merged, range_of
 
 SOLUTION = "solution"
 """The type of events that carry what was found out about some parts."""
+REFERENCE, ANSWERS, WHOLE = "ref", "answers", "whole"
+"""The keys of payloads by which a solution refers to the problems that it solves; the reference of
+a problem from outside."""
 
 
 class TypedPayload(Protocol):
@@ -69,6 +72,29 @@ class PayloadAccounting:
 
 
 PAYLOADS = PayloadAccounting()
+
+
+class ReferenceAccounting(PayloadAccounting):
+    """The same where a solution names the problems that it solves, and not their parts."""
+
+    def __init__(self, run: RecordedRun) -> None:
+        """Read which part each problem of a run is about."""
+        self._parts: dict[str, Range] = {}
+        for event in run.events.values():
+            if event.type == "problem" and isinstance(event.payload, Mapping):
+                name = event.payload.get(REFERENCE, None if event.by else WHOLE)
+                part = range_of(event.payload.get("part"))
+                if isinstance(name, str) and part is not None:
+                    self._parts.setdefault(name, part)
+
+    def about(self, event: TypedPayload) -> Ranges:
+        """The parts of the problems under `answers`, or what the payload itself says."""
+        payload = event.payload
+        names = payload.get(ANSWERS) if isinstance(payload, Mapping) else None
+        if event.type != SOLUTION or not isinstance(names, list):
+            return super().about(event)
+        parts = [self._parts.get(name) if isinstance(name, str) else None for name in names]
+        return () if None in parts else merged(filter(None, parts))
 
 
 class TaskParts:

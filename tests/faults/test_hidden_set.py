@@ -25,7 +25,7 @@ from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, lines, play, published
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import GOOD, at_rest, is_all_good, verdicts
-from dig.graph.records import FindingRow, Run
+from dig.graph.records import Emit, FindingRow, Run
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE
 from dig.traces.run import RecordedRun
@@ -40,6 +40,7 @@ HIDDEN = Recipe(
         Configuration("newsgroups", 60, 3),
         Configuration("count-frequency", 5000, 6),
         Configuration("newsgroups", 150, 6, problems=2),
+        Configuration("count-frequency", 5000, 3, remembers=True),
     ),
     baseline_runs=40,
     version=2,
@@ -230,9 +231,28 @@ def test_problems_at_once_have_roots_answers_and_ends_of_their_own(hidden: Fault
     assert {(False, True), (False, False)} <= ends
 
 
+def test_silent_contents_are_silent(hidden: FaultSet) -> None:
+    """No message says what it covers, sums are as they were, and each has the right shape."""
+    silent = [one for one in hidden.instances() if one.label().stratum == "silent contents"]
+    alone = 0
+    for one in silent:
+        label, records = one.label(), one.records()
+        assert b"covers" not in lines(records) and '"answers"' in lines(records).decode()
+        assert isinstance(records[0], Run) and records[0].memory
+        if len(label.injected) > 1:
+            continue  # other records may differ before
+        alone += 1
+        ours, theirs = (run[label.injections[0]["t"]] for run in (records, one.twin()))
+        assert isinstance(ours, Emit) and isinstance(theirs, Emit)
+        assert ours.payload["counts"] != theirs.payload["counts"]
+        assert ours.payload["counts"].keys() == theirs.payload["counts"].keys()
+        assert sum(ours.payload["counts"].values()) == sum(theirs.payload["counts"].values())
+    assert len(silent) > alone > 0
+
+
 def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
     """An agent that puts solutions of both together does harm, and CLA says so; no twin has it."""
-    place = HIDDEN.configurations[-1]
+    place = HIDDEN.configurations[2]
     runs = [play(run) for run in HIDDEN.baseline(place)]
     assert not any("CLA" in run.raised for run in runs)
     stratum = Stratum(place, ("merge_across_lineages",), "concurrent")

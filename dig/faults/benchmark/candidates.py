@@ -56,6 +56,8 @@ CALMER = replace(
 """The habits in sets of version 2."""
 CARELESS = replace(CALMER, count_twice=0.6, duplicate=0.001)
 """The habits in sessions: a part that was solved twice is often counted twice, but seldom is."""
+REMEMBERING = replace(CALMER, hand_over=0.0, broadcast=0.0)
+"""The habits of agents with a memory: only the agent that collects can read a solution."""
 
 LATEST = 0.7
 """The part of a run in which faults begin: while work is going on."""
@@ -79,6 +81,8 @@ class Configuration:
         is_healed: Whether failures are healed. Agents have their usual habits then, so that there
             is something to heal; else failures are found, and nothing is done about them.
         problems: How many problems there are at once, each about a part of it.
+        remembers: Whether agents have a memory of their own, and messages do not say which parts
+            they are about.
     """
 
     task: str
@@ -87,12 +91,14 @@ class Configuration:
     to: Recipients = "one"
     is_healed: bool = False
     problems: int = 1
+    remembers: bool = False
 
     @property
     def name(self) -> str:
         """The name of its folder."""
         further = "-healed" if self.is_healed else ""
         further += f"-{self.problems}p" if self.problems > 1 else ""
+        further += "-memory" if self.remembers else ""
         return f"{self.task}-{self.size}-{self.agents}x-{self.to}{further}"
 
     @property
@@ -112,6 +118,7 @@ class Configuration:
             limits=WINDOWS.limits,
             profile=Profile() if self.is_healed else CALM,
             problems=self.problems,
+            remembers=self.remembers,
         )
 
 
@@ -139,6 +146,9 @@ HIDDEN_CONFIGURATIONS = (
     Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
     Configuration(COUNT_FREQUENCY, 10_000, 6, problems=2),
     Configuration(NEWSGROUPS, 150, 6, problems=3),
+    Configuration(COUNT_FREQUENCY, 5000, 3, remembers=True),
+    Configuration(COUNT_FREQUENCY, 5000, 6, remembers=True),
+    Configuration(COUNT_FREQUENCY, 10_000, 12, remembers=True),
     Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
     Configuration(NEWSGROUPS, 150, 6, is_healed=True),
 )
@@ -186,7 +196,9 @@ GRADUAL = (
 )  # fmt: skip
 """The kinds of faults that may grow."""
 
-SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (("corrupt",), ("corrupt", "slow"))
+SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (
+    ("corrupt",), ("corrupt", "slow"), ("corrupt", "delay"),
+)  # fmt: skip
 """The kinds of faults in the stratum of wrong numbers of the right shape."""
 
 ONLY_TOGETHER = ("merge_across_lineages", "work_on_others_part")
@@ -284,13 +296,14 @@ class Recipe:
             return [Stratum(place, (kind,), "foreign") for kind in self.foreign]
         if place.problems > 1:
             return [Stratum(place, some, "concurrent") for some in place.kinds]
+        if place.remembers:
+            return [Stratum(place, some, "silent contents") for some in SILENT_CONTENTS]
         if self.version == 1 or place.is_healed:
             return [Stratum(place, some, _sort_of(some)) for some in place.kinds]
         return [
             *(Stratum(place, some, _sort_of(some)) for some in place.kinds),
             *(Stratum(place, (kind,), "decoys") for kind in DECOYS),
             *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
-            *(Stratum(place, some, "silent contents") for some in SILENT_CONTENTS),
         ]
 
     def most_of(self, stratum: Stratum) -> int:
@@ -320,8 +333,10 @@ def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
         chance: Draws the agent that is given the problem.
     """
     secret = blake2b(f"{key}/{run.name}".encode(), digest_size=16).hexdigest()
-    profile = run.profile if run.method == "dig" else CALMER if run.problems == 1 else CARELESS
-    return replace(run, salt=secret, first=chance.randrange(run.agents), profile=profile)
+    first, profile = chance.randrange(run.agents), run.profile
+    if run.method != "dig":
+        profile = REMEMBERING if run.remembers else CARELESS if run.problems > 1 else CALMER
+    return replace(run, salt=secret, first=first, profile=profile)
 
 
 def _sort_of(kinds: Sequence[str]) -> Sort:

@@ -13,7 +13,7 @@ from functools import cached_property
 from dig.graph.codec import encode
 from dig.graph.records import DISTURBANCE, Emit, FindingRow, Record, Run
 from dig.runtime.result import RunResult
-from dig.tasks.accounting import PAYLOADS, TaskParts
+from dig.tasks.accounting import PAYLOADS, ReferenceAccounting, TaskParts
 from dig.tasks.frequency import FrequencyTask
 from dig.tasks.ranges import Range
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
@@ -55,7 +55,9 @@ class Played:
     @cached_property
     def parts(self) -> TaskParts:
         """Its record, with the parts of its task."""
-        return TaskParts(RecordedRun(self.records), PAYLOADS, self.problem)
+        run = RecordedRun(self.records)
+        accounting = ReferenceAccounting(run) if self.run.remembers else PAYLOADS
+        return TaskParts(run, accounting, self.problem)
 
     @cached_property
     def problems(self) -> tuple[Played, ...]:

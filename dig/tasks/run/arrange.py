@@ -131,6 +131,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         limit_s=run.limit_s,
         speed=speed,
         session=run.problems > 1,
+        memory=run.remembers,
     )
     return METHODS[run.method](run, Arrangement(setup, team(run, task)))
 

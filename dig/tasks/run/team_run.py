@@ -72,6 +72,8 @@ class TeamRun:
         problems: How many problems there are at once, each about a part of the data and posed to
             another agent. With several the run is a session, in which an agent deals with one
             problem in each activation; only simulated agents in virtual time can do so.
+        remembers: Whether simulated agents have a memory of their own, so that messages need not
+            say which parts they are about.
     """
 
     task: str = COUNT_FREQUENCY
@@ -97,6 +99,7 @@ class TeamRun:
     usual: Usual | None = None
     policy: Policy = HEAL_ALL
     problems: int = 1
+    remembers: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -245,7 +248,7 @@ MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 
 _ADDED = (
     "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",
-    "policy", "problems",
+    "policy", "problems", "remembers",
 )  # fmt: skip
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""

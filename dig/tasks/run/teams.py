@@ -22,6 +22,7 @@ from dig.errors import SettingsError
 from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, Thinking, as_planned
 from dig.tasks.catalogue import kind
 from dig.tasks.simulated.agent import OneProblemAtATime
+from dig.tasks.simulated.remembering import RememberingAgent
 from dig.tasks.task import Task
 from dig.tasks.user_objects import call, load
 
@@ -84,8 +85,10 @@ def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
     if agent is None:
         raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
     made: Any = agent(run.key, run.profile)
+    if run.remembers:
+        return {name: RememberingAgent(made) for name in run.names}
     if run.problems > 1:
-        made = OneProblemAtATime(made)
+        return dict.fromkeys(run.names, OneProblemAtATime(made))
     return dict.fromkeys(run.names, made)
 
 

@@ -37,11 +37,23 @@ def both(one: Ranges, other: Ranges) -> int:
     )
 
 
-def elements(row: Row) -> Ranges:
+def referred(rows: list[Row]) -> dict[str, list[int]]:
+    """The part that each problem with a reference is about."""
+    parts: dict[str, list[int]] = {}
+    for row in rows:
+        payload = row.get("payload") if row["kind"] == "emit" and row["type"] == "problem" else None
+        if isinstance(payload, dict) and ("ref" in payload or row["by"] is None):
+            parts.setdefault(payload.get("ref", "whole"), payload["part"])
+    return parts
+
+
+def elements(row: Row, parts: dict[str, list[int]]) -> Ranges:
     """What an event is about."""
     payload = row.get("payload")
     if not isinstance(payload, dict):
         return []
+    if row["type"] == "solution" and "answers" in payload:
+        return tidy(parts[name] for name in payload["answers"])
     ranges = payload.get("covers") if row["type"] == "solution" else [payload.get("part")]
     if not isinstance(ranges, list):
         return []
@@ -113,6 +125,7 @@ class History:
     def __init__(self, text: str, problem: list[int] | None = None) -> None:
         self.problem = problem
         self.rows: list[Row] = [json.loads(line) for line in text.splitlines() if line]
+        self._parts = referred(self.rows)
         self.us = [round(row["ts"] * 1_000_000) for row in self.rows]
         self.events: dict[str, Event] = {}
         self.turns: dict[str, Turn] = {}
@@ -159,7 +172,7 @@ class History:
 
     def _emit(self, row: Row) -> None:
         turn, final = self.turns.get(row["by"]), row.get("final", False)
-        said = elements(row)
+        said = elements(row, self._parts)
         about = self._seen(said)
         event = self.events[row["event"]] = Event(
             id=row["event"],
