@@ -146,7 +146,7 @@ def score(
     found = score(
         read_answers(answers), FaultSet.open(known), shuffle, structure_only=structure_only
     )
-    _show(found.tables(), found.to_json(), as_json)
+    show_tables(found.tables(), found.to_json(), as_json)
 
 
 @bench.command()
@@ -157,7 +157,7 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 
     found = score_detectors(FaultSet.open(known))
     tables = [table for among, scores in found.items() for table in scores.tables(among)]
-    _show(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
+    show_tables(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
 
 
 @bench.command()
@@ -168,7 +168,7 @@ def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
 
     with progress_shown() as progress:
         found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
-    _show(found.tables(), found.to_json(), as_json)
+    show_tables(found.tables(), found.to_json(), as_json)
 
 
 @bench.command(name="try")
@@ -194,14 +194,21 @@ def try_set(
         )  # fmt: skip
     with file_errors(output, "written"):
         write_output(output, f"{json.dumps(found.to_json(), indent=1)}\n".encode())
-    _show([found.table()], found.to_json(), as_json)
+    show_tables([found.table()], found.to_json(), as_json)
 
 
 def _jobs(given: int | None) -> int:
     return given or os.cpu_count() or 1
 
 
-def _show(tables: list[Table], found: dict[str, Any], as_json: bool) -> None:
+def show_tables(tables: list[Table], found: dict[str, Any], as_json: bool) -> None:
+    """Print tables, or the same as JSON.
+
+    Args:
+        tables: The tables.
+        found: The same as plain JSON.
+        as_json: Whether that is printed.
+    """
     if as_json:
         print(json.dumps(found, indent=1))
     else:
