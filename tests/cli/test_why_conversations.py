@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.diagnosis.attribution.talks import history, write
+from tests.diagnosis.attribution.test_pipeline import script
+from tests.llm.server import fails, serving
 
 
 @pytest.fixture
@@ -87,3 +89,60 @@ def test_bench_whowhen_scores_and_fits(call: Any, tmp_path: Path) -> None:
     answers = tmp_path / "answers.out"
     out = call("bench", "whowhen", tmp_path, "--folds", 3, "--json", "-o", answers)[1]
     assert json.loads(out)["repetitions"] == len(json.loads(answers.read_text())) == 5
+
+
+@pytest.mark.parametrize("more", [[], ["--method", "all-at-once"]])
+def test_a_model_is_asked(call: Any, file: Path, more: list[str]) -> None:
+    """The document names model and method, and what it cost; the status stays 1."""
+    with serving(script()) as server:
+        status, out, _ = call(
+            "why", file, "--model", "m", "--base-url", server.url, "--json", *more
+        )
+    row = json.loads(out)
+    assert (status, row["model"]) == (1, "m")
+    assert row["method"] == (more or ["model"])[-1]
+    assert row["cost"]["model_calls"] == len(server.requests) > 0
+    assert "ground_truth" not in str(server.requests) and "12" not in str(server.requests)
+
+
+def test_a_stage_that_fails_is_an_error_if_it_is_to_be(call: Any, file: Path) -> None:
+    """`--strict`: status 2, and nothing on standard output."""
+    with serving([fails(500, "oops")]) as server:
+        options = ["--model", "m", "--base-url", server.url, "--request-timeout", 5]
+        status, out, err = call("why", file, *options, "--strict")
+    assert (status, out) == (2, "")
+    assert "the stage 'plan' failed" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--max-tokens", 5], "name it with --model"),
+        (["--method", "model"], "name it with --model"),
+        (["--model", "m", "--method", "structural"], "leave --model out"),
+        (["--model", "m", "--base-url", "nowhere"], "no address"),
+        (["--model", "m", "--exemplars", "nowhere"], "cannot be read"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    call: Any, file: Path, options: list[Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 2, and a sentence that says what to do."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 10)
+    status, _, err = call("why", file, *options)
+    assert status == 2 and why in err
+
+
+def test_a_run_is_not_sent_to_a_model(call: Any, tmp_path: Path) -> None:
+    """`--model` is about conversations."""
+    status, _, err = call("why", tmp_path, "--model", "m")
+    assert status == 2 and "--model is about conversations" in err
+
+
+def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
+    """The table names model and method, and tells tokens a case."""
+    write(tmp_path / "1.json", history(mistake_agent="Map_Expert", mistake_step="1"))
+    with serving(script()) as server:
+        options = ["--model", "m", "--base-url", server.url, "--max-tokens", 9000]
+        _, out, _ = call("bench", "whowhen", tmp_path, *options)
+    assert "| m: model | 100.0" in out and "6 requests, 660 tokens a case" in out

@@ -179,11 +179,17 @@ def flow(steps: Iterable[ConversationStep]) -> list[DataEdge]:
     return found
 
 
-def chain(edges: Iterable[DataEdge], start: int, end: int) -> tuple[int, ...]:
-    """The shortest way along edges from one step to another; only the first if there is none."""
+def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
+    """The shortest way along edges from one step to another; only the first if there is none.
+
+    Args:
+        edges: The sources and targets of edges.
+        start: The step at which the way begins.
+        end: The step at which it ends.
+    """
     following: dict[int, dict[int, None]] = {}
-    for edge in edges:
-        following.setdefault(edge.source, {})[edge.target] = None
+    for source, target in edges:
+        following.setdefault(source, {})[target] = None
     before: dict[int, int] = {}
     waiting = deque([start])
     while waiting and end not in before:
@@ -215,6 +221,7 @@ class LoopGroup:
         same_command: Whether the planner says the same each time.
         failed: Whether an answer failed.
         failing: The steps of the worker that failed.
+        repeating: The planner's steps that repeat a command that has failed.
     """
 
     steps: tuple[int, ...]
@@ -223,12 +230,12 @@ class LoopGroup:
     same_command: bool
     failed: bool
     failing: tuple[int, ...]
+    repeating: tuple[int, ...]
 
     @property
     def repetition(self) -> int:
-        """The planner's first step after a failure or, if none failed, its first step."""
-        after = min(self.failing, default=self.steps[-1])
-        return next((one for one in self.planner_steps if one > after), self.planner_steps[0])
+        """The planner's first step that repeats a failed command or, if none does, its first."""
+        return min(self.repeating, default=self.planner_steps[0])
 
     @property
     def failure(self) -> int:
@@ -298,9 +305,10 @@ def _group(rounds: Sequence[_Round]) -> Iterator[LoopGroup]:
         return
     planner = tuple(step.number for one in rounds for step in one.planner)
     executor = tuple(step.number for one in rounds for step in one.answer)
-    pairs = pairwise(rounds)
+    repeats = [(a, b, cosine(a.command, b.command) > ALIKE) for a, b in pairwise(rounds)]
+    repeating = tuple(b.planner[-1].number for a, b, is_same in repeats if a.failing and is_same)
     failing = tuple(number for one in rounds for number in one.failing)
     yield LoopGroup(
         tuple(sorted((*planner, *executor))), planner, executor,
-        all(cosine(a.command, b.command) > ALIKE for a, b in pairs), bool(failing), failing,
+        all(is_same for *_, is_same in repeats), bool(failing), failing, repeating,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from .flow import (
     LoopGroup,
     Vocabulary,
     bag,
+    chain,
     code_of,
     cosine,
     flow,
@@ -134,10 +135,12 @@ class HierarchicalGraph:
         agents: The parts of agents in them.
         edges: What goes on to what.
         loops: Its loop groups.
+        end: The last step that can be at fault.
         dropped: How many edges and parts broke a rule, and were left out.
     """
 
     subtasks: tuple[Subtask, ...]
+    end: int
     agents: tuple[AgentPart, ...] = ()
     edges: tuple[HierarchyEdge, ...] = ()
     loops: tuple[LoopGroup, ...] = ()
@@ -146,6 +149,15 @@ class HierarchicalGraph:
     def subtask_of(self, step: int) -> Subtask:
         """The subtask that a step belongs to."""
         return next(one for one in self.subtasks if step in one)
+
+    def chain(self, start: int) -> tuple[int, ...]:
+        """The shortest way of data from a step to the last one that can be at fault.
+
+        Args:
+            start: The step at which the way begins.
+        """
+        edges = [(one.source, one.target) for one in self.edges if one.level == "step"]
+        return chain([(int(a), int(b)) for a, b in edges], start, self.end)
 
     def with_parts(
         self, conversation: Conversation, parts: Iterable[AgentPart]
@@ -180,7 +192,11 @@ class HierarchicalGraph:
     def to_json(self) -> dict[str, Any]:
         """The graph as plain JSON."""
         loops = [
-            {key: value for key, value in asdict(one).items() if key != "failing"}
+            {
+                key: value
+                for key, value in asdict(one).items()
+                if key not in ("failing", "repeating")
+            }
             for one in self.loops
         ]
         return {
@@ -234,16 +250,22 @@ def repaired(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, ...]:
 # --- the draft: without a model ---
 
 
-def drafted(conversation: Conversation, words: Vocabulary | None = None) -> HierarchicalGraph:
+def drafted(
+    conversation: Conversation,
+    words: Vocabulary | None = None,
+    subtasks: tuple[Subtask, ...] | None = None,
+) -> HierarchicalGraph:
     """The graph as the texts alone show it.
 
     Args:
         conversation: The conversation.
         words: The word lists; ``None``: the shipped ones.
+        subtasks: Its subtasks; ``None``: those that a change of speaker and words shows.
     """
-    subtasks = _subtasks(conversation)
+    subtasks = subtasks or _subtasks(conversation)
     edges = flow(conversation.steps)
-    graph = HierarchicalGraph(subtasks, loops=tuple(loops(conversation, words or vocabulary())))
+    found = tuple(loops(conversation, words or vocabulary()))
+    graph = HierarchicalGraph(subtasks, conversation.candidates[-1].number, loops=found)
     graph = graph.with_parts(conversation, parts(conversation, subtasks))
     carried = {(graph.subtask_of(one.source).id, graph.subtask_of(one.target).id) for one in edges}
     between = [

@@ -24,7 +24,7 @@ from dig.diagnosis.document import Confidence, CostRow, StageRow
 from dig.errors import SettingsError
 from dig.tasks.milestones import Evidence
 
-from .flow import Vocabulary, chain, flow, vocabulary
+from .flow import Vocabulary, vocabulary
 from .hierarchy import HierarchicalGraph, drafted
 from .reading import Conversation, ConversationStep, folded
 from .wording import FEATURES, features
@@ -230,8 +230,7 @@ def rank(
     return Attribution(
         candidates, confidence_of(candidates) if why is None else "low",
         _reason(answer, len(found), why),
-        chain(flow(conversation.steps), answer.step.number, conversation.candidates[-1].number),
-        graph, tuple(stages), notes=tuple(_notes(why)),
+        graph.chain(answer.step.number), graph, tuple(stages), notes=tuple(_notes(why)),
     )  # fmt: skip
 
 

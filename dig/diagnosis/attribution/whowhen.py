@@ -193,6 +193,25 @@ def cross_validated(
     return found
 
 
+def attributed(
+    attribute: Callable[[Conversation], Attribution],
+    cases: Sequence[Conversation],
+    tell: Callable[[str, int, int], None] = lambda *_: None,
+) -> Predictions:
+    """The answers of an attributor, one case after the other.
+
+    Args:
+        attribute: Names the candidates of a conversation.
+        cases: The cases.
+        tell: Takes a word for what is counted, how many are done, and how many there are.
+    """
+    answers: dict[str, BlamedStep | None] = {}
+    for done, case in enumerate(cases, 1):
+        answers[case.name] = blamed_step(attribute(case))
+        tell("answers", done, len(cases))
+    return answers
+
+
 def asked(
     by: str, cases: Sequence[Conversation], tell: Callable[[str, int, int], None] = lambda *_: None
 ) -> Predictions:
