@@ -154,8 +154,12 @@ class _Log:
             "facts reused": log1p(sum(self.uses[fact] > 1 for fact in new)),
             "facts in the end": float(not new.isdisjoint(self.last_facts)),
             "echo": cosine(self.bags[place], self.bags[place - 1]),
-            "hands over": float(any(self.names[name].search(low) for name in others)),
+            "hands over": float(any(self._names(name, low) for name in others)),
         }
+
+    def _names(self, name: str, text: str) -> bool:
+        """Whether a text has a name as a word of its own; both are folded."""
+        return name in text and self.names[name].search(text) is not None
 
     def _misses_question(self, text: str) -> bool:
         """Whether a text lacks the question, if there is one."""

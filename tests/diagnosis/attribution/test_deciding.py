@@ -104,6 +104,8 @@ TABLE: list[tuple[str, Deviations, dict[int, Screened], Any, int | None, dict[in
      {2: "origin", 4: "origin"}),
     ("put right by a candidate", said(2, 7, subtasks="s1 s3"), {2: S(recovered_at=7), 7: S()},
      None, 2, {2: "origin", 7: "origin"}),
+    ("put right by a candidate elsewhere", said(2, 7, subtasks=""), {2: S(recovered_at=7)}, None, 2,
+     {2: "origin", 7: "open"}),
     ("put right before", said(6), {6: S(recovered_at=1)}, None, 6, {6: "origin"}),
     ("put right after the end", said(6), {6: S(recovered_at=99)}, None, 6, {6: "origin"}),
     ("all was put right: the last", said(2, 4), {2: S(recovered_at=8), 4: S(recovered_at=8)}, None,
