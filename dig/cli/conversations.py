@@ -14,8 +14,8 @@ import typer
 from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 
-from .app import progress_shown
-from .bench import bench, show_tables
+from .app import print_result, progress_shown
+from .bench import bench
 from .options import AsJson, ModelOptions, grouped
 
 if TYPE_CHECKING:
@@ -209,13 +209,10 @@ def whowhen(
     """Name the agent and step at fault in the conversations of Who&When, and score that."""
     from dig.diagnosis.attribution import whowhen as benchmark
     from dig.diagnosis.attribution.ranking import Weights, rank
-    from dig.traces.journal.files import write_output
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)
     if fit is not None:
-        found = benchmark.trained(cases, labels, seed)
-        with file_errors(fit, "written"):
-            write_output(fit, f"{found.model_dump_json(indent=1)}\n".encode())
+        _write(fit, benchmark.trained(cases, labels, seed).model_dump_json(indent=1))
         print(f"weights of {counted(len(cases), 'case')} in {fit}")
         return
     method = asked.chosen()
@@ -234,7 +231,17 @@ def whowhen(
             notes = [OWN_CASES] if used.data == benchmark.checksum(labels) else []
     if output is not None:
         rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
-        with file_errors(output, "written"):
-            write_output(output, f"{json.dumps(rows)}\n".encode())
+        _write(output, json.dumps(rows))
     scores = benchmark.scored(by, cases, runs, labels, notes)
-    show_tables(scores.tables(official=official), scores.to_json(official=official), as_json)
+    print_result(
+        as_json,
+        lambda: scores.to_json(official=official),
+        lambda: [table.markdown() for table in scores.tables(official=official)],
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    from dig.traces.journal.files import write_output
+
+    with file_errors(path, "written"):
+        write_output(path, f"{text}\n".encode())
