@@ -128,6 +128,8 @@ def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = 
         print(json.dumps(execution.to_json()))
     else:
         made = making(execution.agents_are, execution.data_are)
+        print_summary(Console(), execution.verdict.lines())
+        print()
         rows = summary(execution.result, execution.score, execution.directory, made)
         rows += cost_rows(execution)
         rows += fault_rows(execution)

@@ -22,6 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
+from .ranges import length, merged
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -112,7 +113,30 @@ class FrequencyTask:
             return Score(False, reason=str(error))
         errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
-        return Score(True, rmse, complete=_covers(answer, self.size))
+        covered, total = _covered(answer, self.size), sum(counts.values())
+        is_complete = None if covered is None else covered == self.size
+        says = self._says(rmse, covered, total)
+        return Score(True, rmse, complete=is_complete, says=says)
+
+    def _says(self, rmse: float, covered: int | None, total: float) -> str:
+        """A score in words.
+
+        Args:
+            rmse: Root of the mean squared error of the counts.
+            covered: How many elements the answer covers, if it says so.
+            total: The sum of its counts.
+        """
+        if rmse == 0:
+            return f"It counts all {self.size:,} {self.unit} right."
+        reach = ""
+        if covered is not None:
+            only = "" if covered == self.size else "only "
+            reach = f"It covers {only}{covered:,} of {self.size:,} {self.unit}. "
+        off = f"{rmse:,.0f}" if rmse >= 10 else f"{rmse:.2g}"
+        return (
+            f"{reach}It is not exact: its counts add up to {total:,.0f}, and each is off by about "
+            f"{off} (RMSE; 0 is right)."
+        )
 
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
         """How far a run came: parts read, half and all of them counted, put together, accepted.
@@ -171,20 +195,15 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _covers(answer: object, size: int) -> bool | None:
-    """Whether the parts that an answer says it covers are all of the data, if it says so."""
+def _covered(answer: object, size: int) -> int | None:
+    """How many elements are in the parts that an answer says it covers, if it says so."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
-    reach = 0
     try:
-        for start, stop in sorted(_bounds(part, size) for part in covers):
-            if start > reach:
-                return False
-            reach = max(reach, stop)
+        return length(merged(_bounds(part, size) for part in covers))
     except ValueError:
         return None
-    return reach == size
 
 
 def _bounds(part: Any, size: int) -> tuple[int, int]:

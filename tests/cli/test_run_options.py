@@ -109,6 +109,8 @@ def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
         (["count-frequency", "--team", "my_own:TASK"], "has no team"),
         (["count-frequency", "--team", "my_own:TEAM", "--model", "m"], "leave one out"),
         (["count-frequency", "--speed", "0"], "--speed must be greater than 0"),
+        (["count-frequency", "--habit", "eror=0"], "known are think_s, think_spread"),
+        (["count-frequency", "--habit", "error=2"], "error must be from 0 to 1, got 2.0"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
@@ -119,6 +121,13 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
     assert not list(Path().glob("runs/*"))
+
+
+def test_a_habit_of_the_simulated_agents_is_chosen(call: Any) -> None:
+    """Agents that count without mistakes have the true counts if no work is lost."""
+    options = ("--seed", 606, "--habit", "error=0")
+    _, out, _ = call("run", "count-frequency", "--virtual", "--json", *options)
+    assert json.loads(out)["score"]["rmse"] == 0
 
 
 def test_a_policy_is_read_from_the_file_and_from_the_project(call: Any) -> None:

@@ -55,7 +55,7 @@ def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -
     records = len(rows)
     if not made.has_findings:
         rows += made.found
-    data, cut = _fitting(head(run), rows, payloads)
+    data, cut = _fitting(head(run, made, private=not payloads), rows, payloads)
     path = out or _beside(run)
     try:
         write_output(path, data) if out else write_file(path, data)
