@@ -187,6 +187,7 @@ class RunSoFar:
     Attributes:
         run: The first record.
         agents: The names of its agents.
+        is_early: Whether work is missing from the answer that was accepted last.
     """
 
     def __init__(self) -> None:
@@ -199,7 +200,7 @@ class RunSoFar:
         self._error_of: str | None = None  # the activation that ended last, if it failed
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
-        self._is_early = self._came_after = False  # the latest answer; after the latest healing
+        self.is_early = self._came_after = False  # the latest answer; after the latest healing
         self._recorded, self._found = _Raised(), _Raised()
         self._heals: dict[str, list[HealRow]] = {}  # by kind: the first and the latest
         self._healed: Counter[str] = Counter()
@@ -235,9 +236,9 @@ class RunSoFar:
 
     def _deliver(self, record: Deliver) -> None:
         if record.to is None:
-            self._is_early, self._came_after = record.event in self._early, True
+            self.is_early, self._came_after = record.event in self._early, True
             self._counts["failed" if record.event in self._failed else "answered"] += 1
-            self._counts["early"] += self._is_early
+            self._counts["early"] += self.is_early
             self._early.clear()
             self._failed.clear()
 
@@ -313,7 +314,7 @@ class RunSoFar:
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {when}, and the run has no end{how}.{none}"
         if self._finish.outcome == "submitted":
-            return f"An answer was accepted after {when}{_LACKING if self._is_early else ''}."
+            return f"An answer was accepted after {when}{_LACKING if self.is_early else ''}."
         why = _ENDS[self._finish.outcome]
         if self._finish.outcome == "stopped" and not self._running:
             why = "The run stopped because nothing could go on any more,"
@@ -369,7 +370,7 @@ class RunSoFar:
         """What came after the healing."""
         if not self._came_after:
             return "No answer came after that."
-        return f"After that an answer was accepted{_LACKING if self._is_early else ''}."
+        return f"After that an answer was accepted{_LACKING if self.is_early else ''}."
 
     def _cost_text(self) -> str:
         parts = {

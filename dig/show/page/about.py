@@ -22,7 +22,8 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
 
     `execution`, `task`, `method`, `agents_are`, `began` and `clock` are of the side file, as far
     as they are texts; `score` is of the result; `state` is what a run without an end is; `file`
-    is the name of the trace; `verdict` has the lines about the run, as far as it was followed.
+    is the name of the trace; `verdict` has the lines about the run, as far as it was followed, and
+    `answer` how good its answer is.
 
     Args:
         path: The trace file or run directory.
@@ -40,6 +41,7 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
         "score": _score(result.get("score")),
         "state": state,
         "verdict": told.lines() if made.so_far.run else [],
+        "answer": {"grade": _grade(result.get("score"), made.so_far), "says": told.score},
     }
 
 
@@ -56,8 +58,22 @@ def verdict(
         private: Leave out what agents said to one another; by default not.
     """
     told = so_far.verdict(state=state, private=private)
-    says = score.get("says") if isinstance(score, dict) else None
-    return told.scored(one_line(says or ""), spent)
+    known = score if isinstance(score, dict) else {}
+    figures = _score(score)
+    says = known.get("says") or (f"Its score is: {figures}." if figures else "")
+    if known.get("valid") is False:
+        says = f"It is not valid: {known.get('reason') or 'no reason is given'}."
+    return told.scored(one_line(says) if told.score else "", spent)
+
+
+def _grade(score: object, so_far: RunSoFar) -> str:
+    """How good the answer is: `good`, `inexact`, `bad`, or `unknown`."""
+    known = score if isinstance(score, dict) else {}
+    if known.get("valid") is False or known.get("complete") is False:
+        return "bad"
+    if not is_number(known.get("rmse")):
+        return "bad" if so_far.is_early else "unknown"
+    return "inexact" if known["rmse"] else "good"
 
 
 def _score(score: object) -> str | None:

@@ -30,6 +30,7 @@ export class App {
   setHead(head) {
     this.model.head = head;
     this.parts?.heading.update();
+    this.ask();
   }
 
   /** Takes rows, in order; as much work as there is news. */

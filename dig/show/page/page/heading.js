@@ -55,7 +55,8 @@ export class Heading {
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
     const state = finish ? finish.outcome : head.state;
-    if (state) chips.push([state, state === "submitted" ? "good" : finish ? "bad" : ""]);
+    const grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
+    if (state) chips.push([state, state === "submitted" ? grade : finish ? "bad" : ""]);
     if (head.method) chips.push([`method ${head.method}`, ""]);
     chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
     const counts = weighed(model.findings);
@@ -144,7 +145,7 @@ function tip(one, model) {
         "Click to unfold.",
       ];
     case "finding":
-      return [`${one.pattern} · ${seconds(one.us)}`, one.says];
+      return [`${one.title} · ${seconds(one.us)}`, one.plain, one.says];
     case "agent":
       return [one.i ? one.id : "outside, healing", describe(one)];
     case "activation":

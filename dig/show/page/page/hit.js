@@ -17,6 +17,8 @@ export function hit(painter, x, y) {
 
 function flagAt(painter, x, y) {
   if (y < 24) return null;
+  const mark = y > 38 && painter.marks.find((one) => Math.abs(one.x - x) <= 6);
+  if (mark) return painter.model.finding(String(mark.heal.finding)) ?? null;
   const flag = painter.flags.findLast((one) => x >= one.x - 1 && x <= one.x + one.width);
   if (!flag) return null;
   const next = flag.all.indexOf(painter.view.selected) + 1;
