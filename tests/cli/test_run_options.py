@@ -184,3 +184,35 @@ def test_a_simulated_run_does_not_load_the_client_of_models(tmp_path: Path) -> N
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.endswith("False\n"), ran.stdout + ran.stderr
+
+
+STUCK = ("count-frequency", "--seed", 604, "--method", "dig", "--habit", "error=0", "--virtual")
+
+
+def test_a_run_with_a_twin_ends_with_the_difference(call: Any) -> None:
+    """Five rows: without the monitor, with it, what it did, the report, and what to do next."""
+    code, out, err = call("run", *STUCK, "--twin")
+    rows = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert (code, err) == (0, "")
+    heads = ["without the monitor", "with it", "what it did", "report", "your own team"]
+    assert [next(h for h in heads if row.startswith(h)) for row in rows] == heads
+    said = " ".join(out.split())
+    assert "There is no answer. with it An answer was accepted" in said
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def test_a_twin_is_the_same_run_unwatched(call: Any) -> None:
+    """As `--method mas` gives it, also if the run itself is in real time."""
+    _, out, _ = call("run", *STUCK, "--twin", "--json")
+    twin = json.loads(out)["twin"]
+    _, alone, _ = call("run", *STUCK, "--method", "mas", "--json")
+    assert twin["clock"] == "virtual"
+    assert twin["findings"] == json.loads(alone)["findings"] != []
+
+
+def test_a_language_model_has_no_twin(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would answer anew; nothing is left of the run."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code, out, err = call("run", "count-frequency", "--model", "m", "--twin")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "leave --twin out" in err and not Path("runs").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import name
+from dig.errors import UndecidedError
 from dig.graph.behaviour import LIMIT_S
 from dig.show.runs.summary import RunSummary, grade, summarise
 
@@ -71,6 +72,27 @@ def compare_runs(
     comparison = Comparison.of(one, other, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
     sides = [None if is_golden(path) else summarise(path) for path in (a, b)]
     return RunComparison(comparison, (sides[0], sides[1]))
+
+
+def first_difference(a: Path, b: Path) -> dict[str, Any]:
+    """Where the behaviours of two runs part.
+
+    Returns:
+        `records`: the record of each that has nothing like it in the other one, ``None`` if all of
+        it is there; `says`: what it is, in words; both are ``None`` if the limit was reached.
+
+    Raises:
+        TraceError: One of them cannot be read; the line is named.
+    """
+    try:
+        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
+    except UndecidedError:
+        return {"records": None, "says": None}
+    first = next(filter(None, places), None)
+    return {
+        "records": [place and place.record for place in places],
+        "says": first and first.what,
+    }
 
 
 def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:

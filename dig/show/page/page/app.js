@@ -7,6 +7,7 @@ import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
 import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
+import { Twin } from "./twin.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
@@ -46,6 +47,11 @@ export class App {
       isOut = end > view.place(view.width - 12);
     if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
     this.ask();
+  }
+
+  /** Shows another run below, along the same time. */
+  setTwin(told) {
+    this.twin = new Twin(this, told);
   }
 
   setLive(state) {
@@ -301,6 +307,7 @@ export class App {
 
   recolour() {
     this.painter.recolour(colours());
+    this.twin?.painter.recolour(colours());
     this.parts.heading.update();
     this.ask();
   }
@@ -319,6 +326,7 @@ export class App {
 
   paint() {
     this.painter.paint();
+    this.twin?.paint();
     for (const part of Object.values(this.parts)) part.update?.();
     this.findings.update();
     if (this.tabs.shown === "details") this.details.update();

@@ -134,7 +134,7 @@ export class Painter {
   now() {
     const { layout, view, model } = this;
     return view.at === null
-      ? layout.axis.end
+      ? layout.axis.place(model)
       : layout.axis.place({ t: view.at, us: model.times[view.at] });
   }
 

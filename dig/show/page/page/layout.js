@@ -9,15 +9,17 @@ export const SLOT = 11; // for an event in its sub-slot
 const MOST_SHIFT = 66; // pixels by which an event may be moved to find a free slot
 
 export class Layout {
-  constructor(model, view) {
+  /** The places of a run; of one beside another, along the axis of the other's `above`. */
+  constructor(model, view, above = null) {
     this.model = model;
     this.view = view;
+    this.above = above;
     this.reset();
   }
 
   /** Begins anew, for another axis. */
   reset() {
-    this.axis = new Axis(this.model, this.view.axis, this.view.folded);
+    this.axis = this.above?.axis ?? new Axis(this.model, this.view.axis, this.view.folded);
     this.eventAt = [];
     this.startAt = [];
     this.endAt = []; // of an activation in progress: NaN
@@ -45,7 +47,7 @@ export class Layout {
   }
 
   endOf(i) {
-    return Number.isNaN(this.endAt[i]) ? this.axis.end : this.endAt[i];
+    return Number.isNaN(this.endAt[i]) ? this.axis.place(this.model) : this.endAt[i];
   }
 
   /** What there is place for in a lane of this height. */
