@@ -72,11 +72,11 @@ class FiveLines:
         """The same with what no record tells.
 
         Args:
-            says: A sentence about the score of the answer; empty: there is none.
+            says: A sentence about the score of the answer, if there is one; empty: not known.
             spent: The tokens and the money that it took; empty: they are not known.
         """
         cost = f"{self.cost} {spent}." if spent else self.cost
-        return replace(self, score=says or self.score, cost=cost)
+        return replace(self, score=self.score and (says or self.score), cost=cost)
 
 
 def moment(us: int) -> str:
@@ -352,7 +352,7 @@ class RunSoFar:
     def _healing_text(self) -> str:
         if not self._heals:
             if not self._raised.first:
-                return "Nothing had to be done."
+                return "Nothing had to be done." if self._finish else "Nothing was done so far."
             return f"Nothing was done{f': {self._refused}' if self._refused else ''}."
         did = [self._did(kind, number) for kind, number in self._healed.items()]
         times = [row.us for rows in self._heals.values() for row in rows]
@@ -370,7 +370,7 @@ class RunSoFar:
         """What came after the healing."""
         if not self._came_after:
             return "No answer came after that."
-        return f"After that an answer was accepted{_LACKING if self.is_early else ''}."
+        return "After that an answer was accepted."
 
     def _cost_text(self) -> str:
         parts = {

@@ -22,7 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
-from .ranges import length, merged
+from .ranges import Range, common, merged
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -52,13 +52,13 @@ class FrequencyTask:
     accounting: Accounting = PAYLOADS
 
     def __init__(
-        self, elements: Sequence[Any], truth: Mapping[Any, int], most_per_message: int
+        self, elements: Sequence[Any], truth: Sequence[Hashable], most_per_message: int
     ) -> None:
         """Keep the data, and apart from them the truth.
 
         Args:
             elements: What agents can read, part by part.
-            truth: How often each value occurs; for the scorer alone.
+            truth: The value of each element; for the scorer alone.
             most_per_message: How many elements one message may carry, unless that is more than
                 half of them.
 
@@ -72,19 +72,21 @@ class FrequencyTask:
         self.size = len(elements)
         self.most_per_message = min(most_per_message, (self.size + 1) // 2)
         self._data = tuple(elements)
-        self._truth = Counter(truth)
+        self._value_of = tuple(truth)
+        self._truth: Counter[Any] = Counter(truth)
 
-    def problem(self, *to: str) -> Output:
+    def problem(self, *to: str, part: Range | None = None) -> Output:
         """The event that starts a run: a description and a handle, never the data.
 
         Args:
             to: The agents that are given the problem.
+            part: The part that it is about; ``None``: all of the data.
         """
         payload = {
             "task": self.name,
             "goal": self.goal,
             "values": list(self.values),
-            "part": [0, self.size],
+            "part": [*(part or (0, self.size))],
             "most_per_message": self.most_per_message,
         }
         return Output(payload, to, "problem")
@@ -97,13 +99,14 @@ class FrequencyTask:
         """
         return _tools(self._data, self.most_per_message, self.unit)
 
-    def score(self, answer: object) -> Score:
+    def score(self, answer: object, part: Range | None = None) -> Score:
         """Compare an answer with the true counts.
 
         Args:
             answer: ``{"counts": {value: count}}``, other keys are ignored. A value is itself or,
                 as in JSON, its text; one that is missing counts as 0. An answer may say with
                 ``"covers": [[start, stop], ...]`` which parts of the data were counted.
+            part: The part that was asked about; ``None``: all of the data.
         """
         if answer is None:
             return Score(False, reason="there is no answer")
@@ -111,27 +114,30 @@ class FrequencyTask:
             counts = self._read_counts(answer)
         except ValueError as error:
             return Score(False, reason=str(error))
-        errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
+        truth = self._truth if part is None else Counter(self._value_of[slice(*part)])
+        errors = [counts.get(str(value), 0.0) - truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
-        covered, total = _covered(answer, self.size), sum(counts.values())
-        is_complete = None if covered is None else covered == self.size
-        says = self._says(rmse, covered, total)
+        asked = part or (0, self.size)
+        covered = _covered(answer, asked)
+        is_complete = None if covered is None else covered == asked[1] - asked[0]
+        says = self._says(rmse, asked[1] - asked[0], covered, sum(counts.values()))
         return Score(True, rmse, complete=is_complete, says=says)
 
-    def _says(self, rmse: float, covered: int | None, total: float) -> str:
+    def _says(self, rmse: float, size: int, covered: int | None, total: float) -> str:
         """A score in words.
 
         Args:
             rmse: Root of the mean squared error of the counts.
+            size: How many elements were to be counted.
             covered: How many elements the answer covers, if it says so.
             total: The sum of its counts.
         """
         if rmse == 0:
-            return f"It counts all {self.size:,} {self.unit} right."
+            return f"It counts all {size:,} {self.unit} right."
         reach = ""
         if covered is not None:
-            only = "" if covered == self.size else "only "
-            reach = f"It covers {only}{covered:,} of {self.size:,} {self.unit}. "
+            only = "" if covered == size else "only "
+            reach = f"It covers {only}{covered:,} of {size:,} {self.unit}. "
         off = f"{rmse:,.0f}" if rmse >= 10 else f"{rmse:.2g}"
         return (
             f"{reach}It is not exact: its counts add up to {total:,.0f}, and each is off by about "
@@ -195,13 +201,13 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _covered(answer: object, size: int) -> int | None:
-    """How many elements are in the parts that an answer says it covers, if it says so."""
+def _covered(answer: object, asked: Range) -> int | None:
+    """How many of the asked elements the parts hold that an answer says it covers, if it does."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
     try:
-        return length(merged(_bounds(part, size) for part in covers))
+        return common(merged(_bounds(part, asked[1]) for part in covers), (asked,))
     except ValueError:
         return None
 

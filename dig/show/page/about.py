@@ -63,7 +63,7 @@ def verdict(
     says = known.get("says") or (f"Its score is: {figures}." if figures else "")
     if known.get("valid") is False:
         says = f"It is not valid: {known.get('reason') or 'no reason is given'}."
-    return told.scored(one_line(says) if told.score else "", spent)
+    return told.scored(one_line(says), spent)
 
 
 def _grade(score: object, so_far: RunSoFar) -> str:

@@ -115,7 +115,7 @@ class Execution:
     @property
     def verdict(self) -> FiveLines:
         """How it went, with the score of its answer and what it has cost."""
-        says = self.score.says if self.score else ""
+        says = self.score.says or f"Its score is: {self.score}." if self.score else ""
         return self.result.verdict.scored(says, cost_text(self.counts.sums))
 
     def to_json(self) -> dict[str, Any]:
