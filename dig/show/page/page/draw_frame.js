@@ -124,7 +124,9 @@ export function drawFlags(painter) {
     ctx.strokeStyle = colour;
     ctx.globalAlpha = isChosen ? 0.9 : 0.22;
     ctx.lineWidth = isChosen ? 1.5 : 1;
-    line(ctx, flag.x, 42, flag.x, view.height);
+    const lines = isChosen ? [view.selected] : flag.all;
+    for (const x of new Set(lines.map((one) => Math.round(view.x(layout.axis.place(one))))))
+      line(ctx, x, 42, x, view.height);
     ctx.globalAlpha = 1;
     ctx.lineWidth = 1.3;
     ctx.beginPath();

@@ -204,16 +204,14 @@ export class Findings {
     ];
   }
 
-  /** The record at which somebody is shown what healing made or changed. */
+  /** The record at which an agent has done something about what healing made or changed. */
   _after(one) {
     const { model } = this.app;
     const last = one.heals[one.heals.length - 1];
     const event = model.node(last.event);
-    return (
-      (event ? story(event) : []).find(
-        (step) => step.t > last.t && ["deliver", "start"].includes(step.what),
-      )?.t ?? last.t
-    );
+    const later = (event ? story(event) : []).filter((step) => step.t > last.t);
+    const found = ["end", "start", "deliver"].map((what) => later.find((s) => s.what === what));
+    return found.find(Boolean)?.t ?? last.t;
   }
 }
 

@@ -25,18 +25,20 @@ function flagAt(painter, x, y) {
   return flag.all[next % flag.all.length];
 }
 
+/** The nearest event; of several in one place, the next after the one that is chosen. */
 function eventAt(painter, x, y) {
-  let best = null,
+  let best = [],
     least = NEAR;
   for (const i of painter.seated) {
     const seat = painter.seat(i);
     const far = Math.max(Math.abs(seat.x - x), Math.abs(seat.y - y));
-    if (far < least) {
+    if (far < least) best = [];
+    if (far <= least && far < NEAR) {
       least = far;
-      best = painter.model.events[i];
+      best.push(painter.model.events[i]);
     }
   }
-  return best;
+  return best[(best.indexOf(painter.view.selected) + 1) % best.length] ?? null;
 }
 
 function barAt(lane, view, layout, shape, x, y) {
