@@ -1,7 +1,7 @@
 // The page at work: what one does to the view, and what is drawn anew after it.
 
 import { $, h } from "./dom.js";
-import { around, nodesOf } from "./focus.js";
+import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
 import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
@@ -191,7 +191,7 @@ export class App {
     const nodes = nodesOf(this.model, one);
     this.view.selected = one ?? null;
     this.view.marked = one?.kind === "finding" ? new Set(nodes) : null;
-    this._focus(nodes);
+    this._focus();
   }
 
   /** Focuses on what went from one agent to another. */
@@ -207,13 +207,14 @@ export class App {
     this.ask();
   }
 
-  _focus(nodes) {
-    this.view.setFocus(nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null);
+  _focus() {
+    const { model, view } = this;
+    view.setFocus(inFocus(model, view.selected, view.hops, view.cleaned));
   }
 
   setHops(hops) {
     this.view.hops = Math.max(0, Math.min(9, hops));
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.ask();
   }
 
@@ -229,7 +230,7 @@ export class App {
 
   setCleaned(isCleaned) {
     this.view.cleaned = isCleaned;
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.say(isCleaned ? "The cleaned graph: productive edges only." : "The raw graph.");
     this.ask();
   }

@@ -23,7 +23,7 @@ export class View {
     this.width = 0;
     this.height = 0;
     this.selected = null;
-    this.hops = 2;
+    this.hops = 0; // besides what proves a finding
     this.focus = null; // Set of nodes that are not dimmed
     this.focusLanes = null;
     this.marked = null; // Set of nodes that the chosen finding names
