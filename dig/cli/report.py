@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,6 +50,10 @@ def report(
         Path | None,
         typer.Option(metavar="OTHER", help="Another run of the same team, beside it on one time."),
     ] = None,
+    diagnosis: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What `digmon why RUN --json` printed: its cause."),
+    ] = None,
     no_payloads: Annotated[
         bool, typer.Option("--no-payloads", help="Leave out what agents said to one another.")
     ] = False,
@@ -65,7 +69,8 @@ def report(
     from dig.show.page.writing import write_report
 
     recovered(run, salvage)
-    made = write_report(run, out, payloads=not no_payloads, twin=twin)
+    known = None if diagnosis is None else _cause(diagnosis)
+    made = write_report(run, out, payloads=not no_payloads, twin=twin, cause=known)
     cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
     size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
     print_result(
@@ -73,3 +78,15 @@ def report(
         lambda: {**asdict(made), "path": str(made.path)},
         lambda: [f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}"],
     )
+
+
+def _cause(file: Path) -> dict[str, Any] | None:
+    """The cause that a diagnosis names, if it names one."""
+    from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.telling import cause
+    from dig.traces.journal.files import cannot, read_file
+
+    try:
+        return cause(Diagnosis.from_json(read_file(file)))
+    except OSError as error:
+        raise cannot("read", file, error) from None

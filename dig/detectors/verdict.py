@@ -36,6 +36,7 @@ from .rivals import is_rivals
 MOST_GOAL = 90
 MOST_ERROR = 120
 MOST_AGENTS = 1_000
+MOST_ANSWERS = 1_000
 MOST_NAMED = 3
 
 Line = tuple[str, str]
@@ -147,15 +148,8 @@ class _Raised:
         self.first: dict[str, str] = {}
         self._times: dict[str, dict[str, list[int]]] = {}
 
-    def add(self, value: str, finding: Finding | FindingRow, means: str) -> None:
-        """Count a finding.
-
-        Args:
-            value: What it is worth.
-            finding: The finding.
-            means: What it means.
-        """
-        self.first.setdefault(value, means)
+    def count(self, value: str, finding: Finding | FindingRow) -> None:
+        """Count a finding that is worth so much."""
         times = self._times.setdefault(value, {}).setdefault(str(finding.pattern), [0, finding.us])
         times[0] += 1
 
@@ -239,8 +233,10 @@ class RunSoFar:
             self.is_early, self._came_after = record.event in self._early, True
             self._counts["failed" if record.event in self._failed else "answered"] += 1
             self._counts["early"] += self.is_early
-            self._early.clear()
-            self._failed.clear()
+            for answers in (self._early, self._failed):
+                answers.discard(record.event)
+                if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
+                    answers.clear()
 
     def _start(self, record: Start) -> None:
         self._counts["turns"] += 1
@@ -259,9 +255,10 @@ class RunSoFar:
         value, pattern = worth(finding), str(finding.pattern)
         if self.run is None or is_rivals(pattern) or value == SILENCED:
             return
-        (into or self._recorded).add(
-            value, finding, plain_text(finding, self.run.limits, self.agents)
-        )
+        raised = into or self._recorded
+        if value not in raised.first:
+            raised.first[value] = plain_text(finding, self.run.limits, self.agents)
+        raised.count(value, finding)
         if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
 
@@ -330,12 +327,14 @@ class RunSoFar:
             "left without an answer": max(0, requests - counts["answered"] - failed),
         }
         told = [(number, state) for state, number in states.items() if number]
-        if requests == 1 and told:
+        if not told:
+            return "There was no request."
+        if requests == 1:
             return f"The request was {told[0][1]}."
         listed = _listed(
             [f"{number:,} {'was' if number == 1 else 'were'} {s}" for number, s in told]
         )
-        return f"Of {counted(requests, 'request')} {listed or 'none is over'}."
+        return f"Of {counted(requests, 'request')} {listed}."
 
     @property
     def _raised(self) -> _Raised:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from dig._util.text import counted, name, names, one_line
 from dig.graph.records import Record
@@ -72,20 +73,32 @@ def _best(found: Diagnosis) -> HypothesisRow | None:
     return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
 
 
+def cause(found: Diagnosis) -> dict[str, Any] | None:
+    """The answer of a diagnosis for the page of a run: the record `t`, and what it `says`."""
+    if found.answer is None:
+        return None
+    shown = f": {found.candidates[0].evidence[0].says}" if found.candidates else ""
+    return {"t": found.answer.t, "says": f"{name(found.answer.agent)}{shown} ({_how(found)})"}
+
+
+def _how(found: Diagnosis) -> str:
+    """How sure a diagnosis is that has an answer."""
+    assert found.answer is not None
+    if found.confidence == "verified":
+        return "confirmed by experiment"
+    return f"suspected, confidence {found.answer.confidence}"
+
+
 def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     answer = found.answer
     if answer is None:
         yield "No agent can be named." if not found.hypotheses else "The change was tried:"
         return
-    how = {
-        "verified": "confirmed by experiment",
-        "suspected": f"suspected, confidence {answer.confidence}",
-    }[found.confidence]
     since = f", from record {answer.t} on" if answer.t is not None else ""
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
-    yield f"Cause: {name(answer.agent)}{since} ({how})"
+    yield f"Cause: {name(answer.agent)}{since} ({_how(found)})"
     shown = [e for e in found.candidates[0].evidence if not e.says.startswith("tried: ")]
     for evidence in shown[:2]:
         yield f"  record {evidence.t}: {evidence.says}"

@@ -94,6 +94,28 @@ def test_a_session_is_told_by_what_happened_to_its_requests(tmp_path: Path) -> N
     assert "1 turn ended with an error: ValueError: no such city." in told.failure
 
 
+def test_a_session_without_a_request_has_a_verdict(tmp_path: Path) -> None:
+    """A wrapped team may be closed before it was asked anything."""
+    told = verdict(store(tmp_path / "s.dig.jsonl", session()))
+    assert told.task == "0 requests to a team of 3 agents"
+    assert told.end.startswith("There was no request.")
+
+
+def test_an_early_answer_is_told_when_requests_overlap(tmp_path: Path) -> None:
+    """An answer to another request does not make it a whole one."""
+    raised = {"pattern": "ET", "stage": None, "severity": "error"}
+    evidence = {"unresolved": ["x"], "uncovered": []}
+    rows = session(
+        *(asked(0, event, agent) for event, agent in [("p", "a"), ("q", "b")]),
+        [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")],
+        [row(1, "finding", subject={"event": "f"}, evidence=evidence, **raised)],
+        [*turn(2, "w", "b", "g", q="consume"), final(2, "g", "w"), deliver(2, "g", None)],
+        [deliver(3, "f", None)],
+    )
+    told = verdict(store(tmp_path / "s.dig.jsonl", rows))
+    assert told.end.startswith("Of 2 requests 1 was answered and 1 was answered, although some")
+
+
 def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path) -> None:
     """It has no end, and as yet no answer; that nothing was found says nothing of the rest."""
     lines = (healed.directory / "trace.dig.jsonl").read_text().splitlines(keepends=True)

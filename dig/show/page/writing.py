@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,12 @@ class Report:
 
 
 def write_report(
-    run: Path, out: Path | None = None, *, payloads: bool = True, twin: Path | None = None
+    run: Path,
+    out: Path | None = None,
+    *,
+    payloads: bool = True,
+    twin: Path | None = None,
+    cause: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write the report of a stored run.
 
@@ -49,12 +55,14 @@ def write_report(
         out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
         payloads: Whether the report contains payloads; by default it does.
         twin: Another run of the same team, which stands below it; by default none.
+        cause: What a diagnosis names: the record `t` (or ``None``) and what it `says`.
 
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
     head, rows = _read(run, payloads)
+    head["cause"] = cause
     other: dict[str, Any] = {}
     if twin is not None:
         its_head, its_rows = _read(twin, payloads)

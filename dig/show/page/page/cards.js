@@ -28,13 +28,24 @@ export class Cards {
   }
 
   _cards() {
-    const { model } = this.app,
+    return [this._cause(), ...this._failures(), this._answer()].filter(Boolean);
+  }
+
+  /** What a diagnosis names, if there is one. */
+  _cause() {
+    const { app } = this,
+      { model } = app,
       { cause } = model.head;
-    return [
-      cause ? { kind: "cause", label: "Cause", at: this._at(cause.t), says: cause.says } : null,
-      ...this._failures(),
-      this._answer(),
-    ].filter(Boolean);
+    if (!cause) return null;
+    const { t, says } = cause,
+      node = [...model.activations, ...model.events].find((one) => one.t === t);
+    return {
+      kind: "cause",
+      label: "Cause",
+      at: this._at(t),
+      says,
+      open: t === null ? null : () => (node ? app.select(node) : app.setAt(t)),
+    };
   }
 
   _at(t) {
@@ -69,9 +80,9 @@ export class Cards {
     const cards = [
       {
         kind: worth(one),
-        label: one.title,
+        label: begun(one.title),
         at: one,
-        says: one.plain,
+        says: begun(one.plain),
         more: alike.length - 1,
         open: () => this.app.select(one),
       },
@@ -121,8 +132,8 @@ export class Cards {
       h(
         "button",
         { type: "button", class: `card ${kind}`, title: says, disabled: !open, onclick: open },
-        h("span", { class: "label", text: `${begun(label)}${at ? ` · ${seconds(at.us)}` : ""}${often}` }),
-        h("span", { class: "says", text: begun(says) }),
+        h("span", { class: "label", text: `${label}${at ? ` · ${seconds(at.us)}` : ""}${often}` }),
+        h("span", { class: "says", text: says }),
       ),
     );
   }
