@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import counted, name, names, one_line
+from dig.graph.codec import to_row
 from dig.graph.records import Record
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
 
 from .case import RunSource
-from .document import ChangedArm, Diagnosis, HypothesisRow, UnchangedArm
+from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
 from .interventions.kinds import KINDS, in_words
 from .interventions.proposing import oddities
 from .trials.verdict import interval
@@ -21,15 +22,15 @@ MOST_LINES = 15
 MOST_IN_LINE = 200
 
 
-def tell(found: Diagnosis, source: RunSource, forks: Path | None = None) -> list[str]:
+def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None = None) -> list[str]:
     """A diagnosis in lines, 15 at most.
 
     Args:
         found: The diagnosis.
-        source: The run that it explains.
+        source: The run that it explains; ``None``: it explains a conversation.
         forks: Where its forks lie; ``None``: beside the run.
     """
-    lines = _lines(found, source, forks or source.forks)
+    lines = _lines(found, source, forks)
     return [one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line) for line in lines][
         :MOST_LINES
     ]
@@ -39,7 +40,7 @@ def _indented(line: str) -> str:
     return "  " + one_line(line, MOST_IN_LINE)
 
 
-def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
+def _lines(found: Diagnosis, source: RunSource | None, forks: Path | None) -> Iterator[str]:
     run = name(found.source.name)
     if found.goal.good:
         yield f"{run} is good ({one_line(found.goal.why, 80)}): nothing to explain"
@@ -47,9 +48,14 @@ def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
     yield f"{run} failed: {found.goal.why}"
     for failure in found.failures[:2]:
         shown = failure.evidence[0]
-        yield f"  {shown.says} (record {shown.t})"
+        yield f"  {shown.says} ({_place(shown)})"
     best = _best(found)
     yield from _answer(found, best)
+    if source is None:
+        yield from _further(found)
+        yield from (f"  {note}" for note in found.notes)
+        return
+    forks = forks or source.forks
     if best is not None:
         yield from _experiment(found, best)
         yield from _difference(best, source, forks)
@@ -60,6 +66,10 @@ def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
     if best is not None and best.arms.changed.forks:
         fork = forks / best.arms.changed.forks[0]
         yield f"Compare them: digmon diff {source.path} {fork}"
+
+
+def _place(shown: EvidenceRow) -> str:
+    return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
 
 
 def _best(found: Diagnosis) -> HypothesisRow | None:
@@ -94,14 +104,15 @@ def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     if answer is None:
         yield "No agent can be named." if not found.hypotheses else "The change was tried:"
         return
-    since = f", from record {answer.t} on" if answer.t is not None else ""
+    since = f", step {answer.step}" if found.source.kind == "conversation" else ""
+    since = f", from record {answer.t} on" if answer.t is not None else since
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
     yield f"Cause: {name(answer.agent)}{since} ({_how(found)})"
     shown = [e for e in found.candidates[0].evidence if not e.says.startswith("tried: ")]
     for evidence in shown[:2]:
-        yield f"  record {evidence.t}: {evidence.says}"
+        yield f"  {_place(evidence)}: {evidence.says}"
     if best is None and found.hypotheses:
         yield "  None of the changes that were tried makes the run good."
 
@@ -165,11 +176,28 @@ def _difference(best: HypothesisRow, source: RunSource, forks: Path) -> Iterator
     if not best.arms.changed.forks:
         return
     path = forks / best.arms.changed.forks[0]
-    new = first_other(source.run.records, list(read_records(path, payloads=False)))
+    fork = [*read_records(path, payloads=source.is_plain_team)]
+    if source.is_plain_team:
+        new, told = _first_other_content(source.run.records, fork), _content
+    else:
+        new, told = first_other(source.run.records, fork), _record
     if new is not None:
         old = source.run.records[new.t] if new.t < len(source.run.records) else None
-        before = _record(old) if old else "nothing, the run was over"
-        yield f"  First record that differs: {new.t}: {_record(new)}; recorded was {before}"
+        before = told(old) if old else "nothing, the run was over"
+        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
+
+
+def _first_other_content(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
+    """The first record of a run in real time that differs from its parent's in more than time."""
+    rows = [{**to_row(record), "ts": 0} for record in parent[: len(fork)]]
+    same = (old == {**to_row(new), "ts": 0} for old, new in zip(rows, fork, strict=False))
+    return next((new for new, is_same in zip(fork, same, strict=False) if not is_same), None)
+
+
+def _content(record: Record) -> str:
+    """A record in a few words, with its error or payload."""
+    said = getattr(record, "error", None) or getattr(record, "payload", None)
+    return _record(record) + (f": {one_line(said, 60)}" if said is not None else "")
 
 
 def first_other(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
@@ -199,12 +227,16 @@ def _record(record: Record) -> str:
 
 def _further(found: Diagnosis) -> Iterator[str]:
     others = [
-        f"{name(one.agent)}{_tried(found, one.id)}"
+        f"{name(one.agent)}{_step(found, one)}{_tried(found, one.id)}"
         for one in found.candidates[1:3]
         if found.answer is not None
     ]
     if others:
         yield f"Next candidates: {', '.join(others)}"
+
+
+def _step(found: Diagnosis, one: CandidateRow) -> str:
+    return f" (step {one.step})" if found.source.kind == "conversation" else ""
 
 
 def _tried(found: Diagnosis, candidate: str) -> str:
@@ -214,6 +246,9 @@ def _tried(found: Diagnosis, candidate: str) -> str:
 
 def _to_try(source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
+    if source.is_plain_team:
+        yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
+        return
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
