@@ -92,7 +92,7 @@ def title_of(pattern: object) -> str:
 
 
 def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[str, Any]) -> str:
-    """What a finding means for a reader who knows no graph, with the agents that it names.
+    """A finding for a reader who knows no graph, with the agents that it names.
 
     Args:
         finding: The finding.
@@ -111,7 +111,7 @@ def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[st
 
 
 def action_text(row: HealRow, present: int = 0) -> str:
-    """What an intervention did, for a reader who knows no graph.
+    """An intervention for a reader who knows no graph.
 
     Args:
         row: The intervention.
@@ -360,13 +360,13 @@ class RunSoFar:
         return f"{when} the monitor {_listed(did)}. {self._after_text()}"
 
     def _did(self, kind: str, number: int) -> str:
-        """What healing did of one kind."""
+        """The interventions of one kind, in words."""
         if number == 1:
             return action_text(self._heals[kind][0], len(self.agents))
         return _TIMES[kind].format(number=f"{number:,}")
 
     def _after_text(self) -> str:
-        """What came after the healing."""
+        """A sentence about the time after the healing."""
         if not self._came_after:
             return "No answer came after that."
         return "After that an answer was accepted."

@@ -92,7 +92,7 @@ def cause(found: Diagnosis) -> dict[str, Any] | None:
 
 
 def _how(found: Diagnosis) -> str:
-    """How sure a diagnosis is that has an answer."""
+    """The confidence of a diagnosis that has an answer, in words."""
     assert found.answer is not None
     if found.confidence == "verified":
         return "confirmed by experiment"

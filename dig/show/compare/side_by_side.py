@@ -75,7 +75,7 @@ def compare_runs(
 
 
 def first_difference(a: Path, b: Path) -> dict[str, Any]:
-    """Where the behaviours of two runs part.
+    """The first difference between the behaviours of two runs.
 
     Returns:
         `records`: the record of each that has nothing like it in the other one, ``None`` if all of

@@ -19,6 +19,7 @@ export class Twin {
     const canvas = $("twin-canvas");
     this.painter = new Painter(canvas, this.model, this.layout, this.view);
     this.painter.recolour(app.painter.theme);
+    this.isKnown = difference.records !== null; // else comparing took too long: all is drawn
     [this.here, this.there] = difference.records ?? [0, 0];
     this.says = difference.says;
     this.view.since = this.there ?? Infinity;
@@ -84,6 +85,7 @@ export class Twin {
 
   /** The stretch that is the same as in the picture above. */
   _same(painter) {
+    if (!this.isKnown) return;
     const x = this._x() ?? this._endX(),
       { ctx, view, theme } = painter;
     const from = Math.max(view.gutter, view.x(0)),
