@@ -35,7 +35,7 @@ from dig.adapters.base import (
 )
 from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
-from dig.graph.records import ASIDE, NOTICE, Emit, End, FindingRow, Join, Record, Start
+from dig.graph.records import ASIDE, NOTICE, SYSTEM, Emit, End, FindingRow, Join, Record, Start
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -107,7 +107,7 @@ class Served:
         self._limit_s = PATIENCE_S + 3 * parent.times[-1] / 1_000_000
         self._count = 0  # records of the new run
         self._freed: float | None = None if at else time.monotonic()
-        self._starts: dict[str, int] = {}
+        self._due: set[int] = set()  # the ends of the answers that the journal is to give
         self._team: Any = None
         self._session: Session | None = None
         self._refused: Exception | None = None
@@ -218,10 +218,8 @@ class Served:
                 self._refuse(self._missing(f"in {self._limit_s:g} s"))
             elif expected != got:
                 self._refuse(DivergenceError(record.t, expected, got))
-        if isinstance(record, Start):
-            self._starts[record.activation] = record.t
         self._count = record.t + 1
-        if self._freed is None and (self._count >= self.at or self._refused is not None):
+        if self._freed is None and self._count >= self.at:
             self._freed = time.monotonic()
 
     # --- steps of the agents ---
@@ -272,21 +270,17 @@ class Served:
                 f"{recorded.agent} is not declared stateless, so it runs again in any case; see "
                 "`stateless` in docs/wrapping.md"
             ))  # fmt: skip
-        is_served = (
-            recorded is not None and is_stateless and recorded.id not in self._again
-            and is_single(self._parent, recorded)
-        )  # fmt: skip
+        is_served = is_stateless and recorded is not None and recorded.id not in self._again
         result, error = None, None
-        if is_served and recorded is not None:
+        if is_served and recorded and recorded.end and is_single(self._parent, recorded):
             result, error = self._from_journal(recorded, function)
+            await self._come_due(session, turn, recorded.end)
         else:
             try:
                 result = await run()
             except Exception as raised:
                 error = raised
-        await self._wait(session, partial(self._ends, turn))
-        if is_served and recorded is not None and recorded.end is not None:
-            await self._until(recorded.end.us)
+            await self._wait(session, partial(self._ends, turn))
         edited = self._edits.get(self._ending(turn), _NO_VALUE)
         if edited is not _NO_VALUE:
             return edited
@@ -297,14 +291,12 @@ class Served:
     async def _wait(self, session: Session, fits: Fits) -> None:
         """Wait until the next recorded step fits, or the run is free."""
         while self._count < self.at:
-            due, request, step = self._parent.records[self._count], *self._coming()
-            if isinstance(due, FindingRow) and (request is None or due.us < request.us):
+            due, step = self._parent.records[self._count], self._coming()
+            if isinstance(due, FindingRow) and (step is None or due.us < step.us):
                 session.tick()  # it was raised by time alone
                 if self._count > due.t:
                     continue
-            if request is None or request.t >= self.at:
-                return
-            fit = None if step is None else fits(step)
+            fit = step is None or fits(step)
             if fit:
                 return
             moved = self._moved
@@ -327,30 +319,39 @@ class Served:
                 return self._parent.activations[activation] if agent == turn.instance else None
         return None
 
-    def _coming(self) -> tuple[Record | None, Record | None]:
-        """The next recorded request, and that of an agent: an instance that is called joins."""
+    def _coming(self) -> Record | None:
+        """The next recorded step; an instance that joins belongs to the call after it."""
         coming = (self._parent.records[t] for t in range(self._count, len(self._parent.records)))
-        requests = (one for one in coming if not isinstance(one, ASIDE))
-        first = step = next(requests, None)
-        while isinstance(step, Join):
-            step = next(requests, None)
-        return first, step
+        return next((one for one in coming if not isinstance(one, (*ASIDE, Join))), None)
 
-    async def _until(self, us: int) -> None:
-        """Wait for a recorded moment, if the run is free before it comes."""
-        if self._freed is not None:
-            await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()))
+    async def _come_due(self, session: Session, turn: Turn, end: End) -> None:
+        """Wait until an answer from the journal comes.
+
+        If the run is free before that, such answers keep their recorded order and moments.
+        """
+        self._due.add(end.t)
+        try:
+            await self._wait(session, partial(self._ends, turn))
+            while self._freed is not None and min(self._due) < end.t:
+                moved = self._moved
+                await moved.wait()
+            if self._freed is not None:
+                await anyio.sleep(max(0.0, end.us / 1_000_000 - self._clock()))
+        finally:
+            self._due.discard(end.t)
 
     def _recorded(self, turn: Turn) -> RecordedActivation | None:
-        """The recorded activation that the one in progress is, if it began by `at`."""
+        """The recorded activation that the one in progress is, if what it was given is the same."""
         found = self._parent.activations.get(turn.activation or "")
-        if found is None or found.t > self.at or self._starts.get(found.id) != found.t:
+        if found is None or found.t > self.at:
             return None
-        return found if found.agent == turn.instance else None
+        used = (self._parent.events[event] for event in found.with_fate("consume"))
+        given = {event.id for event in used if event.by != SYSTEM}
+        return found if given <= {event.id for event in turn.events} else None
 
     def _ending(self, turn: Turn) -> str:
         """The activation that a turn ends with: the one in progress, or the next one to start."""
-        _, coming = self._coming()
+        coming = self._coming()
         step = None if coming is None else self._step_of(turn, coming)
         ending = step or self._recorded(turn)
         return ending.id if ending else ""
