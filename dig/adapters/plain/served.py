@@ -24,6 +24,7 @@ import anyio
 from dig._util.redaction import MASK
 from dig._util.text import name, one_line
 from dig.adapters.base import (
+    LONG_ACTIVATION,
     MOST_IN_ERROR,
     LoopCaller,
     ServedSession,
@@ -35,7 +36,18 @@ from dig.adapters.base import (
 )
 from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
-from dig.graph.records import ASIDE, NOTICE, SYSTEM, Emit, End, FindingRow, Join, Record, Start
+from dig.graph.records import (
+    ASIDE,
+    NOTICE,
+    SYSTEM,
+    Emit,
+    End,
+    FindingRow,
+    IncidentRow,
+    Join,
+    Record,
+    Start,
+)
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -112,6 +124,7 @@ class Served:
         self._session: Session | None = None
         self._refused: Exception | None = None
         self._loop = LoopCaller()
+        self._is_repeating = self._keeps_time = False
 
     # --- the run ---
 
@@ -177,11 +190,29 @@ class Served:
         self._step_is_over(session)
 
     def _step_is_over(self, session: Session) -> None:
+        if not self._is_repeating:
+            self._is_repeating = True
+            while self._repeated_due(session):
+                pass
+            self._is_repeating = False
+        if self._freed is not None and not self._keeps_time and session.stopped is None:
+            self._keeps_time = True
+            session.keep_time()
         while self._tells and self._count >= self._tells[0].at:
             change = self._tells.pop(0)
             ask, tell = session.guard.ask, session.monitor.tell
             session.guard.run(partial(ask, tell, change.note, [change.agent]), default=None)
         self._on_loop(self._wake)
+
+    def _repeated_due(self, session: Session) -> bool:
+        """Raise what time alone has raised next, by the record; says whether it was raised."""
+        count, step = self._count, self._coming()
+        due = self._parent.records[count] if count < self.at else None
+        if isinstance(due, FindingRow) and (step is None or due.us < step.us):
+            session.tick()
+        elif isinstance(due, IncidentRow) and due.what == LONG_ACTIVATION:
+            session.guard.incident(due.what, due.detail)
+        return self._count > count
 
     def _on_loop(self, fn: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed, so nothing waits there
@@ -248,16 +279,15 @@ class Served:
             calls = [*_calls(self._parent, step)]
             return not calls or any(is_sent(*one) for one in calls)
 
-        await self._wait(session, fits)
+        await self._wait(fits)
 
     async def answer(
-        self, session: Session, function: Callable[..., object], run: Callable[[], Awaitable[Any]],
-        *, is_stateless: bool,
+        self, function: Callable[..., object], run: Callable[[], Awaitable[Any]], *,
+        is_stateless: bool,
     ) -> Any:  # fmt: skip
         """The answer of the agent whose turn this is: from the journal, or by running it.
 
         Args:
-            session: The session of the team.
             function: The agent's own function.
             run: Runs it with the arguments of the call.
             is_stateless: Whether it may be answered from the journal.
@@ -274,13 +304,13 @@ class Served:
         result, error = None, None
         if is_served and recorded and recorded.end and is_single(self._parent, recorded):
             result, error = self._from_journal(recorded, function)
-            await self._come_due(session, turn, recorded.end)
+            await self._come_due(turn, recorded.end)
         else:
             try:
                 result = await run()
             except Exception as raised:
                 error = raised
-            await self._wait(session, partial(self._ends, turn))
+            await self._wait(partial(self._ends, turn))
         edited = self._edits.get(self._ending(turn), _NO_VALUE)
         if edited is not _NO_VALUE:
             return edited
@@ -288,14 +318,10 @@ class Served:
             raise error
         return result
 
-    async def _wait(self, session: Session, fits: Fits) -> None:
+    async def _wait(self, fits: Fits) -> None:
         """Wait until the next recorded step fits, or the run is free."""
         while self._count < self.at:
-            due, step = self._parent.records[self._count], self._coming()
-            if isinstance(due, FindingRow) and (step is None or due.us < step.us):
-                session.tick()  # it was raised by time alone
-                if self._count > due.t:
-                    continue
+            step = self._coming()
             fit = step is None or fits(step)
             if fit:
                 return
@@ -324,14 +350,14 @@ class Served:
         coming = (self._parent.records[t] for t in range(self._count, len(self._parent.records)))
         return next((one for one in coming if not isinstance(one, (*ASIDE, Join))), None)
 
-    async def _come_due(self, session: Session, turn: Turn, end: End) -> None:
+    async def _come_due(self, turn: Turn, end: End) -> None:
         """Wait until an answer from the journal comes.
 
         If the run is free before that, such answers keep their recorded order and moments.
         """
         self._due.add(end.t)
         try:
-            await self._wait(session, partial(self._ends, turn))
+            await self._wait(partial(self._ends, turn))
             while self._freed is not None and min(self._due) < end.t:
                 moved = self._moved
                 await moved.wait()
