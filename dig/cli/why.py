@@ -16,6 +16,7 @@ from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
 from .app import INTERRUPTED, app, warn
+from .conversations import ConversationOptions
 from .fork import disturbance, edit_of
 from .options import AsJson, Further, further, grouped
 
@@ -44,7 +45,10 @@ class TryingOptions:
         typer.Option(help="The team that goes on: `module:team`; else simulated agents."),
     ] = None
     task: Annotated[
-        str | None, typer.Option(help="The task of the run, if it is one of your own.")
+        str | None,
+        typer.Option(
+            help="The task of the run, if it is one of your own; of a conversation: its text."
+        ),
     ] = None
     entry: Annotated[
         str | None,
@@ -112,7 +116,8 @@ class TryingOptions:
 @grouped
 def why(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run directories or traces; only read.")
+        list[Path],
+        typer.Argument(metavar="SOURCE...", help="Runs, traces, conversations; only read."),
     ] = [],  # noqa: B006 (read by typer alone)
     good: Good = "default",
     try_: Annotated[
@@ -125,15 +130,17 @@ def why(
         int, typer.Option(min=1, help="With --try: how many of them about one attempt.")
     ] = 2,
     options: TryingOptions = TryingOptions(),
+    conversation: ConversationOptions = ConversationOptions(),  # noqa: B008 (frozen)
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of the document.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a run failed: which agent, since when, and what would have helped.
+    """Explain why a run or conversation failed: which agent, since when, what would have helped.
 
     With --try it continues the run with one change several times, beside continuations without it.
-    Exit status 0 if every run is good, 1 if one is not, 2 if one cannot be read, 130 interrupted.
+    Exit status 0 if every run is good, 1 if one is not or is a conversation, 2 if one cannot be
+    read, 130 interrupted.
     """
     from dig.diagnosis.diagnosing import diagnose
     from dig.diagnosis.document import Diagnosis
@@ -143,10 +150,14 @@ def why(
         print(json.dumps(Diagnosis.model_json_schema(), indent=2))
         return
     if not sources:
-        raise SettingsError("name a run: digmon why RUN")
+        raise SettingsError("name a run or a conversation: digmon why SOURCE")
     goal, status = Goal.parse(good), 0
     for source in sources:
         try:
+            needs_run = try_ or good not in ("default", "none")
+            if conversation.explain(source, options.task, as_json, needs_run=needs_run):
+                status = max(status, 1)
+                continue
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, **more) if try_ else None
             found = _explained(

@@ -12,7 +12,7 @@ from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
 
 from .case import RunSource
-from .document import ChangedArm, Diagnosis, HypothesisRow, UnchangedArm
+from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
 from .interventions.kinds import KINDS, in_words
 from .interventions.proposing import oddities
 from .trials.verdict import interval
@@ -21,15 +21,15 @@ MOST_LINES = 15
 MOST_IN_LINE = 200
 
 
-def tell(found: Diagnosis, source: RunSource, forks: Path | None = None) -> list[str]:
+def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None = None) -> list[str]:
     """A diagnosis in lines, 15 at most.
 
     Args:
         found: The diagnosis.
-        source: The run that it explains.
+        source: The run that it explains; ``None``: it explains a conversation.
         forks: Where its forks lie; ``None``: beside the run.
     """
-    lines = _lines(found, source, forks or source.forks)
+    lines = _lines(found, source, forks)
     return [one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line) for line in lines][
         :MOST_LINES
     ]
@@ -39,7 +39,7 @@ def _indented(line: str) -> str:
     return "  " + one_line(line, MOST_IN_LINE)
 
 
-def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
+def _lines(found: Diagnosis, source: RunSource | None, forks: Path | None) -> Iterator[str]:
     run = name(found.source.name)
     if found.goal.good:
         yield f"{run} is good ({one_line(found.goal.why, 80)}): nothing to explain"
@@ -47,9 +47,14 @@ def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
     yield f"{run} failed: {found.goal.why}"
     for failure in found.failures[:2]:
         shown = failure.evidence[0]
-        yield f"  {shown.says} (record {shown.t})"
+        yield f"  {shown.says} ({_place(shown)})"
     best = _best(found)
     yield from _answer(found, best)
+    if source is None:
+        yield from _further(found)
+        yield from (f"  {note}" for note in found.notes)
+        return
+    forks = forks or source.forks
     if best is not None:
         yield from _experiment(found, best)
         yield from _difference(best, source, forks)
@@ -60,6 +65,10 @@ def _lines(found: Diagnosis, source: RunSource, forks: Path) -> Iterator[str]:
     if best is not None and best.arms.changed.forks:
         fork = forks / best.arms.changed.forks[0]
         yield f"Compare them: digmon diff {source.path} {fork}"
+
+
+def _place(shown: EvidenceRow) -> str:
+    return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
 
 
 def _best(found: Diagnosis) -> HypothesisRow | None:
@@ -82,14 +91,15 @@ def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
         "verified": "confirmed by experiment",
         "suspected": f"suspected, confidence {answer.confidence}",
     }[found.confidence]
-    since = f", from record {answer.t} on" if answer.t is not None else ""
+    since = f", step {answer.step}" if found.source.kind == "conversation" else ""
+    since = f", from record {answer.t} on" if answer.t is not None else since
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
     yield f"Cause: {name(answer.agent)}{since} ({how})"
     shown = [e for e in found.candidates[0].evidence if not e.says.startswith("tried: ")]
     for evidence in shown[:2]:
-        yield f"  record {evidence.t}: {evidence.says}"
+        yield f"  {_place(evidence)}: {evidence.says}"
     if best is None and found.hypotheses:
         yield "  None of the changes that were tried makes the run good."
 
@@ -204,12 +214,16 @@ def _record(record: Record) -> str:
 
 def _further(found: Diagnosis) -> Iterator[str]:
     others = [
-        f"{name(one.agent)}{_tried(found, one.id)}"
+        f"{name(one.agent)}{_step(found, one)}{_tried(found, one.id)}"
         for one in found.candidates[1:3]
         if found.answer is not None
     ]
     if others:
         yield f"Next candidates: {', '.join(others)}"
+
+
+def _step(found: Diagnosis, one: CandidateRow) -> str:
+    return f" (step {one.step})" if found.source.kind == "conversation" else ""
 
 
 def _tried(found: Diagnosis, candidate: str) -> str:
