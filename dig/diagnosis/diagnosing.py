@@ -328,6 +328,10 @@ class _Report:
         if self.findings is None:
             return self.candidates
         helped = {one.hypothesis.candidate for one in self.findings.validated}
+        for tried_ in self.findings.validated:
+            helped.update(self.findings.others.get(tried_.hypothesis.id, ()))
+            named = {row.get("agent") for row in tried_.hypothesis.interventions}
+            helped.update(one.id for one in self.candidates if one.agent in named)
         by_candidate: dict[str, list[Tried]] = {}
         for one in self.findings.tried:
             by_candidate.setdefault(one.hypothesis.candidate, []).append(one)
@@ -421,12 +425,12 @@ class _Report:
         trials = self.trials
         if trials is None:
             return CostRow()
-        costs = trials.costs
+        costs, models = trials.costs, trials.costs.models
         return CostRow(
-            replays=trials.replays, seconds=round(trials.cpu_s, 3),
-            model_calls=int(costs["model_calls"]), input_tokens=int(costs["input_tokens"]),
-            output_tokens=int(costs["output_tokens"]),
-            usd=float(costs["cost_usd"]) if "cost_usd" in costs else None,
+            replays=costs.replays, seconds=round(costs.cpu_s, 3),
+            model_calls=int(models["model_calls"]), input_tokens=int(models["input_tokens"]),
+            output_tokens=int(models["output_tokens"]),
+            usd=float(models["cost_usd"]) if "cost_usd" in models else None,
         )  # fmt: skip
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
@@ -445,7 +449,7 @@ class _Report:
             )
         if self.findings.once:
             found.append(
-                f"{counted(self.findings.once, 'change')} tried once only, without success"
+                f"{counted(self.findings.once, 'change')} tried once only: no sign of success"
             )
         found += self.findings.notes
         found += [f"{one.hypothesis.id}: {one.why}" for one in self.findings.tried if one.why]

@@ -6,12 +6,14 @@ with Trials(lab, repeat=3) as trials:
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import NamedTuple, Self
 
 from dig.diagnosis.concepts import Hypothesis, Reason, Verdict
 from dig.diagnosis.interventions.kinds import in_words
@@ -42,6 +44,21 @@ class TrialBudget:
     replays: int | None = 60
     seconds: float | None = 600.0
     usd: float | None = None
+
+
+@dataclass
+class TrialCosts:
+    """What experiments have cost so far.
+
+    Attributes:
+        replays: How many were made.
+        cpu_s: The processor time that they took.
+        models: What models cost in them, added up: calls, tokens, US dollars.
+    """
+
+    replays: int = 0
+    cpu_s: float = 0.0
+    models: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -124,9 +141,7 @@ class Trials:
 
     Attributes:
         lab: What makes the replays.
-        replays: How many were made.
-        cpu_s: The processor time that they took.
-        costs: What models cost in them, added up: calls, tokens, US dollars.
+        costs: What they have cost so far.
     """
 
     def __init__(
@@ -148,18 +163,30 @@ class Trials:
         """
         if repeat < 1:
             raise SettingsError(f"repeat must be at least 1, got {repeat}")
-        self.lab = lab
-        self.source = read_source(lab.source, lab.detectors)
         self.manner = lab.manner
         self.n = 1 if self.manner.is_deterministic else repeat
-        self.replays, self.cpu_s = 0, 0.0
-        self.costs: Counter[str] = Counter()
+        self.costs = TrialCosts()
         self._budget = budget or TrialBudget()
         self._tell, self._has_controls = tell, has_controls
         self._began = time.monotonic()
-        self._made: dict[str, MadeReplay] = {}
         self._workers = Workers(jobs, "the experiments", "try it with fewer --jobs")
+        self._begin(lab)
+
+    def _begin(self, lab: Lab) -> None:
+        self.lab = lab
+        self.source = read_source(lab.source, lab.detectors)
+        self._made: dict[str, MadeReplay] = {}
         self._milestones = self.source.milestones(lab.goal)
+
+    def within(self, fork: Path) -> Trials:
+        """Experiments on a fork that these have made; budget and costs are shared.
+
+        Args:
+            fork: The directory of the fork.
+        """
+        inner = copy.copy(self)
+        inner._begin(replace(self.lab, source=fork))
+        return inner
 
     def __enter__(self) -> Self:
         self._workers.__enter__()
@@ -218,10 +245,14 @@ class Trials:
                 found = verdict(*_rows([pair]), self._milestones, True, 1)
                 yield self._tried(hypothesis, [pair], *found)
 
-    def fork_of(self, hypothesis: Hypothesis, k: int = 0) -> Any:
-        """The records of a replay with the change; it has been made before."""
-        made = self._made[_key(_changed(hypothesis, k))]
-        return read_fork(made.fork) if made.fork else None
+    def place_of(self, hypothesis: Hypothesis) -> Path | None:
+        """Where the first replay with a change lies that has been made before."""
+        return self._made[_key(_changed(hypothesis, 0))].fork
+
+    def fork_of(self, hypothesis: Hypothesis) -> RecordedRun | None:
+        """The records of the first replay with a change that has been made before."""
+        place = self.place_of(hypothesis)
+        return read_fork(place) if place else None
 
     def repeated(self, at: int, k: int) -> RecordedRun | None:
         """The records of the run as it goes on with the random numbers of a repeat.
@@ -306,7 +337,7 @@ class Trials:
         spent: list[str] = []
 
         def affordable() -> Iterator[ReplayRequest]:
-            before = self.replays
+            before = self.costs.replays
             for request in missing.values():
                 is_new = not self.lab.is_made(request)
                 if is_new and (why := self._spent(before + sum(new for _, new in ordered))):
@@ -324,7 +355,7 @@ class Trials:
 
     def _spent(self, replays: int) -> str:
         """Why no further replay may be made after so many; empty, if one may."""
-        budget, usd = self._budget, self.costs.get("cost_usd")
+        budget, usd = self._budget, self.costs.models.get("cost_usd")
         if budget.replays is not None and replays >= budget.replays:
             return f"{budget.replays} replays were made, which is all that was allowed"
         if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
@@ -335,9 +366,9 @@ class Trials:
 
     def _account(self, request: ReplayRequest, made: MadeReplay, is_new: bool) -> None:
         if is_new:
-            self.replays += 1
-            self.cpu_s += made.cpu_s
-            self.costs.update(made.costs)
+            self.costs.replays += 1
+            self.costs.cpu_s += made.cpu_s
+            self.costs.models.update(made.costs)
         what = " and ".join(map(in_words, request.changes))
         if request.is_control:
             what = f"unchanged from {request.at} on"
