@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from .case import Case
 from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
-from .interventions.proposing import oddities
+from .interventions.proposing import Proposes, oddities
 from .trials.arms import Trials, Tried, interrupted
 from .trials.seats import (
     better_decisions,
@@ -83,7 +83,8 @@ class Experiments:
     def __init__(
         self, case: Case, trials: Trials, candidates: Sequence[Candidate],
         team: Mapping[str, object], *, tries: int = 5, per_attempt: int = 2,
-        before: Hypothesis | None = None, findings: Findings | None = None,
+        proposes: Proposes | None = None, before: Hypothesis | None = None,
+        findings: Findings | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is tried yet.
 
@@ -94,13 +95,14 @@ class Experiments:
             team: The agents that go on, by name.
             tries: How many changes that rules propose are tried; seats do not count.
             per_attempt: How many candidates of one attempt come before all others.
+            proposes: Proposes changes of the best candidates of each attempt, before rules do.
             before: What was changed before, if the run is a fork that these experiments made.
             findings: What was found so far; ``None``: nothing.
         """
         self.findings = findings or Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
         self._team, self._tries, self._per_attempt = team, tries, per_attempt
-        self._before = before
+        self._proposes, self._before = proposes, before
 
     def run(self) -> None:
         """Try everything in order.
@@ -138,12 +140,18 @@ class Experiments:
             for one in self._candidates
             if (found := seat(self._case, self._team, one)) is not None
         }
-        best: dict[str, None] = {}
+        best = self._best_of_attempts([one for one in self._candidates if one.id in seats])
+        first = [seats[one.id] for one in best]
+        return first, [one for one in seats.values() if one not in first]
+
+    def _best_of_attempts(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The best candidates of each attempt, each once."""
+        best: dict[str, Candidate] = {}
         for attempt in self._case.attempts:
             acting = {self._case.run.activations[name].agent for name in attempt.activations}
-            mine = [one.id for one in self._candidates if one.agent in acting and one.id in seats]
-            best.update(dict.fromkeys(mine[: self._per_attempt]))
-        return [seats[one] for one in best], [seats[one] for one in seats if one not in best]
+            mine = [one for one in candidates if one.agent in acting]
+            best.update((one.id, one) for one in mine[: self._per_attempt])
+        return [*best.values()]
 
     def _try_seats(self, seats: Sequence[Hypothesis]) -> None:
         """Seats in the order of what one replay of each says, until one is validated."""
@@ -165,6 +173,7 @@ class Experiments:
         self.findings.places[found.hypothesis.id] = Place(onset, last)
         smaller = [*better_decisions(self._case, self._trials, found)]
         candidate = found.hypothesis.candidate
+        smaller += self._asked(one for one in self._candidates if one.id == candidate)
         smaller += (hypothesis for hypothesis, _ in self._proposed(candidate))
         smaller = sorted(_each_once(smaller), key=lambda one: size(one.interventions))
         for one in self._trials.once(smaller[:MOST_SMALLER]):
@@ -219,9 +228,9 @@ class Experiments:
         )  # fmt: skip
 
     def _chosen(self) -> list[Hypothesis]:
-        """What rules propose about all agents, the likeliest first: so many of each attempt."""
+        """What a model and rules propose about all agents: so many of each attempt."""
         counts: dict[str | None, int] = {}
-        chosen: list[Hypothesis] = []
+        chosen = [*self._asked(self._best_of_attempts(self._candidates)[: self._tries])]
         is_single = len(self._case.attempts) == 1
         for proposed, place in self._proposed(None):
             number = counts[proposed.attempt] = counts.get(proposed.attempt, 0) + 1
@@ -230,6 +239,17 @@ class Experiments:
             other = place and redrawn_decision(self._case, self._trials, proposed.candidate, place)
             chosen += [other, proposed] if other else [proposed]
         return _each_once(chosen)
+
+    def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
+        """What is proposed besides rules."""
+        if self._proposes is None:
+            return
+        for one in candidates:
+            for said in self._proposes.interventions(self._case, one):
+                yield Hypothesis(
+                    id="h0", candidate=one.id, interventions=(said.change,),
+                    attempt=self._case.attempt_of(one.activation), expects=said.expects,
+                )  # fmt: skip
 
     def _try_again(self) -> None:
         """What is mixed or flaky, with more repeats."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol
 
 from dig._util.text import counted, name, names
-from dig.diagnosis.concepts import MOST_INTERVENTIONS
+from dig.diagnosis.case import Case
+from dig.diagnosis.concepts import MOST_INTERVENTIONS, Candidate
 from dig.graph.records import Emit, Leave, Record
 from dig.tasks.milestones import Evidence
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
@@ -44,6 +45,28 @@ class Oddity:
     activation: str | None = None
     event: str | None = None
     beside: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change that may have made a run good.
+
+    Attributes:
+        change: The change, as plain JSON.
+        expects: What must happen in the fork for it to count as carried out; ``None``: nothing
+            more than its kind asks for.
+    """
+
+    change: dict[str, Any]
+    expects: dict[str, Any] | None = None
+
+
+class Proposes(Protocol):
+    """Proposes changes beside those of the rules, such as a language model."""
+
+    def interventions(self, case: Case, candidate: Candidate) -> Sequence[Proposal]:
+        """What may be changed at the place of a candidate, the most promising first."""
+        ...
 
 
 def oddities(run: RecordedRun) -> list[Oddity]:

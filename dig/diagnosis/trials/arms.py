@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dig.diagnosis.concepts import Hypothesis, Reason, Verdict
 from dig.diagnosis.interventions.kinds import in_words
 from dig.diagnosis.interventions.recorded import as_recorded
+from dig.diagnosis.progress import progress as way
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.tasks.experiment.workers import Workers
@@ -26,6 +27,9 @@ from dig.traces.run import RecordedRun
 from .fulfilment import Compared, is_fulfilled
 from .replays import Lab, MadeReplay, ReplayRequest, make_replay, read_fork, read_source
 from .verdict import Row, fisher, verdict
+
+if TYPE_CHECKING:
+    from dig.diagnosis.interventions.asking import ModelHelp  # slow to import
 
 MORE = 3
 """A verdict that is mixed or flaky is asked for again with so many times the repeats."""
@@ -147,6 +151,7 @@ class Trials:
     def __init__(
         self, lab: Lab, *, repeat: int = 3, budget: TrialBudget | None = None, jobs: int = 1,
         tell: Callable[[str], None] = lambda line: None, has_controls: bool = True,
+        helper: ModelHelp | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is made yet.
 
@@ -157,6 +162,7 @@ class Trials:
             jobs: How many processes work at once; the results do not depend on it.
             tell: Takes a line for each replay.
             has_controls: Whether replays without the change are made.
+            helper: The model that judges whether notes were followed, and milestones.
 
         Raises:
             SettingsError: A number is out of range, or the team that goes on cannot be made.
@@ -167,7 +173,7 @@ class Trials:
         self.n = 1 if self.manner.is_deterministic else repeat
         self.costs = TrialCosts()
         self._budget = budget or TrialBudget()
-        self._tell, self._has_controls = tell, has_controls
+        self._tell, self._has_controls, self._helper = tell, has_controls, helper
         self._began = time.monotonic()
         self._workers = Workers(jobs, "the experiments", "try it with fewer --jobs")
         self._begin(lab)
@@ -176,7 +182,16 @@ class Trials:
         self.lab = lab
         self.source = read_source(lab.source, lab.detectors)
         self._made: dict[str, MadeReplay] = {}
+        judged = self.source.judged(lab.goal)
+        self._recorded_way = self._way(self.source.run, judged.good, judged.progress)
         self._milestones = self.source.milestones(lab.goal)
+
+    def _way(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
+        """How far a run came: as the model says, if it judges that."""
+        if self._helper is None or not self._helper.has_milestones:
+            return progress
+        found = self._helper.milestones(run, is_good)
+        return way(found, is_good) if found else progress
 
     def within(self, fork: Path) -> Trials:
         """Experiments on a fork that these have made; budget and costs are shared.
@@ -312,12 +327,14 @@ class Trials:
         parent = self.source.run
         other = parent if control.fork is None else read_fork(control.fork)
         compared = Compared(parent, read_fork(changed.fork), other)
-        return is_fulfilled(hypothesis.interventions, compared, hypothesis.expects)
+        rows = hypothesis.interventions
+        done = is_fulfilled(rows, compared, hypothesis.expects)
+        return done and (self._helper is None or self._helper.followed(rows, compared.fork))
 
     def _recorded(self, at: int) -> MadeReplay:
         """The recorded run as a control: nothing has to be made."""
         judged = self.source.judged(self.lab.goal, at)
-        return MadeReplay(None, judged.good, judged.progress, judged.why)
+        return MadeReplay(None, judged.good, self._recorded_way, judged.why)
 
     def _counting(self, pairs: Iterable[_Pair]) -> int:
         if not self.manner.is_paired:
@@ -349,6 +366,9 @@ class Trials:
         make = partial(make_replay, self.lab)
         for number, made in enumerate(self._workers.each(make, affordable())):
             request, is_new = ordered[number]
+            if made.fork is not None:
+                way_ = self._way(read_fork(made.fork), made.good, made.progress)
+                made = replace(made, progress=way_)
             self._made[_key(request)] = made
             self._account(request, made, is_new)
         return spent[0] if spent else ""
@@ -356,6 +376,8 @@ class Trials:
     def _spent(self, replays: int) -> str:
         """Why no further replay may be made after so many; empty, if one may."""
         budget, usd = self._budget, self.costs.models.get("cost_usd")
+        if self._helper is not None and "cost_usd" in self._helper.usage:
+            usd = (usd or 0) + self._helper.usage["cost_usd"]
         if budget.replays is not None and replays >= budget.replays:
             return f"{budget.replays} replays were made, which is all that was allowed"
         if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
