@@ -177,7 +177,8 @@ def try_set(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the verdicts go, as JSON.")],
     count: Annotated[int | None, typer.Option(min=1, help="How many runs at most.")] = None,
     kinds: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Only faults of this kind; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="KIND|MODULE:OBJECT", help="Only faults of this kind; name your own."),
     ] = None,
     jobs: Jobs = None,
     as_json: AsJson = False,

@@ -17,7 +17,7 @@ from dig.errors import DigError, SettingsError, file_errors
 
 from .app import INTERRUPTED, app, warn
 from .fork import disturbance, edit_of
-from .options import AsJson, Further, ModelOptions, further, grouped
+from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 
 if TYPE_CHECKING:
     from dig.diagnosis.diagnosing import Trying
@@ -64,6 +64,7 @@ class TryingOptions:
         bool, typer.Option("--fresh", help="Make forks again that are there already.")
     ] = False
     detector: Further = None
+    kind: FaultKinds = None
 
     def trying(self, run: Path, helping: HelpOptions, **more: Any) -> Trying:
         """How experiments on a run are made, with its faults.
@@ -81,7 +82,8 @@ class TryingOptions:
 
         found = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
-            detectors=further(self.detector), disturb=disturbance(run), is_fresh=self.fresh,
+            detectors=further(self.detector), disturb=disturbance(run, self.kind),
+            is_fresh=self.fresh,
             budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd),
             same_model=helping.settings() if helping.same_model else None, **more,
         )  # fmt: skip

@@ -25,6 +25,8 @@ from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import read_fork, read_source
 from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
+from dig.faults.inject.catalogue import is_foreign
+from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import Injected, disturbance_of
 from dig.faults.inject.run_pair import lines, without_policy
 from dig.graph.records import Emit, Leave
@@ -199,7 +201,8 @@ def score_trials(
             several faults.
         jobs: The number of processes.
         count: How many runs there are at most; ``None``: all.
-        kinds: The kinds of faults; none: all.
+        kinds: The kinds of faults; none: all of the catalogue. A user's own are named, as
+            `module:object`, so that they are imported.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
@@ -209,29 +212,39 @@ def score_trials(
         one
         for one in known.labelled()
         if not (label := one.label()).is_healed and len(label.faults) == 1
-        and (not kinds or label.kind in kinds)
+        and (not kinds or label.kind in kinds or label.faults[0]["kind"] in kinds)
     ][:count]  # fmt: skip
+    foreign = tuple(kind for kind in kinds if is_foreign(kind))
     with Workers(jobs, "the experiments", "try it with fewer --jobs") as workers:
-        found = workers.all(try_instance, chosen, lambda done: progress("runs", done, len(chosen)))
+        found = workers.all(
+            partial(try_instance, foreign=foreign),
+            chosen,
+            lambda done: progress("runs", done, len(chosen)),
+        )
     return TrialScores(tuple(found))
 
 
-def try_instance(instance: Instance) -> TriedInstance:
-    """Try hypotheses about one run, and let the search find its cause."""
+def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInstance:
+    """Try hypotheses about one run, and let the search find its cause.
+
+    Args:
+        instance: The run.
+        foreign: The user's own kinds of faults, as `module:object`.
+    """
     label = instance.label()
-    culprit = label.injected[0].target
+    culprit, first = str(label.faults[0]["target"]), int(label.injections[0]["t"])
     started = TriedInstance(instance.entry.id, label.kind, culprit)
     if not label.twin.valid:
         return _skipped(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
-        run = _made_again(instance, label, Path(folder))
-        disturb = disturbance_of(read_side(run))
+        run = _made_again(instance, label, Path(folder), foreign)
+        disturb = disturbance_of(read_side(run), foreign)
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
         if source.judged(goal).good:
             return _skipped(started, "the run is as good as without the fault")
-        case, first = source.case(goal), int(label.injections[0]["t"])
+        case = source.case(goal)
         with Trials(trying.lab(run, goal), budget=trying.budget) as trials:
             tried = {
                 place: trials.verify_again(trials.verify(hypothesis))
@@ -248,13 +261,20 @@ def _skipped(one: TriedInstance, why: str) -> TriedInstance:
     return TriedInstance(one.instance, one.kind, one.culprit, why)
 
 
-def _made_again(instance: Instance, label: Label, folder: Path) -> Path:
+def _made_again(instance: Instance, label: Label, folder: Path, foreign: Collection[str]) -> Path:
     """The run in a directory of its own, which can be forked.
+
+    Args:
+        instance: The run.
+        label: Its label.
+        folder: Where the directory is made.
+        foreign: The user's own kinds of faults.
 
     Raises:
         SettingsError: It is not the run of the set.
     """
-    disturb = partial(Injected.into, faults=list(label.injected))
+    faults = [*label.decoys, *(Fault.read(row, foreign) for row in label.faults)]
+    disturb = partial(Injected.into, faults=faults)
     made = execute(label.team_run, folder, disturb=disturb).directory
     records = map(without_policy, RecordedRun.read(made, payloads=True).records)
     if lines(records) != lines(instance.records()):
