@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dig.faults.inject.run_pair import play
 from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
+from dig.tasks.run.team_run import METHOD_NAMES
 
 from .instances import FaultSet, Label, RunEnding, by_kind
 
-NONE, OTHER_DRAWS, HEALED = "none", "other draws", "dig"
-RIVALS = ("watchdog", "retry", "judge")
-METHODS = (NONE, OTHER_DRAWS, *RIVALS, HEALED)
+UNHEALED, HEALED = "mas", "dig"
+NONE, OTHER_DRAWS = "none", "other draws"
+RIVALS = tuple(name for name in METHOD_NAMES if name not in (UNHEALED, HEALED))
+ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
 """What is done about the failures, in the order of the table."""
 
 
@@ -68,7 +71,7 @@ class HealingScores:
         )
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
-        rows = [(name, [one.by(name) for one in self.pairs]) for name in METHODS]
+        rows = [(name, [one.by(name) for one in self.pairs]) for name in ROWS]
         return [(name, [one for one in some if one]) for name, some in rows if any(some)]
 
     def table(self) -> Table:
@@ -112,7 +115,7 @@ class HealingScores:
 
 
 def score_healing(
-    known: FaultSet, *, jobs: int = 1,
+    known: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> HealingScores:  # fmt: skip
     """Play the runs of a set again, with healing.
@@ -121,21 +124,29 @@ def score_healing(
         known: The set; runs without labels are left out, and those that were healed already or
             did no harm.
         jobs: The number of processes.
+        kinds: The kinds of faults that are wanted; all, if none is named. Kinds that are in no
+            catalogue have to be named, as `module:object`.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
-        SettingsError: The set has no labels.
+        SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
-    labels = [label for one in known.labelled() if _is_wanted(label := one.label())]
+    labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
-        pairs = workers.all(heal, labels, lambda done: progress("runs", done, len(labels)))
+        do = partial(heal, foreign=tuple(kinds))
+        pairs = workers.all(do, labels, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
 
 
-def heal(label: Label) -> Pair:
-    """Play one run by each method, with its faults, and with healing without them."""
-    plain, faults = label.team_run, (*label.decoys, *label.injected)
-    run = replace(plain, method="dig")
+def heal(label: Label, foreign: Collection[str] = ()) -> Pair:
+    """Play one run by each method, with its faults, and with healing without them.
+
+    Args:
+        label: The label of the run.
+        foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
+    """
+    plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
+    run = replace(plain, method=HEALED)
     others = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
         **{method: replace(plain, method=method) for method in RIVALS},
@@ -149,8 +160,8 @@ def heal(label: Label) -> Pair:
     )
 
 
-def _is_wanted(label: Label) -> bool:
-    return label.harm and not label.is_healed
+def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
+    return label.harm and not label.is_healed and label.is_of(kinds)
 
 
 _COLUMNS = ("valid", "complete", "RMSE", "s")

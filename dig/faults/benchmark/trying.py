@@ -25,17 +25,15 @@ from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import read_fork, read_source
 from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import is_foreign
-from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected, disturbance_of
-from dig.faults.inject.run_pair import lines, without_policy
+from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.run_pair import lines, published, without_policy
 from dig.graph.records import Emit, Leave
 from dig.tasks.experiment.statistics import mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.execute import execute
-from dig.traces.journal.journal import read_side
+from dig.tasks.run.methods import Arrangement
 from dig.traces.run import RecordedActivation, RecordedRun
 
 from .instances import FaultSet, Instance, Label, RunEnding, by_kind
@@ -201,8 +199,7 @@ def score_trials(
             several faults.
         jobs: The number of processes.
         count: How many runs there are at most; ``None``: all.
-        kinds: The kinds of faults; none: all of the catalogue. A user's own are named, as
-            `module:object`, so that they are imported.
+        kinds: The kinds of faults; none: all.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
@@ -212,15 +209,11 @@ def score_trials(
         one
         for one in known.labelled()
         if not (label := one.label()).is_healed and len(label.faults) == 1
-        and (not kinds or label.kind in kinds or label.faults[0]["kind"] in kinds)
+        and label.is_of(kinds)
     ][:count]  # fmt: skip
-    foreign = tuple(kind for kind in kinds if is_foreign(kind))
+    do = partial(try_instance, foreign=tuple(kinds))
     with Workers(jobs, "the experiments", "try it with fewer --jobs") as workers:
-        found = workers.all(
-            partial(try_instance, foreign=foreign),
-            chosen,
-            lambda done: progress("runs", done, len(chosen)),
-        )
+        found = workers.all(do, chosen, lambda done: progress("runs", done, len(chosen)))
     return TrialScores(tuple(found))
 
 
@@ -229,22 +222,25 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
 
     Args:
         instance: The run.
-        foreign: The user's own kinds of faults, as `module:object`.
+        foreign: Kinds that are in no catalogue, as `module:object`, that its fault may be of.
     """
     label = instance.label()
-    culprit, first = str(label.faults[0]["target"]), int(label.injections[0]["t"])
+    faults = label.injected_of(foreign)
+    culprit = faults[0].target
     started = TriedInstance(instance.entry.id, label.kind, culprit)
+    if label.problems > 1:
+        return _skipped(started, "it has several problems at once, and a goal judges one")
     if not label.twin.valid:
         return _skipped(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
-        run = _made_again(instance, label, Path(folder), foreign)
-        disturb = disturbance_of(read_side(run), foreign)
+        disturb = partial(Injected.into, faults=[*label.decoys, *faults])
+        run = _made_again(instance, label, disturb, Path(folder))
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
         if source.judged(goal).good:
             return _skipped(started, "the run is as good as without the fault")
-        case = source.case(goal)
+        case, first = source.case(goal), int(label.injections[0]["t"])
         with Trials(trying.lab(run, goal), budget=trying.budget) as trials:
             tried = {
                 place: trials.verify_again(trials.verify(hypothesis))
@@ -261,23 +257,24 @@ def _skipped(one: TriedInstance, why: str) -> TriedInstance:
     return TriedInstance(one.instance, one.kind, one.culprit, why)
 
 
-def _made_again(instance: Instance, label: Label, folder: Path, foreign: Collection[str]) -> Path:
+def _made_again(
+    instance: Instance, label: Label, disturb: Callable[[Arrangement], Injected], folder: Path
+) -> Path:
     """The run in a directory of its own, which can be forked.
 
     Args:
-        instance: The run.
+        instance: The run of the set.
         label: Its label.
+        disturb: Puts its faults and decoys round the team.
         folder: Where the directory is made.
-        foreign: The user's own kinds of faults.
 
     Raises:
         SettingsError: It is not the run of the set.
     """
-    faults = [*label.decoys, *(Fault.read(row, foreign) for row in label.faults)]
-    disturb = partial(Injected.into, faults=faults)
     made = execute(label.team_run, folder, disturb=disturb).directory
-    records = map(without_policy, RecordedRun.read(made, payloads=True).records)
-    if lines(records) != lines(instance.records()):
+    records = [*map(without_policy, RecordedRun.read(made, payloads=True).records)]
+    known = lines(instance.records())
+    if known not in (lines(records), lines(published(records, instance.entry.id))):
         raise SettingsError(
             f"{instance.entry.id} came out differently: the set was made by another version"
         )
