@@ -131,6 +131,16 @@ class Experiments:
             again = self._trials.verify_again(tried)
             self.findings.tried[-1] = again
 
+    def _screened(self, hypotheses: Sequence[Hypothesis]) -> list[Tried]:
+        """Each hypothesis after one replay, the most promising first; until the budget is spent."""
+        made: list[Tried] = []
+        for one in self._trials.once(hypotheses):
+            if one.reason != "budget":
+                made.append(one)
+            elif one.why not in self.findings.notes:
+                self.findings.notes.append(one.why)
+        return sorted(made, key=_promise)
+
     # --- seats ---
 
     def _seats(self) -> tuple[list[Hypothesis], list[Hypothesis]]:
@@ -155,7 +165,7 @@ class Experiments:
 
     def _try_seats(self, seats: Sequence[Hypothesis]) -> None:
         """Seats in the order of what one replay of each says, until one is validated."""
-        screened = sorted(self._trials.once(seats), key=_promise)
+        screened = self._screened(seats)
         for number, one in enumerate(screened):
             promise = _promise(one)
             if promise == _WASTED or (promise != _GOOD and self.findings.validated):
@@ -176,7 +186,7 @@ class Experiments:
         smaller += self._asked(one for one in self._candidates if one.id == candidate)
         smaller += (hypothesis for hypothesis, _ in self._proposed(candidate))
         smaller = sorted(_each_once(smaller), key=lambda one: size(one.interventions))
-        for one in self._trials.once(smaller[:MOST_SMALLER]):
+        for one in self._screened(smaller[:MOST_SMALLER]):
             if one.verdict != "validated":
                 self.findings.once += 1
             elif self._verify(one.hypothesis).verdict == "validated":
@@ -190,7 +200,7 @@ class Experiments:
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
         """
-        screened = sorted(self._trials.once(self._chosen()), key=_promise)
+        screened = self._screened(self._chosen())
         hopeful = [one for one in screened if _promise(one) < _CARRIED_OUT][: self._tries]
         self.findings.once += len(screened) - len(hopeful)
         tried = list[Tried]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dig._util.text import counted, name, names, one_line
 from dig.detectors.patterns import BY_NAME
 from dig.graph.records import End, Record
+from dig.show.compare.continued import decision
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
@@ -147,7 +148,8 @@ def _experiment(
         yield from (f"  {number}. {words}" for number, words in enumerate(changes, 1))
     else:
         yield f"{heading}: {changes[0]}"
-    yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
+    if best.arms.changed.n:
+        yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
     seat = _seat(found)
     if seat is not None and seat.id != best.id:
         yield f"  also good if {in_words(seat.interventions[0])}: {_arms(seat)}"
@@ -207,8 +209,8 @@ def _change(row: Mapping[str, Any], run: RecordedRun, fork: Path | None) -> str:
     if isinstance(record, End) and row["kind"] == "edit":
         activation = run.activations[record.activation]
         agent = name(activation.agent)
-        instead = _did(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), 0)
-        recorded = _did([asdict(fate) for fate in record.fates], run.outputs(activation), 1)
+        instead = decision(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), False)
+        recorded = decision([asdict(fate) for fate in record.fates], run.outputs(activation), True)
         return f"{agent} {instead} at record {record.t}; without the change it {recorded}"
     words = in_words(row)
     new = first_other(run.records, [*read_records(fork, payloads=False)]) if fork else None
@@ -217,33 +219,6 @@ def _change(row: Mapping[str, Any], run: RecordedRun, fork: Path | None) -> str:
     old = run.records[new.t] if new.t < len(run.records) else None
     before = _record(old) if old else "nothing, the run was over"
     return f"{words}; then record {new.t} is {_record(new)}, not {before}"
-
-
-def _did(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], past: int) -> str:
-    """A decision in words, such as `uses e4, e5 and sends 2 events`.
-
-    Args:
-        fates: What became of the inputs.
-        outputs: The events that were generated.
-        past: 1 for the past tense, 0 for the present.
-    """
-    made = [one if isinstance(one, Mapping) else asdict(one) for one in outputs]
-    parts: list[str] = []
-    for fate, words in _DOES.items():
-        events = [one["event"] for one in fates if one["fate"] == fate]
-        if events:
-            parts.append(f"{words[past]} {names(events, 3)}")
-    if any(one.get("final") for one in made):
-        parts.append(("submits an answer", "submitted an answer")[past])
-    elif made:
-        parts.append(f"{('sends', 'sent')[past]} {counted(len(made), 'event')}")
-    return " and ".join(parts) or ("only waits", "only waited")[past]
-
-
-_DOES = {
-    "consume": ("uses", "used"), "reroute": ("passes on", "passed on"),
-    "discard": ("throws away", "threw away"),
-}  # fmt: skip
 
 
 def _arms(one: HypothesisRow, in_stages: bool = False) -> str:
@@ -336,7 +311,8 @@ def _to_try(source: RunSource) -> Iterator[str]:
     if changes:
         words = "; ".join(in_words(row) for row in changes[:2])
         yield f"What could be tried: {words}"
-    yield f"Try it: digmon why {source.path} --try"
+    team = "" if source.side else " --team MODULE:TEAM"
+    yield f"Try it: digmon why {source.path} --try{team}"
 
 
 def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
-from dig._util.text import one_line
+from dig._util.text import counted, one_line
 from dig._version import __version__
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
@@ -41,6 +41,7 @@ from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
+from dig.traces.replay.requests import RecordedRequests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
 
@@ -93,6 +94,16 @@ class Lab:
                 f"{source.name} is a run of {one_line(source.wrapped, 60)}, whose code ran outside "
                 "of dig-monitor and is not in the trace: it cannot be continued, so no change of "
                 "it can be tried; `digmon why` without --try says what its records show"
+            )
+        if gates := (RecordedRequests(source.trace, payloads=False).header or {}).get("gates"):
+            raise SettingsError(
+                f"{source.name} had {counted(len(gates), 'gate')}, and what they decided is not "
+                "recorded: it cannot be continued, so no change of it can be tried"
+            )
+        if not source.side and self.team is None:
+            raise SettingsError(
+                f"{source.name} is a plain trace, which says neither who goes on nor what tools "
+                "they have: name a team that brings its Setup, with --team module:team"
             )
         if self.same_model is not None:
             return model_crew(source.side, self.same_model, self.task, self.detectors)
