@@ -192,7 +192,6 @@ def why(
     per_attempt: Annotated[
         int, typer.Option(min=1, help="With --try: candidates of each attempt that come first.")
     ] = 2,
-    top: Annotated[int, typer.Option(min=1, help="How many candidates are listed.")] = 10,
     options: TryingOptions = TryingOptions(),
     helping: HelpOptions = HelpOptions(),
     schema: Annotated[
@@ -222,7 +221,7 @@ def why(
         try:
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, helping, **more) if try_ else None
-            explain = partial(diagnose, source, goal, trying=trying, top=top, **helper)
+            explain = partial(diagnose, source, goal, trying=trying, **helper)
             found = _explained(explain, source, as_json, options)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:

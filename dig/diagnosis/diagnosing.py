@@ -22,7 +22,7 @@ from .experiments import Experiments
 from .goal import Goal
 from .interventions.kinds import in_words, read_interventions
 from .interventions.secrecy import AnswerGuard
-from .reporting import TOP, DiagnosisReport
+from .reporting import DiagnosisReport
 from .suspects import EveryAgent, Suspects
 from .trials.arms import TrialBudget, Trials, Tried
 from .trials.replays import Disturb, Lab, read_source
@@ -105,7 +105,6 @@ def diagnose(
     suspects: Suspects | None = None,
     model: Model | None = None,
     expected: str | None = None,
-    top: int = TOP,
     tell: Tell = lambda line: None,
 ) -> Diagnosis:
     """Explain why a recorded run failed.
@@ -117,7 +116,6 @@ def diagnose(
         suspects: Names the candidates; ``None``: all agents are.
         model: Proposes changes and judges whether notes were followed; ``None``: rules alone do.
         expected: The right answer, by which the model names milestones; no agent is told.
-        top: How many candidates are listed.
         tell: Takes a line for each replay.
 
     Raises:
@@ -126,7 +124,7 @@ def diagnose(
         InterruptedDiagnosis: It was interrupted; it has what was found.
     """
     goal = goal or Goal.parse("default")
-    report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal, top)
+    report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal)
     if report.judged.good:
         return report.document()
     report.helper = helper = _helper(report.source, model, expected)

@@ -1,8 +1,9 @@
 """The order of experiments on a failed run: from all of its agents to the smallest change.
 
-1. Each agent's seat is given to another member, once.
-2. The seats that helped are tried in full; then the others, until one is validated.
-3. Without one, the changes that rules propose are tried.
+1. Each agent's seat is given to another member, once: first the best candidates of each attempt.
+2. The seats that helped are tried in full, until one is validated; one that helps by chance is
+   tried again from the last activation from which it helps.
+3. Without one, what a model and rules propose; if that helps in part, the rest in its fork.
 4. With one: since when it differs, until when it helps, and which smaller change helps, too.
 """
 
@@ -15,7 +16,7 @@ from .case import Case
 from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
 from .interventions.proposing import Proposes, oddities
-from .trials.arms import Trials, Tried, interrupted
+from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (
     better_decisions,
     first_difference,
@@ -113,16 +114,21 @@ class Experiments:
         first, others = self._seats()
         if not first and not others:
             self.findings.notes.append("no agent can take the seat of another one")
+        screened: list[Tried] = []
         for seats in (first, others):
             if not self.findings.validated:
-                self._try_seats(seats)
-        found = next(iter(self.findings.validated), None)
-        if found is not None:
-            self._look_closer(found)
+                screened += self._screened(seats)
+                self._try_seats(screened, _GOOD)
+        if not self.findings.validated:
+            self._try_seats(screened, _FURTHER)
+        if self.findings.validated:
+            self._look_closer(self.findings.validated[0])
         else:
             self._try_rules()
         if not self.findings.validated:
+            self._try_seats(screened, _CARRIED_OUT)
             self._try_again()
+        self.findings.once += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
         """Try some hypotheses in full, and once more those that remain undecided."""
@@ -144,15 +150,21 @@ class Experiments:
     # --- seats ---
 
     def _seats(self) -> tuple[list[Hypothesis], list[Hypothesis]]:
-        """The seats of the best candidates of each attempt, and those of all others."""
+        """The seats of the best candidates of each attempt, and those of all others.
+
+        Each is taken from the agent's first activation: what helps from later on helps from there.
+        """
+        first: dict[str, int] = {}
+        for activation in self._case.run.activations.values():
+            first.setdefault(activation.agent, activation.t)
         seats = {
             one.id: found
             for one in self._candidates
-            if (found := seat(self._case, self._team, one)) is not None
+            if (found := seat(self._case, self._team, replace(one, t=first.get(one.agent, one.t))))
         }
         best = self._best_of_attempts([one for one in self._candidates if one.id in seats])
-        first = [seats[one.id] for one in best]
-        return first, [one for one in seats.values() if one not in first]
+        soon = [seats[one.id] for one in best]
+        return soon, [one for one in seats.values() if one not in soon]
 
     def _best_of_attempts(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best candidates of each attempt, each once."""
@@ -163,15 +175,25 @@ class Experiments:
             best.update((one.id, one) for one in mine[: self._per_attempt])
         return [*best.values()]
 
-    def _try_seats(self, seats: Sequence[Hypothesis]) -> None:
-        """Seats in the order of what one replay of each says, until one is validated."""
-        screened = self._screened(seats)
-        for number, one in enumerate(screened):
-            promise = _promise(one)
-            if promise == _WASTED or (promise != _GOOD and self.findings.validated):
-                self.findings.once += len(screened) - number
-                break
-            self._verify(one.hypothesis)
+    def _try_seats(self, screened: list[Tried], promise: int) -> None:
+        """Those seats in full of which one replay promises so much, until one is validated.
+
+        Args:
+            screened: The seats after one replay; those that are tried are taken out.
+            promise: What that replay promises.
+        """
+        for one in [one for one in screened if _promise(one) == promise]:
+            screened.remove(one)
+            tried = self._verify(one.hypothesis)
+            if tried.reason == "flaky" and promise == _GOOD:
+                tried = self._verify_later(one.hypothesis)
+            if tried.verdict == "validated":
+                return
+
+    def _verify_later(self, hypothesis: Hypothesis) -> Tried:
+        """A seat from the last activation from which it helps: with less left to chance."""
+        last = last_help(self._case, self._trials, hypothesis)
+        return self._verify(moved(hypothesis, last, "h0") if last is not None else hypothesis)
 
     def _look_closer(self, found: Tried) -> None:
         """Where a seat that helps begins and ceases to, and a smaller change at its place."""

@@ -57,8 +57,8 @@ class DiagnosisReport:
         helper: The model that helped, if one did.
     """
 
-    def __init__(self, source: RunSource, goal: Goal, top: int = TOP) -> None:
-        self.source, self.goal, self._top = source, goal, top
+    def __init__(self, source: RunSource, goal: Goal) -> None:
+        self.source, self.goal = source, goal
         self.judged: Judgement = source.judged(goal)
         self.case = source.case(goal)
         self.candidates: list[Candidate] = []
@@ -82,7 +82,7 @@ class DiagnosisReport:
             model=self.helper.name if self.helper else None,
             answer=answer,
             candidates=tuple(
-                _candidate(number, one) for number, one in enumerate(candidates[: self._top], 1)
+                _candidate(number, one) for number, one in enumerate(candidates[:TOP], 1)
             ),
             chain=self._chain(answer),
             hypotheses=tuple(
@@ -223,9 +223,8 @@ class DiagnosisReport:
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
         found = [*self.source.finished().notes]
-        if len(candidates) > self._top:
-            more = counted(len(candidates) - self._top, "further candidate")
-            found.append(f"{more} not listed")
+        if len(candidates) > TOP:
+            found.append(f"{counted(len(candidates) - TOP, 'further candidate')} not listed")
         if self.findings is None or self.trials is None:
             return found
         manner = self.trials.manner
