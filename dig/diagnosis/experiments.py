@@ -270,7 +270,9 @@ class Experiments:
                 continue
             other = place and redrawn_decision(self._case, self._trials, proposed.candidate, place)
             chosen += [other, proposed] if other else [proposed]
-        return _each_once(chosen)
+        before = self._before.interventions if self._before else ()
+        room = MOST_INTERVENTIONS - len(before)
+        return _each_once(one for one in chosen if len(one.interventions) <= room)
 
     def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
         """What is proposed besides rules."""

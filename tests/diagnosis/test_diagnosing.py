@@ -328,6 +328,14 @@ def test_several_causes_are_mended_one_after_the_other(tmp_path: Path) -> None:
     assert len(text.splitlines()) <= MOST_LINES
 
 
+def test_changes_in_stages_are_three_at_most(tmp_path: Path) -> None:
+    """A run with many causes is not explained, and no hypothesis has a fourth change."""
+    run = execute(TeamRun(seed=607, method="mas"), tmp_path).directory
+    found = diagnose(run, trying=Trying())
+    assert found.fix is None and found.answer and found.cost.replays <= 60
+    assert all(len(one.interventions) <= 3 for one in found.hypotheses)
+
+
 def test_experiments_can_be_used_alone(silent: Path) -> None:
     """The search needs a case, candidates and experiments, and no document."""
     settings = trying(silent)
