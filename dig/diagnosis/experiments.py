@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from .case import Case
 from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
-from .interventions.proposing import Proposes, oddities
+from .interventions.proposing import Proposes
 from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (
     better_decisions,
@@ -243,11 +243,13 @@ class Experiments:
 
         Returns:
             The experiments; ``None``, if that fork is good, or neither came further than the run
-            nor failed later, or a further change would be one too many.
+            nor failed later, or a further change would be one too many. A served fork cannot be
+            continued.
         """
         before = self._whole(tried.hypothesis)
         fork = self._trials.place_of(tried.hypothesis)
-        if fork is None or len(before.interventions) >= MOST_INTERVENTIONS:
+        is_full = len(before.interventions) >= MOST_INTERVENTIONS
+        if fork is None or is_full or self._trials.lab.entry is not None:
             return None
         trials = self._trials.within(fork)
         case = trials.source.case(trials.lab.goal)
@@ -298,7 +300,7 @@ class Experiments:
             candidate: The candidate; ``None``: all are meant.
         """
         by_agent = {one.agent: one.id for one in self._candidates}
-        for odd in oddities(self._case.run):
+        for odd in self._trials.lab.oddities(self._case.run):
             name = by_agent.get(odd.agent)
             if name is not None and candidate in (None, name):
                 hypothesis = Hypothesis(

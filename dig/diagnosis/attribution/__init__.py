@@ -1,0 +1,9 @@
+"""Which agent and which step of a failed conversation is at fault.
+
+- `reading`: from a file to steps and roles. `flow`: words, code, facts and loops in texts.
+  `hierarchy`: the hierarchical graph, and its draft.
+- `wording`: features of a step. `ranking`: the answer by shipped weights. `fitting`: how weights
+  are fitted. `whowhen`: the benchmark. `explaining`: the diagnosis of a conversation.
+- With a model: `requests` (what it is shown), `stages` (what it is asked), `asking` (its cache),
+  `deciding` (from testimony to an answer), `pipeline` (all of it), `rivals` (plain ways to ask).
+"""
