@@ -52,7 +52,7 @@ class Findings:
     Attributes:
         tried: The hypotheses with their verdicts, in the order in which they were tried.
         places: More about seats that help, by the id of their hypothesis.
-        others: The candidates that further changes of a hypothesis are about, by its id.
+        others: The candidates that a hypothesis with changes in several stages is about, by its id.
         once: How many hypotheses were tried once only, without success.
         notes: What was left undone.
     """
@@ -85,7 +85,7 @@ class Experiments:
         self, case: Case, trials: Trials, candidates: Sequence[Candidate],
         team: Mapping[str, object], *, tries: int = 5, per_attempt: int = 2,
         proposes: Proposes | None = None, before: Hypothesis | None = None,
-        findings: Findings | None = None,
+        causes: tuple[str, ...] = (), findings: Findings | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is tried yet.
 
@@ -98,12 +98,13 @@ class Experiments:
             per_attempt: How many candidates of one attempt come before all others.
             proposes: Proposes changes of the best candidates of each attempt, before rules do.
             before: What was changed before, if the run is a fork that these experiments made.
+            causes: The candidates that these changes are about.
             findings: What was found so far; ``None``: nothing.
         """
         self.findings = findings or Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
         self._team, self._tries, self._per_attempt = team, tries, per_attempt
-        self._proposes, self._before = proposes, before
+        self._proposes, self._before, self._causes = proposes, before, causes
 
     def run(self) -> None:
         """Try everything in order.
@@ -258,7 +259,7 @@ class Experiments:
             return None
         return Experiments(
             case, trials, self._candidates, self._team, tries=self._tries, before=before,
-            findings=self.findings,
+            causes=(*self._causes, tried.hypothesis.candidate), findings=self.findings,
         )  # fmt: skip
 
     def _chosen(self) -> list[Hypothesis]:
@@ -290,7 +291,7 @@ class Experiments:
     def _try_again(self) -> None:
         """What is mixed or flaky, with more repeats."""
         for number, one in enumerate(self.findings.tried):
-            if self._before is None:
+            if one.hypothesis.id not in self.findings.others:  # that is about a fork
                 self.findings.tried[number] = self._trials.verify_again(one)
 
     def _proposed(self, candidate: str | None) -> Iterator[tuple[Hypothesis, str | None]]:
@@ -314,8 +315,7 @@ class Experiments:
         hypothesis = replace(hypothesis, id=f"h{len(self.findings.tried) + 1}")
         whole = self._whole(hypothesis)
         if self._before is not None:
-            known = self.findings.others.get(self._before.id, ())
-            self.findings.others[hypothesis.id] = (*known, hypothesis.candidate)
+            self.findings.others[hypothesis.id] = (*self._causes, hypothesis.candidate)
         self.findings.tried.append(interrupted(whole))
         tried = self._trials.verify(hypothesis)
         self.findings.tried[-1] = replace(tried, hypothesis=whole)
