@@ -64,6 +64,10 @@ Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
 ]
+FaultKinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="MODULE:OBJECT", help="A fault's kind of your own that it has."),
+]
 UsualFile = Annotated[
     Path | None,
     typer.Option("--usual", metavar="FILE", help="What is usual for the team; see `digmon learn`."),
