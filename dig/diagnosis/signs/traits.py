@@ -134,6 +134,7 @@ def traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
             if parts is not None:
                 yield from _of_parts(parts, activation, used, outputs, of)
     yield from _of_ways(run)
+    yield from _of_profiles(run)
 
 
 def _kinds(events: Iterable[RecordedEvent]) -> str:
@@ -284,3 +285,30 @@ def _of_ways(run: RecordedRun) -> Iterator[Trait]:
             yield Trait(
                 ("way", event.type), took, event.agent, event.arrivals[0][1], event.by, event.id
             )
+
+
+def _of_profiles(run: RecordedRun) -> Iterator[Trait]:
+    """How far the amounts of an event, as shares, are from what the nearest other agent sends."""
+    profiles: dict[str, dict[str, float]] = {}
+    means: dict[tuple[str, str], Counter[str]] = {}
+    for event in run.events.values():
+        amounts = amounts_of(event.payload) if event.agent is not None else {}
+        total = sum(amounts.values())
+        if total > 0:
+            profiles[event.id] = {key: value / total for key, value in amounts.items()}
+            means.setdefault((event.type, str(event.agent)), Counter()).update(profiles[event.id])
+    for mean in means.values():
+        total = sum(mean.values())
+        for key in mean:
+            mean[key] /= total  # type: ignore[assignment]
+    for name, profile in profiles.items():
+        event = run.events[name]
+        far = [
+            sum(abs(profile.get(key, 0.0) - mean[key]) for key in {*profile, *mean})
+            for (kind, agent), mean in means.items()
+            if kind == event.type and agent != event.agent
+        ]
+        if far:
+            kind = f"final {event.type}" if event.final else event.type
+            question = ("profile", kind)
+            yield Trait(question, min(far), str(event.agent), event.t, str(event.by), name)

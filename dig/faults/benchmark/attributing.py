@@ -50,11 +50,13 @@ FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviati
 
 KIND_OF: Mapping[str, str] = MappingProxyType(
     {
-        "lost": "drop", "late": "delay", "misaddressed": "misaddress", "failed": "crash",
+        "lost": "drop", "late": "delay", "misaddressed": "address_nobody", "astray": "misaddress",
+        "failed": "crash",
         "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent", "waiting": "hoard",
         "passed-on": "pass_on", "discarded": "discard_needed", "doubled": "duplicate",
         "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
         "withheld": "never_submit", "mixed-up": "merge_across_lineages",
+        "dealt-twice": "split_twice", "kept": "work_on_others_part",
     }
 )  # fmt: skip
 """The kind of fault that each mechanism of a candidate looks like; others keep their names."""
