@@ -64,6 +64,10 @@ Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
 ]
+FaultKinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="MODULE:OBJECT", help="A fault's kind of your own that it has."),
+]
 UsualFile = Annotated[
     Path | None,
     typer.Option("--usual", metavar="FILE", help="What is usual for the team; see `digmon learn`."),
@@ -125,27 +129,31 @@ def recovered(file: Path, salvage: bool) -> SetAside | None:
 def grouped(command: Callable[..., T]) -> Callable[..., T]:
     """Turn each parameter of a command that is a dataclass into the options that are its fields.
 
-    A field is annotated as a parameter of a command is, with its default beside it.
+    A field is annotated as a parameter of a command is, with its default beside it. A field that
+    two groups have is one option.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
+    parameters: dict[str, inspect.Parameter] = {}
     for parameter in inspect.signature(command).parameters.values():
         group = groups.get(parameter.name)
         if group is None:
-            parameters.append(_parameter(parameter.name, hints, parameter.default))
+            parameters[parameter.name] = _parameter(parameter.name, hints, parameter.default)
         else:
             inner = get_type_hints(group, include_extras=True)
-            parameters += [_parameter(one.name, inner, one.default) for one in fields(group)]
+            for one in fields(group):
+                parameters.setdefault(one.name, _parameter(one.name, inner, one.default))
 
     @wraps(command)
     def run(**given: Any) -> T:
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        return command(**given)
+        made = {
+            name: group(**{one.name: given[one.name] for one in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**made, **{name: given[name] for name in hints if name in given})
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
     return run
 
 

@@ -276,9 +276,26 @@ def test_a_diagnosis_fits_on_a_screen(explained: Diagnosis, silent: Path) -> Non
     assert len(lines) <= MOST_LINES
     text = "\n".join(lines)
     assert "Cause: agent-3" in text and "confirmed by experiment" in text
-    assert "[***]" in text and "[...]" in text
-    assert "First record that differs" in text
+    assert "with it 3 of 3 replays are good" in text and "without it 0 of 3" in text
     assert "digmon diff" in lines[-1]
+
+
+def test_several_causes_are_mended_one_after_the_other(tmp_path: Path) -> None:
+    """The run of the demonstration, not healed: what is left is tried in the fork so far."""
+    run = execute(TeamRun(seed=604, method="mas"), tmp_path).directory
+    found = diagnose(run, trying=Trying())
+    fix = found.hypothesis(found.fix)
+    assert fix and [row["kind"] for row in fix.interventions] == ["tell", "tell", "edit"]
+    assert fix.verdict == "validated" and found.answer and found.answer.agent == "agent-3"
+    origins = {one.agent for one in found.candidates if one.status == "origin"}
+    assert origins == {"agent-1", "agent-3", "agent-4"}
+    made = run / "why" / fix.arms.unchanged.forks[0]
+    beginning = (run / "why" / fix.arms.changed.forks[0] / TRACE).read_bytes().splitlines()
+    at = fix.interventions[-1]["at"]
+    assert beginning[:at] == (made / TRACE).read_bytes().splitlines()[:at]
+    text = "\n".join(tell(found, RunSource.read(run)))
+    assert "3. after that, agent-1 only waits" in text and "without the last 0 of 3" in text
+    assert len(text.splitlines()) <= MOST_LINES
 
 
 def test_experiments_can_be_used_alone(silent: Path) -> None:

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig._util.text import one_line
 from dig._version import __version__
@@ -28,13 +28,24 @@ from dig.errors import DigError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.execute import INTERRUPTED, Disturbance
-from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew, task_crew
+from dig.tasks.run.fork import (
+    Crew,
+    fork,
+    goes_on_virtually,
+    model_crew,
+    named_crew,
+    simulated_crew,
+    task_crew,
+)
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import ModelSettings  # slow to import
 
 Disturb = Callable[[Arrangement], Disturbance]
 Row = Mapping[str, Any]
@@ -54,6 +65,7 @@ class Lab:
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
         is_fresh: Whether forks that are there already are made again.
+        same_model: The model that the run's team asked, named again by the user: it goes on.
     """
 
     source: Path
@@ -65,6 +77,7 @@ class Lab:
     detectors: tuple[str, ...] = ()
     disturb: Disturb | None = None
     is_fresh: bool = False
+    same_model: ModelSettings | None = None
 
     def made_crew(self) -> Crew:
         """The team that goes on.
@@ -81,6 +94,8 @@ class Lab:
                 "of dig-monitor and is not in the trace: it cannot be continued, so no change of "
                 "it can be tried; `digmon why` without --try says what its records show"
             )
+        if self.same_model is not None:
+            return model_crew(source.side, self.same_model, self.task, self.detectors)
         if self.task is not None:
             return task_crew(source.side, self.task, self.team, self.detectors)
         if self.team is not None:
@@ -96,6 +111,8 @@ class Lab:
             "task": self.task,
             "faults": source.side.get("faults"),
         }
+        if self.same_model is not None:
+            crew["team"] = f"model {self.same_model.model} at {self.same_model.where}"
         said = [request.at, [*request.changes], crew, [*self.detectors], request.repeat]
         key.update(dumps([*said, __version__]).encode())
         return self.forks / key.hexdigest()
@@ -212,7 +229,8 @@ def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
 def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
     """Fork into a hidden directory, and give it its name when it is whole."""
     hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
-    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
+    is_named = lab.team or lab.crew or lab.task or lab.same_model
+    crew = lab.made_crew() if is_named else None
     try:
         made = fork(
             lab.source, request.at, hidden, changes=read_changes(request), repeat=request.repeat,
