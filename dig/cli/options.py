@@ -364,18 +364,29 @@ class ModelOptions:
         float | None, typer.Option(help="US dollars for a million tokens received.")
     ] = None
 
+    def given(self) -> dict[str, Any]:
+        """The settings of the model that are given; an empty dict if no model is named.
+
+        Raises:
+            SettingsError: Other options are given than the model's name, but not that.
+        """
+        named = {_NAMES.get(one.name, one.name): getattr(self, one.name) for one in _MODEL_FIELDS}
+        given = {name: _plain(value) for name, value in named.items() if value is not None}
+        if self.model is None and given:
+            option = next(iter(given)).replace("_", "-")
+            raise SettingsError(f"--{option} is about a language model; name it with --model")
+        if given and "base_url" not in given and os.environ.get(BASE_URL):
+            given["base_url"] = os.environ[BASE_URL]
+        return given
+
     def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
         """`agents_are` and `options` of a run; an empty dict if no model is named.
 
         Raises:
             SettingsError: The options contradict each other, or the server's key is missing.
         """
-        named = {_NAMES.get(name, name): value for name, value in vars(self).items()}
-        given = {name: _plain(value) for name, value in named.items() if value is not None}
-        if self.model is None:
-            if given:
-                option = next(iter(given)).replace("_", "-")
-                raise SettingsError(f"--{option} is about a language model; name it with --model")
+        given = self.given()
+        if not given:
             return {}
         from dig.runtime.llm import ModelSettings  # slow to import
 
@@ -383,13 +394,12 @@ class ModelOptions:
             raise SettingsError("a language model takes real time to decide; leave --virtual out")
         if speed != 1:
             raise SettingsError("a language model thinks at its own speed; leave --speed out")
-        if "base_url" not in given and os.environ.get(BASE_URL):
-            given["base_url"] = os.environ[BASE_URL]
         model = given.pop("model")
         ModelSettings(model, **given).key()
         return {"agents_are": f"model {model}", "options": given}
 
 
+_MODEL_FIELDS = fields(ModelOptions)
 BASE_URL = "OPENAI_BASE_URL"
 _NAMES = {"request_timeout": "timeout_s"}
 

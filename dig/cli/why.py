@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig._util.text import one_line
-from dig.errors import DigError, SettingsError, file_errors
+from dig.errors import DigError, SettingsError
 
 from .app import INTERRUPTED, app, naming, warn
+from .conversations import ConversationOptions, text_of
 from .fork import disturbance, edit_of
 from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 
@@ -46,7 +47,14 @@ class TryingOptions:
         typer.Option(help="The team that goes on: `module:team`; else simulated agents."),
     ] = None
     task: Annotated[
-        str | None, typer.Option(help="The task of the run, if it is one of your own.")
+        str | None,
+        typer.Option(
+            help="The task of the run, if it is one of your own; of a conversation: its text."
+        ),
+    ] = None
+    entry: Annotated[
+        str | None,
+        typer.Option(help="Runs a wrapped team of plain callables again: `module:function`."),
     ] = None
     max_replays: Annotated[
         int | None, typer.Option(min=1, help="How many replays may be made; by default 60.")
@@ -83,8 +91,8 @@ class TryingOptions:
 
         found = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
-            detectors=further(self.detector), disturb=disturbance(run, self.kind),
-            is_fresh=self.fresh,
+            entry=self.entry, detectors=further(self.detector),
+            disturb=disturbance(run, self.kind), is_fresh=self.fresh,
             budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd),
             same_model=helping.settings() if helping.same_model else None, **more,
         )  # fmt: skip
@@ -177,18 +185,17 @@ class HelpOptions(ModelOptions):
         Raises:
             SettingsError: An option is wrong, or needs a model and none is named.
         """
-        given = {one.name: getattr(self, one.name) for one in fields(ModelOptions)}
-        if self.model is None:
-            given["max_usd"] = None  # also a bound for replays
-        asked = ModelOptions(**given).of_run(virtual=False, speed=1)
-        if not asked:
+        given = replace(self, max_usd=self.max_usd if self.model else None).given()
+        if not given:
             alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
             if alone:
                 raise SettingsError(f"{alone} is about a language model; name it with --model")
             return None
         from dig.runtime.llm import ModelSettings  # slow to import
 
-        return ModelSettings(str(self.model), **asked["options"])
+        settings = ModelSettings(**given)
+        settings.key()
+        return settings
 
     def of_diagnosis(self) -> dict[str, Any]:
         """What `diagnose` is told about the model."""
@@ -197,23 +204,15 @@ class HelpOptions(ModelOptions):
             return {}
         from dig.runtime.llm import Model  # slow to import
 
-        return {"model": Model(settings), "expected": _text(self.expected)}
-
-
-def _text(given: str | None) -> str | None:
-    """A text, or the content of the file that is named after an `@`."""
-    if given is None or not given.startswith("@"):
-        return given
-    path = Path(given[1:])
-    with file_errors(path, "read"):
-        return path.read_text(encoding="utf-8").strip()
+        return {"model": Model(settings), "expected": text_of(self.expected)}
 
 
 @app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
 @grouped
 def why(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run directories or traces; only read.")
+        list[Path],
+        typer.Argument(metavar="SOURCE...", help="Runs, traces, conversations; only read."),
     ] = [],  # noqa: B006 (read by typer alone)
     good: Good = "default",
     try_: Annotated[
@@ -228,15 +227,17 @@ def why(
     asked: AskingOptions = AskingOptions(),
     options: TryingOptions = TryingOptions(),
     helping: HelpOptions = HelpOptions(),
+    conversation: ConversationOptions = ConversationOptions(),  # noqa: B008 (frozen)
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of the document.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a run failed: which agent, since when, and what would have helped.
+    """Explain why a run or conversation failed: which agent, since when, what would have helped.
 
     With --try it continues the run with one change several times, beside continuations without it.
-    Exit status 0 if every run is good, 1 if one is not, 2 if one cannot be read, 130 interrupted.
+    Exit status 0 if every run is good, 1 if one is not or is a conversation, 2 if one cannot be
+    read, 130 interrupted.
     """
     from dig.diagnosis.diagnosing import diagnose
     from dig.diagnosis.document import Diagnosis
@@ -246,13 +247,17 @@ def why(
         print(json.dumps(Diagnosis.model_json_schema(), indent=2))
         return
     if not sources:
-        raise SettingsError("name a run: digmon why RUN")
+        raise SettingsError("name a run or a conversation: digmon why SOURCE")
     goal, asking, status = Goal.parse(good), asked.asking(), 0
-    helper = helping.of_diagnosis()
-    if helper and not try_:
-        raise SettingsError("--model proposes changes, and changes are tried: add --try")
     for source in sources:
         try:
+            needs_run = try_ or good not in ("default", "none")
+            if conversation.explain(source, options.task, as_json, needs_run=needs_run):
+                status = max(status, 1)
+                continue
+            if helping.model is not None and not try_:
+                raise SettingsError("--model proposes changes of a run: add --try")
+            helper = helping.of_diagnosis()
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, helping, **more) if try_ else None
             explain = partial(diagnose, source, goal, trying=trying, asking=asking, **helper)

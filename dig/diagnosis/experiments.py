@@ -1,8 +1,9 @@
 """The order of experiments on a failed run: from all of its agents to the smallest change.
 
-1. Each agent's seat is given to another member, once.
-2. The seats that helped are tried in full; then the others, until one is validated.
-3. Without one, the changes that rules propose are tried.
+1. Each agent's seat is given to another member, once: first the best candidates of each attempt.
+2. The seats that helped are tried in full, until one is validated; one that helps by chance is
+   tried again from the last activation from which it helps.
+3. Without one, what a model and rules propose; if that helps in part, the rest in its fork.
 4. With one: since when it differs, until when it helps, and which smaller change helps, too.
 """
 
@@ -14,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from .case import Case
 from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
-from .interventions.proposing import Proposes, oddities
-from .trials.arms import Trials, Tried, interrupted
+from .interventions.proposing import Proposes
+from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (
     better_decisions,
     first_difference,
@@ -51,7 +52,7 @@ class Findings:
     Attributes:
         tried: The hypotheses with their verdicts, in the order in which they were tried.
         places: More about seats that help, by the id of their hypothesis.
-        others: The candidates that further changes of a hypothesis are about, by its id.
+        others: The candidates that a hypothesis with changes in several stages is about, by its id.
         once: How many hypotheses were tried once only, without success.
         notes: What was left undone.
     """
@@ -84,7 +85,7 @@ class Experiments:
         self, case: Case, trials: Trials, candidates: Sequence[Candidate],
         team: Mapping[str, object], *, tries: int = 5, per_attempt: int = 2,
         proposes: Proposes | None = None, before: Hypothesis | None = None,
-        findings: Findings | None = None,
+        causes: tuple[str, ...] = (), findings: Findings | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is tried yet.
 
@@ -97,12 +98,13 @@ class Experiments:
             per_attempt: How many candidates of one attempt come before all others.
             proposes: Proposes changes of the best candidates of each attempt, before rules do.
             before: What was changed before, if the run is a fork that these experiments made.
+            causes: The candidates that these changes are about.
             findings: What was found so far; ``None``: nothing.
         """
         self.findings = findings or Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
         self._team, self._tries, self._per_attempt = team, tries, per_attempt
-        self._proposes, self._before = proposes, before
+        self._proposes, self._before, self._causes = proposes, before, causes
 
     def run(self) -> None:
         """Try everything in order.
@@ -113,16 +115,21 @@ class Experiments:
         first, others = self._seats()
         if not first and not others:
             self.findings.notes.append("no agent can take the seat of another one")
+        screened: list[Tried] = []
         for seats in (first, others):
             if not self.findings.validated:
-                self._try_seats(seats)
-        found = next(iter(self.findings.validated), None)
-        if found is not None:
-            self._look_closer(found)
+                screened += self._screened(seats)
+                self._try_seats(screened, _GOOD)
+        if not self.findings.validated:
+            self._try_seats(screened, _FURTHER)
+        if self.findings.validated:
+            self._look_closer(self.findings.validated[0])
         else:
             self._try_rules()
         if not self.findings.validated:
+            self._try_seats(screened, _CARRIED_OUT)
             self._try_again()
+        self.findings.once += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
         """Try some hypotheses in full, and once more those that remain undecided."""
@@ -131,18 +138,34 @@ class Experiments:
             again = self._trials.verify_again(tried)
             self.findings.tried[-1] = again
 
+    def _screened(self, hypotheses: Sequence[Hypothesis]) -> list[Tried]:
+        """Each hypothesis after one replay, the most promising first; until the budget is spent."""
+        made: list[Tried] = []
+        for one in self._trials.once(hypotheses):
+            if one.reason != "budget":
+                made.append(one)
+            elif one.why not in self.findings.notes:
+                self.findings.notes.append(one.why)
+        return sorted(made, key=_promise)
+
     # --- seats ---
 
     def _seats(self) -> tuple[list[Hypothesis], list[Hypothesis]]:
-        """The seats of the best candidates of each attempt, and those of all others."""
+        """The seats of the best candidates of each attempt, and those of all others.
+
+        Each is taken from the agent's first activation: what helps from later on helps from there.
+        """
+        first: dict[str, int] = {}
+        for activation in self._case.run.activations.values():
+            first.setdefault(activation.agent, activation.t)
         seats = {
             one.id: found
             for one in self._candidates
-            if (found := seat(self._case, self._team, one)) is not None
+            if (found := seat(self._case, self._team, replace(one, t=first.get(one.agent, one.t))))
         }
         best = self._best_of_attempts([one for one in self._candidates if one.id in seats])
-        first = [seats[one.id] for one in best]
-        return first, [one for one in seats.values() if one not in first]
+        soon = [seats[one.id] for one in best]
+        return soon, [one for one in seats.values() if one not in soon]
 
     def _best_of_attempts(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best candidates of each attempt, each once."""
@@ -153,15 +176,25 @@ class Experiments:
             best.update((one.id, one) for one in mine[: self._per_attempt])
         return [*best.values()]
 
-    def _try_seats(self, seats: Sequence[Hypothesis]) -> None:
-        """Seats in the order of what one replay of each says, until one is validated."""
-        screened = sorted(self._trials.once(seats), key=_promise)
-        for number, one in enumerate(screened):
-            promise = _promise(one)
-            if promise == _WASTED or (promise != _GOOD and self.findings.validated):
-                self.findings.once += len(screened) - number
-                break
-            self._verify(one.hypothesis)
+    def _try_seats(self, screened: list[Tried], promise: int) -> None:
+        """Those seats in full of which one replay promises so much, until one is validated.
+
+        Args:
+            screened: The seats after one replay; those that are tried are taken out.
+            promise: What that replay promises.
+        """
+        for one in [one for one in screened if _promise(one) == promise]:
+            screened.remove(one)
+            tried = self._verify(one.hypothesis)
+            if tried.reason == "flaky" and promise == _GOOD:
+                tried = self._verify_later(one.hypothesis)
+            if tried.verdict == "validated":
+                return
+
+    def _verify_later(self, hypothesis: Hypothesis) -> Tried:
+        """A seat from the last activation from which it helps: with less left to chance."""
+        last = last_help(self._case, self._trials, hypothesis)
+        return self._verify(moved(hypothesis, last, "h0") if last is not None else hypothesis)
 
     def _look_closer(self, found: Tried) -> None:
         """Where a seat that helps begins and ceases to, and a smaller change at its place."""
@@ -176,7 +209,7 @@ class Experiments:
         smaller += self._asked(one for one in self._candidates if one.id == candidate)
         smaller += (hypothesis for hypothesis, _ in self._proposed(candidate))
         smaller = sorted(_each_once(smaller), key=lambda one: size(one.interventions))
-        for one in self._trials.once(smaller[:MOST_SMALLER]):
+        for one in self._screened(smaller[:MOST_SMALLER]):
             if one.verdict != "validated":
                 self.findings.once += 1
             elif self._verify(one.hypothesis).verdict == "validated":
@@ -190,7 +223,7 @@ class Experiments:
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
         """
-        screened = sorted(self._trials.once(self._chosen()), key=_promise)
+        screened = self._screened(self._chosen())
         hopeful = [one for one in screened if _promise(one) < _CARRIED_OUT][: self._tries]
         self.findings.once += len(screened) - len(hopeful)
         tried = list[Tried]()
@@ -211,11 +244,13 @@ class Experiments:
 
         Returns:
             The experiments; ``None``, if that fork is good, or neither came further than the run
-            nor failed later, or a further change would be one too many.
+            nor failed later, or a further change would be one too many. A served fork cannot be
+            continued.
         """
         before = self._whole(tried.hypothesis)
         fork = self._trials.place_of(tried.hypothesis)
-        if fork is None or len(before.interventions) >= MOST_INTERVENTIONS:
+        is_full = len(before.interventions) >= MOST_INTERVENTIONS
+        if fork is None or is_full or self._trials.lab.entry is not None:
             return None
         trials = self._trials.within(fork)
         case = trials.source.case(trials.lab.goal)
@@ -224,7 +259,7 @@ class Experiments:
             return None
         return Experiments(
             case, trials, self._candidates, self._team, tries=self._tries, before=before,
-            findings=self.findings,
+            causes=(*self._causes, tried.hypothesis.candidate), findings=self.findings,
         )  # fmt: skip
 
     def _chosen(self) -> list[Hypothesis]:
@@ -238,7 +273,9 @@ class Experiments:
                 continue
             other = place and redrawn_decision(self._case, self._trials, proposed.candidate, place)
             chosen += [other, proposed] if other else [proposed]
-        return _each_once(chosen)
+        before = self._before.interventions if self._before else ()
+        room = MOST_INTERVENTIONS - len(before)
+        return _each_once(one for one in chosen if len(one.interventions) <= room)
 
     def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
         """What is proposed besides rules."""
@@ -254,7 +291,7 @@ class Experiments:
     def _try_again(self) -> None:
         """What is mixed or flaky, with more repeats."""
         for number, one in enumerate(self.findings.tried):
-            if self._before is None:
+            if one.hypothesis.id not in self.findings.others:  # that is about a fork
                 self.findings.tried[number] = self._trials.verify_again(one)
 
     def _proposed(self, candidate: str | None) -> Iterator[tuple[Hypothesis, str | None]]:
@@ -264,7 +301,7 @@ class Experiments:
             candidate: The candidate; ``None``: all are meant.
         """
         by_agent = {one.agent: one.id for one in self._candidates}
-        for odd in oddities(self._case.run):
+        for odd in self._trials.lab.oddities(self._case.run):
             name = by_agent.get(odd.agent)
             if name is not None and candidate in (None, name):
                 hypothesis = Hypothesis(
@@ -278,8 +315,7 @@ class Experiments:
         hypothesis = replace(hypothesis, id=f"h{len(self.findings.tried) + 1}")
         whole = self._whole(hypothesis)
         if self._before is not None:
-            known = self.findings.others.get(self._before.id, ())
-            self.findings.others[hypothesis.id] = (*known, hypothesis.candidate)
+            self.findings.others[hypothesis.id] = (*self._causes, hypothesis.candidate)
         self.findings.tried.append(interrupted(whole))
         tried = self._trials.verify(hypothesis)
         self.findings.tried[-1] = replace(tried, hypothesis=whole)

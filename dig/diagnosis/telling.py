@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dig._util.text import counted, name, names, one_line
 from dig.detectors.patterns import BY_NAME
+from dig.graph.codec import to_row
 from dig.graph.records import End, Record
+from dig.show.compare.continued import decision
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
@@ -17,7 +19,7 @@ from dig.traces.run import RecordedRun
 
 from .case import RunSource
 from .causes import OUTCOME
-from .document import ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
+from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
 from .interventions.kinds import KINDS, in_words
 from .interventions.proposing import oddities
 from .trials.verdict import interval
@@ -26,18 +28,19 @@ MOST_LINES = 15
 MOST_IN_LINE = 200
 
 
-def tell(found: Diagnosis, source: RunSource, forks: Path | None = None) -> list[str]:
+def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None = None) -> list[str]:
     """A diagnosis in lines, 15 at most.
 
     Args:
         found: The diagnosis.
-        source: The run that it explains.
+        source: The run that it explains; ``None``: it explains a conversation.
         forks: Where its forks lie; ``None``: beside the run.
     """
-    forks = forks or source.forks
     best = _best(found)
+    if source is not None:
+        forks = forks or source.forks
     last = []
-    if best is not None and best.arms.changed.forks:
+    if best is not None and best.arms.changed.forks and source is not None and forks is not None:
         last = [f"Compare them: digmon diff {source.path} {forks / best.arms.changed.forks[0]}"]
     lines = [
         one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line)
@@ -51,7 +54,7 @@ def _indented(line: str) -> str:
 
 
 def _lines(
-    found: Diagnosis, best: HypothesisRow | None, source: RunSource, forks: Path
+    found: Diagnosis, best: HypothesisRow | None, source: RunSource | None, forks: Path | None
 ) -> Iterator[str]:
     run = name(found.source.name)
     if found.goal.good:
@@ -62,7 +65,11 @@ def _lines(
     for failure in said[: 1 if said and said[0].about != OUTCOME else 2]:
         yield f"  {_shown(failure.evidence[0])}"
     yield from _answer(found, best)
-    if best is not None:
+    if source is None:
+        yield from _further(found)
+        yield from (f"  {note}" for note in found.notes)
+        return
+    if best is not None and forks is not None:
         yield from _experiment(found, best, source, forks)
     yield from _further(found)
     if not found.hypotheses and not found.cost.replays:
@@ -74,7 +81,11 @@ def _shown(evidence: EvidenceRow) -> str:
     """A sentence with its record; the pattern that a finding's sentence begins with comes last."""
     pattern, colon, said = evidence.says.partition(": ")
     says = f"{said} ({pattern})" if colon and pattern in BY_NAME else evidence.says
-    return f"record {evidence.t}: {says}"
+    return f"{_place(evidence)}: {says}"
+
+
+def _place(shown: EvidenceRow) -> str:
+    return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
 
 
 def _best(found: Diagnosis) -> HypothesisRow | None:
@@ -101,13 +112,14 @@ def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
         how = "confirmed in part by experiment"
     others = [one.agent for one in found.candidates[1:] if one.status == "origin"]
     beside = f", together with {names(others)}" if others and found.fix else ""
-    since = f", from record {answer.t} on" if answer.t is not None else ""
+    since = f", step {answer.step}" if found.source.kind == "conversation" else ""
+    since = f", from record {answer.t} on" if answer.t is not None else since
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
     yield f"Cause: {name(answer.agent)}{since}{beside} ({how})"
     told = [one for one in found.candidates[0].evidence if not one.says.startswith("tried: ")]
-    for evidence in told[: max(1, len(told) - 1)][:2]:  # the last one says how often it acted
+    for evidence in [one for one in told if " acted " not in one.says or one == told[0]][:2]:
         yield f"  {_shown(evidence)}"
     if best is None and found.hypotheses:
         yield "  None of the changes that were tried makes the run good."
@@ -138,8 +150,8 @@ def _experiment(
         reason = f" ({best.reason})" if best.reason else ""
         heading = f"Verdict: {best.verdict}{reason}"
     changes = [
-        f"{'after that, ' if number else ''}{_change(row, run, fork)}"
-        for number, (run, fork, rows) in enumerate(stages)
+        f"{'after that, ' if number else ''}{_change(row, run)}"
+        for number, (run, _, rows) in enumerate(stages)
         for row in rows
     ]
     if several:
@@ -147,7 +159,9 @@ def _experiment(
         yield from (f"  {number}. {words}" for number, words in enumerate(changes, 1))
     else:
         yield f"{heading}: {changes[0]}"
-    yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
+    if best.arms.changed.n:
+        yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
+        yield from _difference(stages[-1], source.is_plain_team)
     seat = _seat(found)
     if seat is not None and seat.id != best.id:
         yield f"  also good if {in_words(seat.interventions[0])}: {_arms(seat)}"
@@ -179,7 +193,7 @@ def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]
     stages: list[_Stage] = []
     rows, fork = [*best.interventions], _fork(best, forks)
     while rows:
-        origin = read_side(fork)["forked_from"] if fork else {}
+        origin = read_side(fork).get("forked_from", {}) if fork else {}
         number = len(origin.get("changes", ())) or len(rows)
         above = forks / Path(str(origin.get("run", ""))).parent.name
         is_first = number >= len(rows)
@@ -195,55 +209,44 @@ def _fork(best: HypothesisRow, forks: Path) -> Path | None:
     return forks / made[0] if made and (forks / made[0] / SIDE).exists() else None
 
 
-def _change(row: Mapping[str, Any], run: RecordedRun, fork: Path | None) -> str:
+def _change(row: Mapping[str, Any], run: RecordedRun) -> str:
     """A change in words, with what was recorded in its place.
 
     Args:
         row: The change, as plain JSON.
         run: The run that is changed.
-        fork: A fork with the change; it tells what came instead.
     """
     record = run.records[row["at"]] if row["at"] < len(run.records) else None
-    if isinstance(record, End) and row["kind"] == "edit":
-        activation = run.activations[record.activation]
-        agent = name(activation.agent)
-        instead = _did(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), 0)
-        recorded = _did([asdict(fate) for fate in record.fates], run.outputs(activation), 1)
-        return f"{agent} {instead} at record {record.t}; without the change it {recorded}"
-    words = in_words(row)
-    new = first_other(run.records, [*read_records(fork, payloads=False)]) if fork else None
-    if new is None or row["kind"] in ("tell", "resend"):
-        return words
-    old = run.records[new.t] if new.t < len(run.records) else None
-    before = _record(old) if old else "nothing, the run was over"
-    return f"{words}; then record {new.t} is {_record(new)}, not {before}"
+    if not isinstance(record, End) or not _is_decision(row):
+        return in_words(row)
+    activation = run.activations[record.activation]
+    instead = decision(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), False)
+    recorded = decision([asdict(fate) for fate in record.fates], run.outputs(activation), True)
+    agent = name(activation.agent)
+    return f"{agent} {instead} at record {record.t}; without the change it {recorded}"
 
 
-def _did(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], past: int) -> str:
-    """A decision in words, such as `uses e4, e5 and sends 2 events`.
+def _is_decision(row: Mapping[str, Any]) -> bool:
+    return row["kind"] == "edit" and {*row["edit"]} <= {"fates", "outputs"}
+
+
+def _difference(stage: _Stage, is_plain: bool) -> Iterator[str]:
+    """The first record that is otherwise in the fork with the change, unless the change says it.
 
     Args:
-        fates: What became of the inputs.
-        outputs: The events that were generated.
-        past: 1 for the past tense, 0 for the present.
+        stage: The last changes.
+        is_plain: Whether a team of plain callables ran again, in real time.
     """
-    made = [one if isinstance(one, Mapping) else asdict(one) for one in outputs]
-    parts: list[str] = []
-    for fate, words in _DOES.items():
-        events = [one["event"] for one in fates if one["fate"] == fate]
-        if events:
-            parts.append(f"{words[past]} {names(events, 3)}")
-    if any(one.get("final") for one in made):
-        parts.append(("submits an answer", "submitted an answer")[past])
-    elif made:
-        parts.append(f"{('sends', 'sent')[past]} {counted(len(made), 'event')}")
-    return " and ".join(parts) or ("only waits", "only waited")[past]
-
-
-_DOES = {
-    "consume": ("uses", "used"), "reroute": ("passes on", "passed on"),
-    "discard": ("throws away", "threw away"),
-}  # fmt: skip
+    is_said = all(row["kind"] in ("tell", "resend") or _is_decision(row) for row in stage.rows)
+    if stage.fork is None or (is_said and not is_plain):
+        return
+    fork = [*read_records(stage.fork, payloads=is_plain)]
+    old = stage.run.records
+    new = (_first_other_content if is_plain else first_other)(old, fork)
+    told = _content if is_plain else _record
+    if new is not None:
+        before = told(old[new.t]) if new.t < len(old) else "nothing, the run was over"
+        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
 
 
 def _arms(one: HypothesisRow, in_stages: bool = False) -> str:
@@ -277,6 +280,19 @@ def _share(progress: Sequence[float | None]) -> str:
     return f"{sum(known) / len(known):.0%}" if known else "an unknown part"
 
 
+def _first_other_content(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
+    """The first record of a run in real time that differs from its parent's in more than time."""
+    rows = [{**to_row(record), "ts": 0} for record in parent[: len(fork)]]
+    same = (old == {**to_row(new), "ts": 0} for old, new in zip(rows, fork, strict=False))
+    return next((new for new, is_same in zip(fork, same, strict=False) if not is_same), None)
+
+
+def _content(record: Record) -> str:
+    """A record in a few words, with its error or payload."""
+    said = getattr(record, "error", None) or getattr(record, "payload", None)
+    return _record(record) + (f": {one_line(said, 60)}" if said is not None else "")
+
+
 def first_other(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
     """The first record of a fork that its parent does not have at this place."""
     for place, record in enumerate(fork):
@@ -306,9 +322,9 @@ def _further(found: Diagnosis) -> Iterator[str]:
     if found.answer is None:
         return
     others = [
-        f"{name(one.agent)}{_tried(found, one.id)}"
+        f"{name(one.agent)}{_step(found, one)}{_tried(found, one.id)}"
         for one in found.candidates[1:]
-        if one.status != "origin"
+        if one.status != "origin" or not found.fix
     ]
     if others:
         yield f"Less likely: {', '.join(others[:2])}"
@@ -320,6 +336,10 @@ _VERDICTS = {
 }  # fmt: skip
 
 
+def _step(found: Diagnosis, one: CandidateRow) -> str:
+    return f" (step {one.step})" if found.source.kind == "conversation" else ""
+
+
 def _tried(found: Diagnosis, candidate: str) -> str:
     verdicts = [_VERDICTS[one.verdict] for one in found.hypotheses if one.candidate == candidate]
     return f" ({', '.join(dict.fromkeys(verdicts))})" if verdicts else ""
@@ -327,6 +347,9 @@ def _tried(found: Diagnosis, candidate: str) -> str:
 
 def _to_try(source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
+    if source.is_plain_team:
+        yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
+        return
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
@@ -336,7 +359,8 @@ def _to_try(source: RunSource) -> Iterator[str]:
     if changes:
         words = "; ".join(in_words(row) for row in changes[:2])
         yield f"What could be tried: {words}"
-    yield f"Try it: digmon why {source.path} --try"
+    team = "" if source.side else " --team MODULE:TEAM"
+    yield f"Try it: digmon why {source.path} --try{team}"
 
 
 def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:

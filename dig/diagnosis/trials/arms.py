@@ -221,7 +221,8 @@ class Trials:
         """
         n = n or self.n
         pairs: list[_Pair] = []
-        self._fetch([one for k in range(n) for one in self._requests(hypothesis, k)])
+        if isinstance(self._pair(hypothesis, 0), _Pair):
+            self._fetch([one for k in range(1, n) for one in self._requests(hypothesis, k)])
         for k in range(3 * n if self.manner.is_paired else n):
             pair = self._pair(hypothesis, k)
             if isinstance(pair, _NotMade):
