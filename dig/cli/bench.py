@@ -99,7 +99,7 @@ def schema() -> None:
     print(json.dumps(Answers.model_json_schema(), indent=2))
 
 
-@bench.command(cls=naming(attributors="dig.faults.benchmark.baselines:ATTRIBUTORS"))
+@bench.command(cls=naming(attributors="dig.faults.benchmark.attributing:ATTRIBUTORS"))
 def attribute(
     name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
     known: Set,
@@ -111,9 +111,10 @@ def attribute(
 ) -> None:
     """Have an attributor name, from the trace alone, the root causes of each run of a set.
 
-    Your own is a function of a run's records that returns a dig.faults.benchmark.answers.Answer.
+    Your own is a function of a dig.diagnosis.Case that returns a
+    dig.faults.benchmark.answers.Answer, or candidates of dig.diagnosis.
     """
-    from dig.faults.benchmark.baselines import attribute_all
+    from dig.faults.benchmark.attributing import attribute_all
     from dig.faults.benchmark.instances import FaultSet
     from dig.traces.journal.files import write_output
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
+from dig.diagnosis.case import Case
+from dig.diagnosis.concepts import Candidate, Status
 from dig.errors import SettingsError
 from dig.faults.benchmark.answers import Answer, read_answers
-from dig.faults.benchmark.baselines import (
+from dig.faults.benchmark.attributing import (
     ATTRIBUTORS,
-    Attributor,
     attribute_all,
     attributor,
-    usual_kinds,
+    of_candidates,
 )
+from dig.faults.benchmark.baselines import usual_kinds
 from dig.faults.benchmark.deviations import SIGNS, UsualSigns, signs
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
@@ -35,6 +37,8 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.tasks.milestones import Evidence
+from dig.traces.run import RecordedRun
 
 from .test_components import RUN
 
@@ -48,22 +52,36 @@ def orphan(t: int, event: str) -> FindingRow:
     return FindingRow(t, 3, "OE", None, {"event": event}, {"cause": "left"})
 
 
+Asked = Callable[[Sequence[Record]], Answer]
+
+
+def case_by_hand(records: Sequence[Record]) -> Case:
+    """A case whose records need not keep all rules."""
+    header = records[0]
+    assert isinstance(header, Run)
+    return Case(header.run, "trace", RecordedRun(records), (), ())
+
+
 @pytest.fixture
-def made(small: FaultSet) -> Callable[[str], Attributor]:
-    return lambda name: ATTRIBUTORS[name](small)
+def made(small: FaultSet) -> Callable[[str], Asked]:
+    def asked(name: str) -> Asked:
+        attribute: Any = ATTRIBUTORS[name](small)
+        return lambda run: attribute(case_by_hand(run))
+
+    return asked
 
 
 def blamed(answer: Answer) -> list[str]:
     return [cause.component for cause in answer.root_causes]
 
 
-def test_the_last_agent_is_whose_activation_ended_last(made: Callable[[str], Attributor]) -> None:
+def test_the_last_agent_is_whose_activation_ended_last(made: Callable[[str], Asked]) -> None:
     """And nobody, where no activation has ended."""
     assert blamed(made("last_agent")(RUN)) == ["a"]
     assert made("last_agent")(RUN[:4]) == Answer()
 
 
-def test_most_findings_are_about_whom_it_blames(made: Callable[[str], Attributor]) -> None:
+def test_most_findings_are_about_whom_it_blames(made: Callable[[str], Asked]) -> None:
     """Not whom the first is about."""
     run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
     answer = made("most_findings")(run)
@@ -72,14 +90,14 @@ def test_most_findings_are_about_whom_it_blames(made: Callable[[str], Attributor
     assert made("most_findings")(RUN[:9]) == Answer()
 
 
-def test_the_first_finding_has_a_subject(made: Callable[[str], Attributor]) -> None:
+def test_the_first_finding_has_a_subject(made: Callable[[str], Asked]) -> None:
     """Even if all others are about somebody else."""
     run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
     assert blamed(made("first_finding")(run)) == ["b"]
     assert made("first_finding")(RUN[:9]) == Answer()
 
 
-def test_chance_is_the_same_for_the_same_run(made: Callable[[str], Attributor]) -> None:
+def test_chance_is_the_same_for_the_same_run(made: Callable[[str], Asked]) -> None:
     """And blames everybody and every kind sooner or later."""
     one = made("random")
     assert one(RUN) == one(RUN)
@@ -193,15 +211,13 @@ def test_a_rare_value_of_usual_runs_is_a_deviation_all_the_same() -> None:
 # --- one's own ---
 
 
-def test_ones_own_is_a_function_of_a_runs_records(
-    small: FaultSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is called with every run of the set."""
+def test_ones_own_is_a_function_of_a_case(small: FaultSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets each run of the set, with failures, and without its seed and its own name."""
     module = ModuleType("mine")
-    seen: list[Record] = []
+    seen: list[Case] = []
 
-    def nobody(run: Sequence[Record]) -> Answer:
-        seen.append(run[0])
+    def nobody(case: Case) -> Answer:
+        seen.append(case)
         return Answer()
 
     module.nobody = nobody  # type: ignore[attr-defined]
@@ -209,16 +225,41 @@ def test_ones_own_is_a_function_of_a_runs_records(
     answers = attribute_all("mine:nobody", small)
     assert len(seen) == len(answers.answers) == len(small.index.instances)
     assert answers.by == "mine:nobody"
+    assert [case.name for case in seen] == [*answers.answers]
+    for case in seen:
+        header = case.run.records[0]
+        assert isinstance(header, Run) and (header.run, header.seed) == (case.name, None)
+        assert case.failures and case.attempts
+
+
+def test_ones_own_may_answer_with_candidates(small: FaultSet) -> None:
+    """Those of status origin are the causes, else the first; a mechanism is mapped to a kind."""
+
+    def named(agent: str, mechanism: str | None, status: Status = "open") -> Candidate:
+        return Candidate(
+            id="c1", agent=agent, share=0.5, by=("me",), t=7, step=1, mechanism=mechanism,
+            evidence=(Evidence(8, "it stands there"),), status=status,
+        )  # fmt: skip
+
+    case = case_by_hand(RUN)
+    some = [named("b", "left"), named("a", "lost", "origin"), named("b", "odd", "origin")]
+    found = of_candidates(case, some)
+    assert [(one.component, one.kind) for one in found.root_causes] == [("a", "drop"), ("b", "odd")]
+    assert (found.step, found.onset, found.root_causes[0].evidence) == (1, 7, (8,))
+    first = of_candidates(case, [named("b", None), named("a", "lost")])
+    assert [(one.component, one.kind) for one in first.root_causes] == [("b", "unknown")]
+    assert of_candidates(case, []) == Answer()
 
 
 class Unspeakable:
     """An answer that cannot even be shown."""
 
-    def __init__(self, run: object) -> None:
-        pass
-
     def __repr__(self) -> str:
         raise ValueError("no words")
+
+
+def unspeakable(case: Case) -> list[object]:
+    return [Unspeakable()]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +268,11 @@ class Unspeakable:
         ("nobody", "there is no attributor 'nobody'; known are: random"),
         ("no_such_module:it", "there is no attributor 'no_such_module:it': No module"),
         ("json:no_such_thing", "there is no attributor 'json:no_such_thing': module"),
-        ("math:pi", "math:pi is no function of a run's records but 3.14"),
+        ("math:pi", "math:pi is no function of a Case but 3.14"),
         ("math:sqrt", "math:sqrt raised TypeError.* about i0001"),
-        ("builtins:len", "answered [0-9]+ about i0001; it must be"),
+        ("builtins:id", "id raised TypeError.*not iterable.* about i0001"),
         ("sys:exit", r"sys:exit raised SystemExit.* about i0001"),
-        (f"{__name__}:Unspeakable", "answered a Unspeakable about i0001; it must be"),
+        (f"{__name__}:unspeakable", "answered a Unspeakable about i0001; it must be"),
     ],
 )
 def test_what_is_no_attributor_is_refused(small: FaultSet, name: str, said: str) -> None:

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from dig.faults.benchmark.answers import Answers
-from dig.faults.benchmark.baselines import ATTRIBUTORS, attribute_all
+from dig.faults.benchmark.attributing import ATTRIBUTORS, attribute_all
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import METRICS, score
 

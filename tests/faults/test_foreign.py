@@ -12,7 +12,7 @@ import pytest
 
 from dig.errors import SettingsError
 from dig.faults.benchmark.answers import Answer, Answers, RootCause
-from dig.faults.benchmark.baselines import attribute_all
+from dig.faults.benchmark.attributing import attribute_all
 from dig.faults.benchmark.brought import bring_set
 from dig.faults.benchmark.candidates import Configuration, Recipe
 from dig.faults.benchmark.instances import FaultSet

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.faults.benchmark.baselines import FLOORS, attribute_all
+from dig.faults.benchmark.attributing import FLOORS, attribute_all
 from dig.faults.benchmark.candidates import Configuration, Recipe
 from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
 from dig.faults.benchmark.scores_answers import NO_HARM, score

@@ -14,7 +14,7 @@ import pytest
 
 from dig.errors import SettingsError, TraceError
 from dig.faults.benchmark.answers import Answers
-from dig.faults.benchmark.baselines import attribute_all
+from dig.faults.benchmark.attributing import attribute_all
 from dig.faults.benchmark.instances import FaultSet, Instance
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.benchmark.scores_detectors import score_detectors

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dig.errors import DigError
 from dig.faults.benchmark.answers import read_answers
-from dig.faults.benchmark.baselines import ATTRIBUTORS, attribute_all
+from dig.faults.benchmark.attributing import ATTRIBUTORS, attribute_all
 from dig.faults.benchmark.candidates import Configuration, Recipe
 from dig.faults.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label
 from dig.faults.benchmark.scores_answers import score

@@ -8,54 +8,55 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 
-from dig._util.text import one_line
+from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.components import blamed
-from dig.errors import DigError, SettingsError
+from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import Deliver, Emit, End, Expire, FindingRow, Leave, Record, Run, Start
-from dig.tasks.user_objects import load
 
-from .answers import Answer, Answers, CausalStep, RootCause
+from .answers import Answer, CausalStep, RootCause
 from .deviations import SIGNS, UsualSigns
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run, step_at
 from .rules import rules
 
-Attributor = Callable[[Sequence[Record]], Answer]
-"""Names the causes of a run's failure, by the records of its trace; none, if nothing went wrong."""
+Baseline = Callable[[Case], Answer]
+"""Names the causes of a run's failure, by its trace; none, if nothing went wrong."""
 
 
-def random_agent(known: FaultSet) -> Attributor:
+def random_agent(known: FaultSet) -> Baseline:
     """Any agent, any kind; the same for the same run."""
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         first = _header(run)
         chance = random.Random(f"random/{first.run}/{len(run)}")
-        return _blame(run, chance.choice(first.agents), chance.choice([*KINDS]), len(run) - 1)
+        return blame(run, chance.choice(first.agents), chance.choice([*KINDS]), len(run) - 1)
 
     return attribute
 
 
-def last_agent(known: FaultSet) -> Attributor:
+def last_agent(known: FaultSet) -> Baseline:
     """The agent that worked last."""
     kind_of = usual_kinds(known)
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         last = _last(run)
-        return _blame(run, last.agent, kind_of(run), last.t) if last else Answer()
+        return blame(run, last.agent, kind_of(run), last.t) if last else Answer()
 
     return attribute
 
 
-def constant(known: FaultSet) -> Attributor:
+def constant(known: FaultSet) -> Baseline:
     """The first agent in the header, with `drop`; by way of the task."""
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         agent = _header(run).agents[0]
         return Answer(
             root_causes=(RootCause(component=agent, kind="drop", evidence=(len(run) - 1,)),),
@@ -70,60 +71,64 @@ def constant(known: FaultSet) -> Attributor:
     return attribute
 
 
-def most_frequent(known: FaultSet) -> Attributor:
+def most_frequent(known: FaultSet) -> Baseline:
     """The agent that was activated most often; of equals the one that was first."""
     kind_of = usual_kinds(known)
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         starts = [record for record in run if isinstance(record, Start)]
         if not starts:
             return Answer()
         times = Counter(start.agent for start in starts)
         first = max(starts, key=lambda start: times[start.agent])
-        return _blame(run, first.agent, kind_of(run), first.t)
+        return blame(run, first.agent, kind_of(run), first.t)
 
     return attribute
 
 
-def by_rules(known: FaultSet) -> Attributor:
+def by_rules(known: FaultSet) -> Baseline:
     """The agent and kind by a page of rules, written from the catalogue of kinds alone."""
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         found = rules(run)
-        return _blame(run, *found) if found else Answer()
+        return blame(run, *found) if found else Answer()
 
     return attribute
 
 
-def most_findings(known: FaultSet) -> Attributor:
+def most_findings(known: FaultSet) -> Baseline:
     """The agent that findings name most often; of equals the one that was named first."""
     kind_of = usual_kinds(known)
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         named = [(agent, finding.t) for finding, agents in blamed(run) for agent in agents]
         if not named:
             return Answer()
         times = Counter(agent for agent, _ in named)
         agent, t = max(named, key=lambda one: times[one[0]])
-        return _blame(run, agent, kind_of(run), t)
+        return blame(run, agent, kind_of(run), t)
 
     return attribute
 
 
-def first_finding(known: FaultSet) -> Attributor:
+def first_finding(known: FaultSet) -> Baseline:
     """The first agent that a finding names."""
     kind_of = usual_kinds(known)
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         for finding, agents in blamed(run):
             if agents:
-                return _blame(run, agents[0], kind_of(run), finding.t)
+                return blame(run, agents[0], kind_of(run), finding.t)
         return Answer()
 
     return attribute
 
 
-def earliest_deviation(known: FaultSet) -> Attributor:
+def earliest_deviation(known: FaultSet) -> Baseline:
     """The first agent that does what runs without a fault hardly ever have."""
     runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
     for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
@@ -133,51 +138,17 @@ def earliest_deviation(known: FaultSet) -> Attributor:
             runs.setdefault(sort, []).append(run)
     usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
 
-    def attribute(run: Sequence[Record]) -> Answer:
+    def attribute(case: Case) -> Answer:
+        run = case.run.records
         like = usual.get(_sort(run))
         sign = like.first_unusual(run) if like else None
-        return _blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
+        return blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
 
     return attribute
 
 
-ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
-    {
-        "random": random_agent,
-        "constant": constant,
-        "most_frequent": most_frequent,
-        "last_agent": last_agent,
-        "most_findings": most_findings,
-        "first_finding": first_finding,
-        "earliest_deviation": earliest_deviation,
-        "rules": by_rules,
-    }
-)
-"""The baselines by name: each is made from a set, of which it may read the public part."""
-
-FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
-"""The baselines that stand beside every score."""
 ORACLE = "oracle"
 """What reading the twin gives: no attributor has it, and it is no floor but a line."""
-
-
-def attributor(name: str, known: FaultSet) -> Attributor:
-    """The attributor with a name, or a user's own as `module:object`: a function of records.
-
-    Raises:
-        SettingsError: There is no such attributor.
-    """
-    if name in ATTRIBUTORS:
-        return ATTRIBUTORS[name](known)
-    if ":" not in name:
-        raise SettingsError(
-            f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
-            "as module:object"
-        )
-    found: Attributor = load(name, "attributor")
-    if not callable(found):
-        raise SettingsError(f"{name} is no function of a run's records but {_told(found)}")
-    return found
 
 
 _FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
@@ -198,7 +169,7 @@ def oracle(instance: Instance) -> Answer:
     maker = next(filter(None, makers if ours.us <= theirs.us else reversed(makers)), None)
     if maker is None:
         return Answer()
-    return _blame(run, maker, _difference(ours, theirs, run), t)
+    return blame(run, maker, _difference(ours, theirs, run), t)
 
 
 def _maker(run: Sequence[Record], record: Record) -> str | None:
@@ -241,56 +212,6 @@ def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
     return "delay" if isinstance(theirs, Deliver) else "stall"
 
 
-def attribute_all(
-    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
-    *, structure_only: bool = False,
-) -> Answers:  # fmt: skip
-    """The answers of an attributor about every run of a set.
-
-    Args:
-        name: Its name, as `attributor` takes it.
-        known: The set.
-        progress: Takes a word for what is counted, how many are done, and how many there are.
-        structure_only: Whether it gets the traces without contents, which held-out instances have.
-
-    Raises:
-        SettingsError: There is no such attributor, no trace is without contents, it raised an
-            error, or it did not return an `Answer`.
-    """
-    attribute = attributor(name, known)
-    answers: dict[str, Answer] = {}
-    instances = [one for one in known.instances() if one.structure or not structure_only]
-    if not instances:
-        raise SettingsError(f"{known.path} has no traces without contents")
-    for instance in instances:
-        run = instance.structure_only() if structure_only else instance.records()
-        answers[instance.entry.id] = _answer(name, attribute, run, instance.entry.id)
-        progress("answers", len(answers), len(instances))
-    return Answers(by=name, answers=answers)
-
-
-def _answer(name: str, attribute: Attributor, run: Sequence[Record], about: str) -> Answer:
-    try:
-        answer = attribute(run)
-    except DigError:
-        raise
-    except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
-        raise SettingsError(f"{name} raised {_told(error)} about {about}") from error
-    if not isinstance(answer, Answer):
-        raise SettingsError(
-            f"{name} answered {_told(answer)} about {about}; it must be a "
-            "dig.faults.benchmark.answers.Answer"
-        )
-    return answer
-
-
-def _told(value: object) -> str:
-    try:
-        return one_line(repr(value), 80)
-    except Exception:  # it may be of a user's own class
-        return f"a {type(value).__name__}"
-
-
 def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
     """A guess at a kind: the most frequent one of the public runs with the same first finding."""
     found: dict[str | None, Counter[str]] = {}
@@ -331,8 +252,15 @@ def _last(run: Sequence[Record]) -> Start | None:
     return starts[ends[-1].activation] if ends else None
 
 
-def _blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
-    """Blame an agent; from it the failure went to the agent that worked last, and the outcome."""
+def blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
+    """Blame an agent; from it the failure went to the agent that worked last, and the outcome.
+
+    Args:
+        run: The records.
+        agent: The agent.
+        kind: The kind of its fault.
+        t: The record that shows it.
+    """
     last = _last(run)
     way = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
     return Answer(

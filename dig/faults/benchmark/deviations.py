@@ -37,7 +37,7 @@ RARE = 0.02
 """The share of usual runs that may exceed a value that still counts as usual."""
 
 
-class Sign(NamedTuple):
+class Deviation(NamedTuple):
     """An act of an agent: its record, the agent, the sign, and its number."""
 
     t: int
@@ -46,7 +46,7 @@ class Sign(NamedTuple):
     value: float
 
 
-def signs(records: Iterable[Record]) -> Iterator[Sign]:
+def signs(records: Iterable[Record]) -> Iterator[Deviation]:
     """The signs of a run, in order."""
     run = RecordedRun(records)
     present: set[str] = set()
@@ -65,10 +65,10 @@ def signs(records: Iterable[Record]) -> Iterator[Sign]:
                     took = (record.us - event.us) / 1_000_000
                     is_late = isinstance(record, Deliver)
                     what, value = ("arrived late", took) if is_late else ("expired", 1)
-                    yield Sign(record.t, event.agent, what, value)
+                    yield Deviation(record.t, event.agent, what, value)
             case Leave(agent=agent):
                 present.discard(agent)
-                yield Sign(record.t, agent, "left", 1)
+                yield Deviation(record.t, agent, "left", 1)
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,15 @@ class UsualSigns:
         place = len(runs) - 1 - int(RARE * len(runs))
         return cls({what: sorted(values)[place] for what, values in peaks.items()})
 
-    def first_unusual(self, records: Iterable[Record]) -> Sign | None:
+    def first_unusual(self, records: Iterable[Record]) -> Deviation | None:
         """The first sign of a run that is larger than usual."""
         return next((sign for sign in signs(records) if sign.value > self.most[sign.what]), None)
 
 
-def _ended(run: RecordedRun, end: End) -> Iterator[Sign]:
+def _ended(run: RecordedRun, end: End) -> Iterator[Deviation]:
     activation = run.activations[end.activation]
     fates = [fate.fate for fate in end.fates]
-    yield Sign(end.t, activation.agent, "took long", (end.us - activation.us) / 1_000_000)
+    yield Deviation(end.t, activation.agent, "took long", (end.us - activation.us) / 1_000_000)
     for what, value in (
         ("failed", end.error is not None),
         ("waited", fates.count("delay")),
@@ -110,16 +110,16 @@ def _ended(run: RecordedRun, end: End) -> Iterator[Sign]:
         ("discarded", fates.count("discard")),
         ("generated nothing", "consume" in fates and not end.outputs),
     ):
-        yield Sign(end.t, activation.agent, what, float(value))
+        yield Deviation(end.t, activation.agent, what, float(value))
 
 
 def _emitted(
     emit: Emit, activation: RecordedActivation, present: set[str], said: set[tuple[str, str]]
-) -> Iterator[Sign]:
+) -> Iterator[Deviation]:
     agent, text = activation.agent, json.dumps([emit.type, emit.payload], sort_keys=True)
     if emit.final:
-        yield Sign(emit.t, agent, "answered at once", 1 / len(activation.inputs or "-"))
+        yield Deviation(emit.t, agent, "answered at once", 1 / len(activation.inputs or "-"))
     elif present.isdisjoint(emit.to):
-        yield Sign(emit.t, agent, "to nobody", 1)
-    yield Sign(emit.t, agent, "said again", float((agent, text) in said))
+        yield Deviation(emit.t, agent, "to nobody", 1)
+    yield Deviation(emit.t, agent, "said again", float((agent, text) in said))
     said.add((agent, text))

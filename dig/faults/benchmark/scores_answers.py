@@ -26,7 +26,8 @@ from dig.tasks.experiment.statistics import Mean, as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
-from .baselines import FLOORS, ORACLE, attributor, oracle
+from .attributing import FLOORS, answer, attributor, case_about
+from .baselines import ORACLE, oracle
 from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
 from .reading import step_at
 
@@ -409,10 +410,10 @@ def score(
     for one, truth in zip(labelled, truths, strict=True):
         asked = _Asked.about(one, truth)
         scored.append(asked.score(answers.answers.get(one.entry.id, Answer())))
-        for by, floor in floors.items():
-            seen = one.structure_only() if structure_only else one.records()
-            beside.setdefault(by, []).append(asked.score(floor(seen)))
         if with_floors:
+            case = case_about(one, structure_only=structure_only)
+            for by, floor in floors.items():
+                beside.setdefault(by, []).append(asked.score(answer(by, floor, case)))
             beside.setdefault(ORACLE, []).append(asked.score(oracle(one)))
     return Scores(
         by=answers.by,

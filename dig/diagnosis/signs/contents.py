@@ -1,0 +1,144 @@
+"""Signs of contents: unreadable, grown, wrong amounts, stale, doubled; an answer that is hasty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dig._util.text import name, names
+from dig.tasks.accounting import SOLUTION
+from dig.tasks.ranges import common, length, without
+from dig.traces.run import RecordedEvent
+
+from .activations import is_unreadable
+from .seen import Seen, Shown
+from .traits import amounts_of
+
+SHARE = 0.02
+"""How much of an amount may be missing or too much."""
+
+
+def _shown(event: RecordedEvent, says: str, part: float = 1.0) -> Shown:
+    assert event.agent is not None
+    return Shown(
+        agent=event.agent, t=event.t, says=says, activation=event.by, event=event.id, part=part
+    )
+
+
+def unreadable(seen: Seen) -> Iterator[Shown]:
+    """A message has not the shape of its type."""
+    for event in seen.sent:
+        if is_unreadable(seen, event):
+            yield _shown(event, f"{name(event.id)} of {name(event.agent)} cannot be read")
+
+
+def grown(seen: Seen) -> Iterator[Shown]:
+    """A message is about parts of the task that its activation did not use."""
+    for event in seen.sent:
+        used = seen.used_by(event)
+        before, about = seen.about(used), seen.about([event])
+        if used and before and about and without(about, before):
+            yield _shown(event, f"{name(event.id)} is about parts that were not before it")
+
+
+def amounts(seen: Seen) -> Iterator[Shown]:
+    """The amounts of a result are unlike those of all peers for so many elements."""
+    for event in seen.sent:
+        share = seen.amounts.get(event.id)
+        kind = f"final {event.type}" if event.final else event.type
+        assert event.agent is not None
+        usual = [
+            value
+            for question in (("amount", event.type), ("amount", f"final {event.type}"))
+            for value in seen.unlike(event.agent).numbers.get(question, ())
+        ]
+        if share is None or len(usual) < 3 or kind is None:
+            continue
+        if share > 1.5 * max(usual) or share < min(usual) / 1.5:
+            was = [seen.amounts[one.id] for one in seen.used_by(event) if one.id in seen.amounts]
+            if not was or min(was) <= 1.5 * max(usual):
+                yield _shown(event, f"{name(event.id)} has {share:.2f} for each element")
+
+
+def not_conserved(seen: Seen) -> Iterator[Shown]:
+    """A result is not the sum of the results that it was made of."""
+    for event in seen.sent:
+        used = [one for one in seen.used_by(event) if one.type == SOLUTION]
+        if event.type != SOLUTION or not used or len(used) < len(seen.used_by(event)):
+            continue
+        before, after = [amounts_of(one.payload) for one in used], amounts_of(event.payload)
+        if not all(before) or not after:
+            continue
+        total = sum(sum(one.values()) for one in before)
+        if sum(after.values()) > total * (1 + SHARE):
+            yield _shown(event, f"{name(event.id)} has more than the results that it was made of")
+
+
+def counted_twice(seen: Seen) -> Iterator[Shown]:
+    """A result that was put together has parts of the task in it several times."""
+    for event in seen.sent:
+        used = [one for one in seen.used_by(event) if one.type == SOLUTION]
+        if event.type != SOLUTION or len(used) < 2:
+            continue
+        before, after = [amounts_of(one.payload) for one in used], amounts_of(event.payload)
+        overlaps = sum(length(seen.about([one])) for one in used) > length(seen.about(used))
+        if overlaps and after and all(before):
+            total = sum(sum(one.values()) for one in before)
+            if sum(after.values()) >= total * (1 - SHARE):
+                yield _shown(
+                    event, f"{name(event.id)} counts parts of {names([e.id for e in used])} twice"
+                )
+
+
+def stale(seen: Seen) -> Iterator[Shown]:
+    """An agent says again what it has said, and part of what it used is in nothing that it made."""
+    for event in seen.said_again:
+        used = seen.used_by(event)
+        made = seen.about(seen.run.outputs(seen.run.activations[event.by or ""]))
+        before = seen.about(used)
+        if seen.first_said[event.id].by != event.by and (not before or without(before, made)):
+            first = seen.first_said[event.id]
+            yield _shown(event, f"{name(event.id)} says again what {name(first.id)} said")
+
+
+def doubled(seen: Seen) -> Iterator[Shown]:
+    """An agent says the same twice in one activation, to the same agents."""
+    for event in seen.said_again:
+        first = seen.first_said[event.id]
+        if first.by == event.by and first.to == event.to:
+            yield _shown(event, f"{name(event.id)} and {name(first.id)} are the same")
+
+
+def dealt_twice(seen: Seen) -> Iterator[Shown]:
+    """An agent says the same twice in one activation, to different agents."""
+    for event in seen.said_again:
+        first = seen.first_said[event.id]
+        if first.by == event.by and first.to != event.to:
+            yield _shown(event, f"{name(event.id)} gives away what {name(first.id)} gave away")
+
+
+def kept_a_copy(seen: Seen) -> Iterator[Shown]:
+    """An agent sends work to others and to itself."""
+    for event in seen.sent:
+        if (
+            len(event.to) == 2
+            and event.agent in event.to
+            and event.type != SOLUTION
+            and not event.final
+        ):
+            yield _shown(event, f"{name(event.agent)} kept a copy of {name(event.id)}")
+
+
+def hasty(seen: Seen) -> Iterator[Shown]:
+    """An answer that is not about the whole, or given while work was open."""
+    for event in seen.sent:
+        if not event.final:
+            continue
+        gaps = without(seen.whole, seen.about([event]))
+        if gaps:
+            was = length(seen.whole) - common(seen.whole, seen.about([event]))
+            yield _shown(
+                event, f"the answer {name(event.id)} lacks {was} of {length(seen.whole)} elements"
+            )
+        elif not seen.whole and seen.open_at(event):
+            ids = names([one.id for one in seen.open_at(event)])
+            yield _shown(event, f"{name(event.id)} was submitted before {ids} was used", 0.8)

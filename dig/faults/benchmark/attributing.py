@@ -1,0 +1,201 @@
+"""Attributors: functions of a `Case` that say what went wrong in the run.
+
+    def mine(case: Case) -> Answer: ...
+
+A case has the records of a trace and what follows from them, and nothing of the labels. An
+attributor answers with an `Answer`, or with the candidates of `dig.diagnosis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from dig._util.text import one_line
+from dig.detectors import standard
+from dig.diagnosis.attempts import attempts
+from dig.diagnosis.case import Case
+from dig.diagnosis.concepts import Candidate
+from dig.diagnosis.failures import failures
+from dig.diagnosis.goal import Finished, Goal
+from dig.errors import DigError, SettingsError
+from dig.graph.records import Finish, Record, Run
+from dig.tasks.user_objects import load
+from dig.traces.run import RecordedRun
+
+from . import baselines
+from .answers import Answer, Answers, RootCause
+from .instances import FaultSet, Instance
+
+Attributor = Callable[[Case], Answer | Iterable[Candidate]]
+"""Names the causes of a run's failure; none, if nothing went wrong."""
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        "random": baselines.random_agent,
+        "constant": baselines.constant,
+        "most_frequent": baselines.most_frequent,
+        "last_agent": baselines.last_agent,
+        "most_findings": baselines.most_findings,
+        "first_finding": baselines.first_finding,
+        "earliest_deviation": baselines.earliest_deviation,
+        "rules": baselines.by_rules,
+    }
+)
+"""The attributors by name: each is made from a set, of which it may read the public part."""
+
+FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
+"""The baselines that stand beside every score."""
+
+KIND_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "lost": "drop", "late": "delay", "misaddressed": "misaddress", "failed": "crash",
+        "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent", "waiting": "hoard",
+        "passed-on": "pass_on", "discarded": "discard_needed", "doubled": "duplicate",
+        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
+        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
+    }
+)  # fmt: skip
+"""The kind of fault that each mechanism of a candidate looks like; others keep their names."""
+UNKNOWN = "unknown"
+"""The kind of a candidate that names no mechanism."""
+
+
+def attributor(name: str, known: FaultSet) -> Attributor:
+    """The attributor with a name, or a user's own as `module:object`: a function of a case.
+
+    Raises:
+        SettingsError: There is no such attributor.
+    """
+    if name in ATTRIBUTORS:
+        return ATTRIBUTORS[name](known)
+    if ":" not in name:
+        raise SettingsError(
+            f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
+            "as module:object"
+        )
+    found: Attributor = load(name, "attributor")
+    if not callable(found):
+        raise SettingsError(f"{name} is no function of a Case but {_told(found)}")
+    return found
+
+
+def case_of(name: str, records: Sequence[Record]) -> Case:
+    """The case of a failed run, from its records alone.
+
+    Its header tells neither the seed nor the run's own name. If the records do not show a failure,
+    that is one that somebody complains of: every run of a set is asked about.
+
+    Args:
+        name: The name of the run in its set.
+        records: The records; they keep the rules of the graph.
+    """
+    rows = [replace(r, run=name, seed=None) if isinstance(r, Run) else r for r in records]
+    last = rows[-1]
+    outcome = {"outcome": last.outcome} if isinstance(last, Finish) else {}
+    ended, run = Finished.of(rows, outcome, standard(), name=name), RecordedRun(rows)
+    shown = failures(ended, Goal.parse("default")) or failures(ended, Goal.parse("none"))
+    tried = tuple(one for some in attempts(run).values() for one in some)
+    return Case(name, "trace", run, shown, tried)
+
+
+def attribute_all(
+    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
+    *, structure_only: bool = False,
+) -> Answers:  # fmt: skip
+    """The answers of an attributor about every run of a set.
+
+    Args:
+        name: Its name, as `attributor` takes it.
+        known: The set.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
+        structure_only: Whether it gets the traces without contents, which held-out instances have.
+
+    Raises:
+        SettingsError: There is no such attributor, no trace is without contents, it raised an
+            error, or it returned neither an `Answer` nor candidates.
+    """
+    attribute = attributor(name, known)
+    answers: dict[str, Answer] = {}
+    instances = [one for one in known.instances() if one.structure or not structure_only]
+    if not instances:
+        raise SettingsError(f"{known.path} has no traces without contents")
+    for instance in instances:
+        case = case_about(instance, structure_only=structure_only)
+        answers[case.name] = answer(name, attribute, case)
+        progress("answers", len(answers), len(instances))
+    return Answers(by=name, answers=answers)
+
+
+def case_about(instance: Instance, *, structure_only: bool = False) -> Case:
+    """The case of an instance; nothing of its label is read.
+
+    Args:
+        instance: The instance.
+        structure_only: Whether the case has the trace without contents.
+    """
+    records = instance.structure_only() if structure_only else instance.records()
+    return case_of(instance.entry.id, records)
+
+
+def answer(name: str, attribute: Attributor, case: Case) -> Answer:
+    """The answer of an attributor about a case.
+
+    Args:
+        name: The attributor's name.
+        attribute: The attributor.
+        case: The case.
+
+    Raises:
+        SettingsError: It raised an error, or returned neither an `Answer` nor candidates.
+    """
+    try:
+        said = attribute(case)
+        if not isinstance(said, Answer):
+            said = list(said)
+    except DigError:
+        raise
+    except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
+        raise SettingsError(f"{name} raised {_told(error)} about {case.name}") from error
+    if isinstance(said, Answer):
+        return said
+    strange = next((one for one in said if not isinstance(one, Candidate)), None)
+    if strange is not None:
+        raise SettingsError(
+            f"{name} answered {_told(strange)} about {case.name}; it must be a "
+            "dig.faults.benchmark.answers.Answer, or candidates of dig.diagnosis"
+        )
+    return of_candidates(case, said)
+
+
+def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
+    """The answer that candidates give: those of status `origin`, else the first one.
+
+    Args:
+        case: The case.
+        candidates: Its candidates, the likeliest first.
+    """
+    origins = [one for one in candidates if one.status == "origin"] or [*candidates[:1]]
+    if not origins:
+        return Answer()
+    first, records = origins[0], case.run.records
+    t = first.t if first.t is not None else len(records) - 1
+    way = baselines.blame(records, first.agent, UNKNOWN, t)
+    causes = tuple(
+        RootCause(
+            component=one.agent,
+            kind=KIND_OF.get(one.mechanism or UNKNOWN, one.mechanism or UNKNOWN),
+            evidence=tuple(shown.t for shown in one.evidence if shown.t is not None),
+        )
+        for one in origins
+    )
+    step = way.step if first.step is None else first.step
+    return way.model_copy(update={"root_causes": causes, "step": step})
+
+
+def _told(value: object) -> str:
+    try:
+        return one_line(repr(value), 80)
+    except Exception:  # it may be of a user's own class
+        return f"a {type(value).__name__}"
