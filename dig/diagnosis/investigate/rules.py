@@ -7,6 +7,7 @@ first one that answers decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 from dig._util.text import name
@@ -108,14 +109,15 @@ class _Seen:
 
     @cached_property
     def callers(self) -> list[str]:
-        """The entities that send traffic: those that facts name, else those of the topology."""
+        """The entities that may send more: those that facts name, else those of the topology."""
         named = [fact.about for fact in self.traffic if fact.about not in (None, self.me)]
         known = [
             one.entity
             for one in self.packet.neighbours
-            if one.is_source and one.relation == "calls" and self.labels.get(one.entity)
+            if one.is_source and one.relation == "calls"
         ]
-        return [*dict.fromkeys(filter(None, named))] or known
+        found = [*dict.fromkeys(filter(None, named))] or known
+        return [one for one in found if one not in self.blamed_for_traffic]
 
     def symptom(
         self, causes: list[str], condition: str, effect: str, shown: list[Fact], weight: float
@@ -141,15 +143,6 @@ class _Seen:
         asked = tuple(NextEntity(one, "it is called") for one in _about(self.calls)[:2])
         return LocalJudgement("origin", None, weight, ids, why, (), asked)
 
-    def sender(self) -> list[str]:
-        """The neighbours that may have sent more traffic: those that blame nobody else."""
-        return [
-            one
-            for one in self.callers
-            if self.labels.get(one) in ("symptom", "origin", "defer")
-            and one not in self.blamed_for_traffic
-        ]
-
 
 def _is_unusual(fact: Fact) -> bool:
     if fact.value is None or fact.usual is None or fact.value == fact.usual:
@@ -166,7 +159,10 @@ def _about(facts: list[Fact]) -> list[str]:
 
 
 def own_change(seen: _Seen) -> LocalJudgement | None:
-    """A change of its own comes before its trouble: it is an origin, whatever traffic came."""
+    """A change of its own comes before its trouble: it is an origin, whatever traffic came.
+
+    While nobody blames it and it has no trouble, nothing tells that the change had an effect.
+    """
     trouble = [fact for fact in seen.packet.evidence if fact.type in TROUBLE]
     first = min(
         [*(fact.ts for fact in trouble), *(one.ts for one in seen.packet.alerts)],
@@ -179,7 +175,8 @@ def own_change(seen: _Seen) -> LocalJudgement | None:
         return seen.origin([*changes, *trouble], 0.9, "a change of its own came before its trouble")
     if seen.blamed or seen.blamed_for_traffic:
         return seen.origin(changes, 0.8, "it was changed, and others blame it")
-    return None
+    ids = tuple(fact.id for fact in changes[:3])
+    return LocalJudgement("defer", None, 0.3, ids, "it was changed; no effect of that is known")
 
 
 def failed_part(seen: _Seen) -> LocalJudgement | None:
@@ -200,23 +197,26 @@ def own_trouble_first(seen: _Seen) -> LocalJudgement | None:
 def exhausted_by_traffic(seen: _Seen) -> LocalJudgement | None:
     """Something is used up and more traffic came: a symptom of the sender, once it tells of itself.
 
-    Without a message nothing is known of the sender, and being exhausted is trouble of its own.
+    Until then nothing is known of the sender: being exhausted is trouble of its own, and the sender
+    is worth a look.
     """
     used_up = seen.of("exhausted")
-    senders = seen.sender() if used_up and seen.traffic else []
-    if not senders:
+    if not (used_up and seen.traffic and seen.callers):
         return None
     shown = [*used_up, *seen.traffic]
-    return seen.symptom(senders, MORE_TRAFFIC, "it was overloaded", shown, 0.8)
+    senders = [one for one in seen.callers if one in seen.labels]
+    if senders:
+        return seen.symptom(senders, MORE_TRAFFIC, "it was overloaded", shown, 0.8)
+    asked = seen.symptom(seen.callers, MORE_TRAFFIC, "it was overloaded", shown, 0.6)
+    return replace(asked, label="origin", by=None, why="it was overloaded; no sender has told")
 
 
 def blamed_for_traffic(seen: _Seen) -> LocalJudgement | None:
     """Blamed for traffic: a symptom of its caller if it was sent more itself, else an origin."""
     if not seen.blamed_for_traffic:
         return None
-    callers = [one for one in seen.callers if one not in seen.blamed_for_traffic]
-    if seen.traffic and callers:
-        return seen.symptom(callers, MORE_TRAFFIC, "it passes traffic on", seen.traffic, 0.7)
+    if seen.traffic and seen.callers:
+        return seen.symptom(seen.callers, MORE_TRAFFIC, "it passes traffic on", seen.traffic, 0.7)
     shown = [*seen.traffic, *seen.own, *seen.unusual, *seen.of("log", "change")]
     if shown:
         return seen.origin(shown, 0.7, "it sends more traffic, and no caller of it does")

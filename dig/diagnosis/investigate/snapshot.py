@@ -36,7 +36,7 @@ TOPOLOGY, ALERTS, EVIDENCE, TRUTH = (
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """An entity of the topology; aliases are other names of it."""
+    """An entity of the topology; aliases are other names of it. It may have several rows."""
 
     id: str
     kind: str = ""
@@ -102,11 +102,11 @@ class Snapshot:
             rows: The evidence; ids are unique.
 
         Raises:
-            SettingsError: Two entities share a name, two facts an id, or there are too many.
+            SettingsError: Two entities share an alias, two facts an id, or there are too many.
         """
         self.name = name
         self._names = _canonical_names(topology.entities)
-        kinds = {one.id: one.kind for one in topology.entities}
+        kinds = {one.id: one.kind for one in sorted(topology.entities, key=lambda one: one.kind)}
         edges = [
             TopologyEdge(self.canonical(one.source), self.canonical(one.target), one.kind)
             for one in topology.edges
@@ -223,9 +223,6 @@ def _canonical_names(entities: Iterable[EntityRow]) -> dict[str, str]:
     """The name of the entity by each alias."""
     rows = [*entities]
     declared = {one.id for one in rows}
-    if len(declared) < len(rows):
-        twice = sorted(one.id for one in rows if sum(one.id == row.id for row in rows) > 1)[0]
-        raise SettingsError(f"the entity {name(twice)} is declared twice")
     found: dict[str, str] = {}
     for row in rows:
         for alias in row.aliases:

@@ -82,7 +82,7 @@ ALARM = (Alert("me", 5.0, "errors"),)
         (packet(("change", 1, None), ("exhausted", 2, None), ("traffic", 1, "up"), inbox=(UP,)),
          "origin", None),  # a change of its own, whatever traffic came
         (packet(("change", 3, None), ("failed-call", 2, "down")), "symptom", "down"),  # too late
-        (packet(("change", 1, None)), "healthy", None),  # harmless
+        (packet(("change", 1, None)), "defer", None),  # no effect is known
         (packet(("change", 1, None), inbox=(blames("up", FAILED_CALLS),)), "origin", None),
         (packet(("change", 1, None), alerts=ALARM), "origin", None),
         (packet(("error", 2, "disk")), "symptom", "disk"),

@@ -97,6 +97,15 @@ def test_undeclared_entities_are_known(tmp_path: Path) -> None:
     assert Snapshot.read(tmp_path).neighbours("a") == ()
 
 
+def test_an_entity_may_have_several_rows(tmp_path: Path) -> None:
+    """Their aliases are put together, in any order; published graphs declare some twice."""
+    rows = [{"id": "x", "aliases": ["y"]}, {"id": "x", "kind": "pod", "aliases": ["z"]}]
+    for some in (rows, rows[::-1]):
+        known = Snapshot.read(write(tmp_path, topology={"entities": some}))
+        assert [known.canonical(one) for one in "xyz"] == ["x", "x", "x"]
+        assert known.kind("x") == "pod"
+
+
 def test_the_window_is_that_of_the_alarms(tmp_path: Path) -> None:
     """Five minutes before the first and after the last; all, if there is no alarm."""
     rows = [{"entity": "x", "ts": ts, "type": "log"} for ts in (0, 700, 1301, 9999)]
@@ -121,7 +130,6 @@ def test_the_window_is_that_of_the_alarms(tmp_path: Path) -> None:
         ({"evidence": '{"id": "i", "entity": "x", "ts": 1, "type": "log"}\n' * 2}, "have the id i"),
         ({"evidence": '{"id": "x/2", "entity": "x", "ts": 1, "type": "log"}\n'
                       '{"entity": "x", "ts": 2, "type": "log"}'}, "x/2 is an id"),
-        ({"topology": {"entities": [{"id": "x"}, {"id": "x"}]}}, "x is declared twice"),
         ({"topology": {"entities": [{"id": "x", "aliases": ["y"]}, {"id": "y"}]}},
          "y is a name of two entities"),
     ],
