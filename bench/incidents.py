@@ -351,8 +351,8 @@ def made_incidents(seeds: Sequence[int]) -> list[str]:
             same += _same(found, again)
             total += 1
     columns = list(rows["all"])
-    lines = [f"| F1 of roots, seeds {', '.join(map(str, seeds))} | incidents | " + " | ".join(columns) + " |",
-             "| --- " * (len(columns) + 2) + "|"]  # fmt: skip
+    heads = [f"F1 of roots, seeds {', '.join(map(str, seeds))}", "incidents", *columns]
+    lines = [f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|"]
     for row, some in rows.items():
         values = " | ".join(f"{fmean(some[one]):.3f}" for one in columns)
         lines.append(f"| {row.replace('_', ' ')} | {len(some[columns[0]])} | {values} |")
